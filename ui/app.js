@@ -23,7 +23,6 @@ import { FRAME } from "./texts/frame.js";
  * @typedef {object} Page
  * @property {string} id
  * @property {string} name
- * @property {string} icon
  * @property {boolean} [wide] It uses the whole width.
  * @property {(snapshot: import("./types.js").Snapshot) => number | "!"} [count] Number beside its name; "!" if it needs the user.
  * @property {() => Promise<void>} [load] Loads what it shows besides the snapshot.
@@ -40,11 +39,8 @@ const PAGES = [home, activity, agents, permissions, servers, rules, settings];
 const FRESHEN_MS = 60_000;
 
 const page = element("page");
-const links = element("nav");
 const pill = element("state");
 const stop = element("brake");
-/** The page still shows its static content, which the first drawing replaces. */
-let isShell = true;
 let asking = false;
 let again = false;
 
@@ -97,13 +93,12 @@ async function load() {
 function draw() {
   const { snapshot, failure } = state;
   if (failure === null && snapshot === null) return;
-  if (isShell) [links, pill].forEach((one) => one.replaceChildren());
-  isShell = false;
+  document.getElementById("loading")?.remove();
   if (failure !== null || snapshot === null) return unreachable(failure);
   const [current, part] = chosen();
   document.body.dataset.page = current.id;
   const keepFocus = keptFocus(document.body);
-  render(PAGES.map((one) => link(one, current, snapshot)), links);
+  for (const one of PAGES) drawLink(one, current, snapshot);
   const { mood, word } = protectionState(snapshot);
   render(parts.statePill(mood, word, connectedLine(snapshot)), pill);
   render(brake(snapshot.status), stop);
@@ -116,14 +111,17 @@ function draw() {
 }
 
 /**
+ * Updates the link to a page. The link itself is static, so it works, and keeps the focus, from the first paint on.
  * @param {Page} one
  * @param {Page} current
  * @param {import("./types.js").Snapshot} snapshot
  */
-function link(one, current, snapshot) {
+function drawLink(one, current, snapshot) {
+  const link = element(`to-${one.id}`);
+  link.ariaCurrent = one === current ? "page" : null;
   const n = one.count?.(snapshot) ?? 0;
   const mark = n === "!" ? html`<span class="count alert" role="img" aria-label=${FRAME.alert}>!</span>` : n > 0 ? html`<span class="count">${n}</span>` : nothing;
-  return html`<li><a href="#${one.id}" data-key="nav:${one.id}" aria-current=${one === current ? "page" : nothing}>${parts.icon(one.icon)}${one.name}${mark}</a></li>`;
+  render(mark, /** @type {HTMLElement} */ (link.lastElementChild));
 }
 
 /**

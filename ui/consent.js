@@ -32,7 +32,7 @@ const drawn = (page) => html`
     </div>
     <details><summary>All details</summary><pre>${page.details}</pre></details>
   </main>
-  <form id="decision">
+  <form id="decision" aria-label="Your answer">
     ${page.choices.map((choice, offer) => html`
       <fieldset>
         <legend>${choice.label}</legend>

@@ -4,6 +4,7 @@
 // - Sentences say the same to screen readers, and replace the picture in a narrow window.
 
 import { html, nothing, svg } from "./html.js";
+import { icon } from "./icon.js";
 import { hue, initials } from "./initials.js";
 import { fitted } from "./reach_model.js";
 import { redraw } from "./state.js";
@@ -62,7 +63,7 @@ export function map(all, isExample = false) {
         ${placed.map(({ agent, servers, middle }) => servers.map((one) => ways(columns, agent, middle, one)))}
         ${placed.map((one) => svg`${agentNode(columns, node, one.agent, one.middle)}${one.servers.map((at) => serverNodes(columns, node, at))}`)}
       </svg>
-      <ul class="map-words">${agents.flatMap(sentences).map((text) => html`<li>${text}</li>`)}</ul>
+      <ul class="map-words">${agents.flatMap(sentences).map(({ text, isOpen }) => html`<li>${isOpen ? html`<span class="bad">${icon("triangle-alert")} ${text}</span>` : text}</li>`)}</ul>
       ${all.length > MOST_AGENTS ? html`<a class="map-more" href="#agents">${MAP.moreAgents(all.length - MOST_AGENTS)}</a>` : nothing}
     </div>`;
 }
@@ -177,7 +178,8 @@ function targetNode(columns, node, target, at) {
   const text = targetWords(target);
   const isPath = target.kind === "folder";
   const access = target.access.map((one) => one.slice(0, 1)).join("");
-  const shown = isPath || target.kind === "host" ? fitted(text, letters) : text;
+  // Without an access at its end, a line has room for more.
+  const shown = isPath || target.kind === "host" ? fitted(text, access ? letters : letters + 3) : text;
   return node(target.page, MAP.reaches(target.full || text, target.access), `target ${target.kind}`, svg`
     <rect class="touch" x=${x - 6} y=${at - 13} width=${end - x + 6} height="26" rx="6" />
     ${drawn(SIGNS[target.kind], x, at - 8)}
@@ -199,8 +201,11 @@ function targetWords({ kind, text }) {
 
 /** @param {AgentNode} agent */
 const sentences = (agent) => [
-  ...(agent.asks ? [`${MAP.asks(agent.name)}.`] : []),
-  ...agent.servers.map((server) => MAP.sentence(agent.name, server.name, howWords(server), server.targets.map((one) => MAP.reaches(targetWords(one), one.access)).join("; "))),
+  ...(agent.asks ? [{ text: `${MAP.asks(agent.name)}.`, isOpen: false }] : []),
+  ...agent.servers.map((server) => ({
+    text: MAP.sentence(agent.name, server.name, howWords(server), server.targets.map((one) => MAP.reaches(targetWords(one), one.access)).join("; ")),
+    isOpen: server.how === "open",
+  })),
 ];
 
 /**

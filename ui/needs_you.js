@@ -1,8 +1,10 @@
-// What needs the user: open and expired questions, changed servers, and autostart files.
+// What needs the user: open and expired questions, changed servers, servers that bypass IronCurtain, and autostart files.
 //
 // - Nothing here allows. A reopened question is answered in its own dialog.
 
 import { actButton } from "./action_button.js";
+import { foundClients } from "./agent_connect.js";
+import { bypassing } from "./agent_list.js";
 import * as backend from "./backend.js";
 import { html, nothing, repeat } from "./html.js";
 import * as parts from "./parts.js";
@@ -18,12 +20,15 @@ let isWhole = false;
 /** Returns the autostart files that await a decision. @param {import("./types.js").Snapshot} snapshot */
 const leftFiles = ({ records }) => records.flatMap((one) => one.files).filter((file) => file.state === "left").length;
 
+/** Returns the agents whose own servers bypass IronCurtain, once they were looked for. */
+const past = () => foundClients().filter((one) => bypassing(one).length > 0);
+
 /**
  * Returns the number of things that need the user.
  * @param {import("./types.js").Snapshot} snapshot
  */
 export const needs = (snapshot) =>
-  snapshot.waiting.length + snapshot.questions.missed.length + snapshot.changed_servers.length + (leftFiles(snapshot) > 0 ? 1 : 0);
+  snapshot.waiting.length + snapshot.questions.missed.length + snapshot.changed_servers.length + past().length + (leftFiles(snapshot) > 0 ? 1 : 0);
 
 /**
  * Returns a row for each thing that needs the user, the most urgent first.
@@ -36,6 +41,7 @@ export function needsYou(snapshot) {
   const rows = [
     ...waiting.map((one, at) => ({ key: one.id, row: openRow(one, at) })),
     ...changed_servers.map((name) => ({ key: `server:${name}`, row: changedRow(name) })),
+    ...past().map((one) => ({ key: `bypass:${one.id}`, row: bypassRow(one) })),
     ...questions.missed.map((one) => ({ key: one.id, row: missedRow(one) })),
     ...(leftFiles(snapshot) > 0 ? [{ key: "left", row: leftRow(leftFiles(snapshot)) }] : []),
   ];
@@ -68,6 +74,14 @@ const changedRow = (name) =>
     html`${parts.title(parts.foreign(HOME.serverChanged(name)))}${parts.facts(HOME.serverBlocked)}`,
     html`<a class="button" href="#servers/installed/${encodeURIComponent(name)}" data-key="decide:${name}" aria-label=${HOME.decideLabel(name)}>${HOME.decide}</a>`,
     parts.icon("triangle-alert", "bad"),
+  );
+
+/** @param {import("./types.js").FoundClient} one */
+const bypassRow = (one) =>
+  parts.row(
+    html`${parts.title(HOME.bypass(bypassing(one).length, one.name))}${parts.facts(HOME.bypassText)}`,
+    html`<a class="button" href="#agents/${encodeURIComponent(one.name)}" data-key="protect:${one.id}" aria-label=${HOME.protectLabel(one.name)}>${HOME.protect}</a>`,
+    parts.icon("shield-off", "bad"),
   );
 
 /** @param {number} files */

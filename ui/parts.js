@@ -1,4 +1,4 @@
-// Components shared by all pages. `parts.html` shows each in all its states.
+// Components shared by all pages. `tests/window/parts.html` shows each in all its states.
 //
 //   icon(name, kind?)                        an icon of the sprite: "folder", "key-round"; kinds: good, asks, bad, quiet, big
 //   agentIcon(name, "" | "small" | "big")    an agent's initials on its colour

@@ -70,13 +70,15 @@ function kept({ names, place, file }, needed, servers) {
     ${place === "unlocked" ? html`<p class="small quiet">${SERVERS.keptIn} ${parts.path(file)}.</p>` : nothing}`;
 }
 
-/** Lists unprotected keys in the servers' settings, and moves them. */
-/** @param {import("./types.js").Secrets["place"]} place */
+/**
+ * Lists unprotected keys in the servers' settings, and moves them.
+ * @param {import("./types.js").Secrets["place"]} place
+ */
 const plainKeys = (place) => html`
   ${moved ? html`<p class="small good after" role="status">${moved}</p>` : nothing}
   ${plain.length === 0 ? nothing : html`
-    <div class="panel" role="group" aria-label=${SERVERS.plainTitle}>
-      <p>${SERVERS.plainText(plain.length)}</p>
+    <div class="card asks-card after" role="group" aria-label=${SERVERS.plainTitle}>
+      <p class="asks">${parts.icon("triangle-alert")} ${SERVERS.plainText(plain.length)}</p>
       <ul class="small opened">${plain.map((key) => html`<li><span><code>${key.place}</code> ${SERVERS.of} ${parts.foreign(key.server)}</span></li>`)}</ul>
       <div class="both start">${actButton({
         key: "move-secrets",

@@ -9,6 +9,8 @@ mod panel;
 mod picture;
 #[cfg(not(target_os = "linux"))]
 mod panel {
+    pub(super) fn name_icon() {}
+
     pub(super) fn shows_icons() -> bool {
         true
     }
@@ -35,6 +37,7 @@ impl Tray {
     /// Creates the icon. Call it on the main thread.
     pub(crate) fn build(app: &AppHandle, state: &TrayState) -> Self {
         let menu = TrayMenu::new(state);
+        panel::name_icon();
         let icon = match icon(app, &menu) {
             Ok(icon) => Some(icon),
             Err(reason) => {

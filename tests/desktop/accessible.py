@@ -1,7 +1,11 @@
 """Reads and presses controls through AT-SPI, as a screen reader does.
 
 accessible.py list TITLE              prints one JSON object per control in windows whose title matches
+accessible.py text TITLE              prints only the names of the controls
+accessible.py find TITLE ROLE NAME    prints the first control with that role, or any role if it is empty, and name
 accessible.py press TITLE ROLE NAME   presses that control
+
+Each property is a message to the program with the window, so only `list` reads all of them.
 """
 import json
 import re
@@ -50,18 +54,25 @@ def states(node):
     return sorted(state.value_nick for state in node.get_state_set().get_states())
 
 
+def control(node):
+    description = node.get_description() or ""
+    named = {"role": node.get_role_name(), "name": text_of(node), "description": description}
+    return json.dumps({**named, "states": states(node), "place": place(node)})
+
+
 def main():
-    verb, title = sys.argv[1:3]
-    for window in windows(title):
-        for node in walk(window):
-            role, name = node.get_role_name(), text_of(node)
-            if verb == "list":
-                description = node.get_description() or ""
-                control = {"role": role, "name": name, "description": description}
-                print(json.dumps({**control, "states": states(node), "place": place(node)}))
-            elif [role, name] == sys.argv[3:5]:
+    verb, title, *wanted = sys.argv[1:]
+    for node in (node for window in windows(title) for node in walk(window)):
+        if verb == "list":
+            print(control(node))
+        elif verb == "text":
+            print(text_of(node))
+        elif wanted[0] in ("", node.get_role_name()) and text_of(node) == wanted[1]:
+            if verb == "find":
+                print(control(node))
+            else:
                 print("done" if node.do_action(0) else "refused")
-                return
+            return
 
 
 main()

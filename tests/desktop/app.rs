@@ -194,7 +194,7 @@ fn app_exits_with_message_when_its_state_cannot_be_read() {
 /// Closes the message of an app that cannot start. It is a window of the app itself.
 fn ends_with_message(screen: &Screen, mut app: App, title: &str, text: &str) {
     let window = screen.window(&format!("^{title}$"));
-    until("the message", || screen.controls("").iter().any(|one| one.name.contains(text)).then_some(()));
+    until("the message", || screen.text("").contains(text).then_some(()));
     assert_eq!(screen.xdotool(&["getwindowpid", &window]), app.id().to_string());
     screen.picture("fatal");
     screen.activate(&window);

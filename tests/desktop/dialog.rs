@@ -174,7 +174,7 @@ fn denial_carries_the_users_note() {
     let harness = show_focused_question(&screen, "write");
     screen.key("alt+n");
     until("the note", || {
-        let note = screen.controls(DIALOG).into_iter().find(|one| one.name == "Note for the agent");
+        let note = screen.find(DIALOG, "", "Note for the agent");
         note.filter(|note| note.is("focused"))
     });
     screen.xdotool(&["type", "use the drafts folder"]);
@@ -193,7 +193,7 @@ fn denial_can_cover_the_session_or_pause_the_agent_with_a_note() {
         let harness = show_focused_question(&screen, "write");
         screen.key("alt+n");
         until("the note", || {
-            let note = screen.controls(DIALOG).into_iter().find(|one| one.name == "Note for the agent");
+            let note = screen.find(DIALOG, "", "Note for the agent");
             note.filter(|note| note.is("focused"))
         });
         screen.xdotool(&["type", "no drafts"]);

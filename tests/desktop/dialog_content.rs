@@ -244,7 +244,7 @@ fn hostile_text_is_escaped_and_does_not_move_buttons() {
     let screen = Screen::start();
     let harness = show_question(&screen, "hostile", BOUND * 4);
     for name in ["More ways to deny", "Deny", "Allow once"] {
-        let found = until(name, || screen.controls(DIALOG).into_iter().find(|one| one.name == name));
+        let found = until(name, || screen.find(DIALOG, "", name));
         assert!(on_screen(&found), "{name} is off the screen: {found:?}");
     }
     screen.picture("hostile");
@@ -280,7 +280,7 @@ fn large_text_on_small_screen_keeps_every_control_visible() {
             screen.control(DIALOG, "radio button", last).is("focused").then_some(())
         });
         for name in ["More ways to deny", "Deny", "Allow once", last] {
-            let found = until(name, || screen.controls(DIALOG).into_iter().find(|one| one.name == name));
+            let found = until(name, || screen.find(DIALOG, "", name));
             let [x, y, width, height] = found.place;
             assert!(x >= 0 && y >= 0 && x + width <= 1024 && y + height <= 768, "{question}: {found:?}");
         }

@@ -1,7 +1,8 @@
 //! Pictures of dialogs for the documentation. `cargo xtask pictures` stores them.
 
-use crate::harness::{DIALOG, show_focused_question};
+use crate::harness::{DIALOG, Harness, show_focused_question, wait_for_hint};
 use crate::screen::Screen;
+use crate::window::{self, WINDOW};
 
 /// Questions and the names of their pictures.
 const SHOWN: [(&str, &str); 4] = [
@@ -22,4 +23,25 @@ fn every_documented_dialog_has_a_current_picture() {
         screen.key("Escape");
         assert_eq!(harness.event(), "q1 deny");
     }
+}
+
+#[test]
+fn the_dialog_over_the_home_page_has_a_current_picture() {
+    let screen = Screen::start();
+    screen.read("display", &["-window", "root", "xc:#4d5a73"]);
+    let mut harness = Harness::start(&screen, &["app", "--picture"]);
+    for words in ["3 agents", "filesystem, in a sandbox", "git, in a sandbox", "notes, in a sandbox"] {
+        window::says(&screen, words);
+    }
+    assert!(!window::text(&screen).contains("not sandboxed"), "a protected desktop");
+    screen.xdotool(&["windowmove", &screen.window(WINDOW), "20", "20"]);
+    harness.order("ask whole q1 120000");
+    window::says(&screen, "1 asking");
+    let dialog = screen.window(DIALOG);
+    screen.activate(&dialog);
+    screen.xdotool(&["windowmove", "--sync", &dialog, "590", "150"]);
+    wait_for_hint(&screen, "To allow: point at Allow, or press Tab until you are on it");
+    screen.picture("dialog-over-home");
+    screen.key("Escape");
+    assert_eq!(harness.event(), "q1 deny");
 }

@@ -10,6 +10,10 @@ use std::time::Duration;
 /// Bound of every wait. Generous for busy machines; a passing test does not wait for it.
 pub(crate) const BOUND: Duration = Duration::from_secs(30);
 
+/// Pause between two looks. Each look starts a program, and a look at controls also makes the app answer hundreds of
+/// messages.
+const PAUSE: Duration = Duration::from_millis(50);
+
 pub(crate) struct Screen {
     /// Killed in reverse order.
     children: Vec<Child>,
@@ -325,7 +329,7 @@ impl Screen {
         until("the focus", || {
             let tree: serde_json::Value =
                 serde_json::from_str(&self.swaymsg(&["-r", "-t", "get_tree"])).ok()?;
-            (find(&tree, title)?["focused"] == true).then_some(())
+            (node_titled(&tree, title)?["focused"] == true).then_some(())
         });
     }
 
@@ -334,7 +338,7 @@ impl Screen {
         until("the window in sway's tree", || {
             let tree: serde_json::Value =
                 serde_json::from_str(&self.swaymsg(&["-r", "-t", "get_tree"])).ok()?;
-            let window = find(&tree, title)?;
+            let window = node_titled(&tree, title)?;
             let at = |side: &str| {
                 i32::try_from(window["rect"][side].as_i64()? + window["window_rect"][side].as_i64()?).ok()
             };
@@ -348,11 +352,20 @@ impl Screen {
         lines.lines().map(|line| serde_json::from_str(line).expect("a control")).collect()
     }
 
+    /// Returns the names of everything that a screen reader finds there, one per line.
+    pub(crate) fn text(&self, title: &str) -> String {
+        self.helper("accessible.py", &["text", title]) + "\n"
+    }
+
+    /// Returns the first control with that role, or any role if it is empty, and name.
+    pub(crate) fn find(&self, title: &str, role: &str, name: &str) -> Option<Control> {
+        let line = self.helper("accessible.py", &["find", title, role, name]);
+        (!line.is_empty()).then(|| serde_json::from_str(&line).expect("a control"))
+    }
+
     /// Returns the control with that role and name, once it exists.
     pub(crate) fn control(&self, title: &str, role: &str, name: &str) -> Control {
-        until(&format!("the {role} {name}"), || {
-            self.controls(title).into_iter().find(|one| one.role == role && one.name == name)
-        })
+        until(&format!("the {role} {name}"), || self.find(title, role, name))
     }
 
     /// Activates a control as a screen reader does.
@@ -384,7 +397,7 @@ impl Screen {
 }
 
 /// Returns the node with that title in sway's tree; `^` matches the beginning of a title and `$` the end.
-fn find<'a>(node: &'a serde_json::Value, title: &str) -> Option<&'a serde_json::Value> {
+fn node_titled<'a>(node: &'a serde_json::Value, title: &str) -> Option<&'a serde_json::Value> {
     let is_titled = |name: &str| match title.strip_suffix('$') {
         Some(end) => name.ends_with(end),
         None => name.starts_with(title.trim_start_matches('^')),
@@ -393,7 +406,7 @@ fn find<'a>(node: &'a serde_json::Value, title: &str) -> Option<&'a serde_json::
         return Some(node);
     }
     let below = ["nodes", "floating_nodes"].into_iter().filter_map(|kind| node[kind].as_array()).flatten();
-    below.into_iter().find_map(|child| find(child, title))
+    below.into_iter().find_map(|child| node_titled(child, title))
 }
 
 impl Drop for Screen {
@@ -412,6 +425,12 @@ pub(crate) fn helper_path(script: &str) -> PathBuf {
 
 /// Waits for a visible condition.
 #[track_caller]
-pub(crate) fn until<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
-    wait::until(what, BOUND, look)
+pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    wait::until(what, BOUND, || {
+        let seen = look();
+        if seen.is_none() {
+            std::thread::sleep(PAUSE);
+        }
+        seen
+    })
 }

@@ -137,7 +137,7 @@ fn scroll_to_end_and_back(screen: &Screen, page: &str) -> bool {
 fn reached(screen: &Screen, name: &str) -> Control {
     let [x, y, width, height] = window_place(screen);
     until(&format!("`{name}` in the window"), || {
-        let control = screen.controls(WINDOW).into_iter().find(|one| one.name == name)?;
+        let control = screen.find(WINDOW, "", name)?;
         let [_, top, _, tall] = control.place;
         if top < y || top + tall > y + height {
             screen.turn((x + width * 2 / 3, y + height / 2), top >= y);

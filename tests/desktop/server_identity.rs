@@ -113,8 +113,7 @@ impl Scene {
     }
 
     fn button(&self, name: &str) -> Option<Control> {
-        let mut all = self.screen.controls(WINDOW).into_iter();
-        all.find(|one| one.role == "push button" && one.name == name)
+        self.screen.find(WINDOW, "push button", name)
     }
 
     /// The only grant, as the command lists it.
@@ -212,8 +211,7 @@ fn decided_by_the_keyboard_alone() {
     screen.activate(&screen.window(WINDOW));
     let press = |role: &str, name: &str| {
         until(&format!("the focus on {name}"), || {
-            let all = screen.controls(WINDOW);
-            let found = all.iter().find(|one| one.role == role && one.name == name)?;
+            let found = screen.find(WINDOW, role, name)?;
             if !found.is("focused") {
                 screen.key("Tab");
                 return None;

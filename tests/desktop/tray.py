@@ -1,6 +1,6 @@
 """Reads and presses the tray item over D-Bus, as a panel does.
 
-tray.py read            prints the item's icon file, title and menu items as one JSON object
+tray.py read            prints the item's title, icon file, label and menu items as one JSON object
 tray.py press LABEL     activates the menu item with that label
 """
 import json
@@ -42,9 +42,9 @@ call(name, menu, MENU, "AboutToShow", GLib.Variant("(i)", (0,)), "(b)")
 layout = call(name, menu, MENU, "GetLayout", GLib.Variant("(iias)", (0, -1, [])), "(u(ia{sv}av))")[1]
 found = list(lines(layout))
 if sys.argv[1] == "read":
-    icon, title = get(name, path, ITEM, "IconName"), get(name, path, ITEM, "XAyatanaLabel")
+    title, icon, label = (get(name, path, ITEM, prop) for prop in ("Title", "IconName", "XAyatanaLabel"))
     shown = [[depth, label, enabled] for _, depth, label, enabled in found]
-    print(json.dumps({"icon": icon, "label": title, "menu": shown}))
+    print(json.dumps({"title": title, "icon": icon, "label": label, "menu": shown}))
 else:
     number = next(number for number, _, label, _ in found if label == sys.argv[2])
     event = GLib.Variant("(isvu)", (number, "clicked", GLib.Variant("i", 0), 0))

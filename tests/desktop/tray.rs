@@ -15,6 +15,7 @@ fn tray_menu_follows_the_state() {
     let screen = with_panel();
     let mut harness = Harness::start(&screen, &["app", "--background"]);
     let rest = menu(&screen, PART);
+    assert_eq!(rest["title"], "IronCurtain Desktop", "what panels show as a tooltip");
     assert_eq!(
         rest["menu"],
         json!([

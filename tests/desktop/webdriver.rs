@@ -39,15 +39,8 @@ impl Page {
 
     /// Clicks the centre of an element, as the driver does.
     pub(crate) fn click(&self, path: &str) {
-        until(&format!("`{path}` to be clicked"), || {
-            let click = format!("{}/element/{}/click", self.session, self.element(path));
-            match self.call("POST", &click, &json!({})) {
-                Ok(_) => Some(()),
-                // The page was drawn again since the element was found, so nothing was clicked.
-                Err(error) if error.contains("stale element reference") => None,
-                Err(error) => panic!("{click}: {error}"),
-            }
-        });
+        let element = self.element(path);
+        self.ask("POST", &format!("/element/{element}/click"), &json!({}));
     }
 
     /// Presses the pointer on an element, runs `between`, and releases it.

@@ -4,7 +4,7 @@ use crate::harness::{DIALOG, Harness};
 use crate::screen::{Control, Screen, until};
 
 /// Title of the window.
-const WINDOW: &str = "^IronCurtain$";
+pub(crate) const WINDOW: &str = "^IronCurtain$";
 
 #[test]
 fn home_shows_live_sessions_decisions_and_pending_questions() {
@@ -137,7 +137,7 @@ fn closing_window_keeps_app_running() {
 
 /// Returns all text of the window, as a screen reader reads it.
 pub(crate) fn text(screen: &Screen) -> String {
-    screen.controls(WINDOW).into_iter().map(|one| one.name + "\n").collect()
+    screen.text(WINDOW)
 }
 
 /// Waits until the window contains this text.
@@ -147,7 +147,7 @@ pub(crate) fn says(screen: &Screen, words: &str) {
 
 /// Returns the control with that name, once the window has it.
 pub(crate) fn named(screen: &Screen, name: &str) -> Control {
-    until(name, || screen.controls(WINDOW).into_iter().find(|one| one.name == name))
+    until(name, || screen.find(WINDOW, "", name))
 }
 
 /// Waits until no button has that name.

@@ -41,10 +41,11 @@ pub(crate) fn picture(tools: &Tools, scene: &Scene) -> Picture {
         }
         enter
     });
+    let names = Names::new();
     for part in WRITABLE {
         walk(Path::new(&scene.path(part)), &mut |path, told| {
             let name = path.strip_prefix(scene.base()).unwrap().to_string_lossy().into_owned();
-            if is_persistence(path, &name) {
+            if names.is_persistence(path, &name) {
                 seen.insert(name, told);
             }
             true
@@ -53,22 +54,42 @@ pub(crate) fn picture(tools: &Tools, scene: &Scene) -> Picture {
     seen
 }
 
-/// Returns whether a path is, or is inside, something that the user's own programs act on.
-fn is_persistence(path: &Path, name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    // A `.git` is classified by its content, below.
-    let names = |at_home| strict_names(at_home).into_iter().filter(|known| known != ".git");
-    let at_home = names(true).any(|known| format!("{name}/").starts_with(&format!("work/{known}/")));
-    let named = names(false).any(|known| format!("/{name}/").contains(&format!("/{known}/")));
-    let led = name.ends_with("/.git") && !path.is_dir() || name.ends_with("/.git") && path.is_symlink();
-    // Git treats a directory with these entries as a repository; the rest may be at `commondir`.
-    let have =
-        |dir: &Path, signs: &[&str]| signs.iter().all(|sign| dir.join(sign).symlink_metadata().is_ok());
-    let is_bare = |dir: &Path| have(dir, &["HEAD", "objects", "refs"]) || have(dir, &["HEAD", "commondir"]);
-    let bare = path.ancestors().skip(1).take(2).any(is_bare);
-    let of_git = ["/config", "/config.worktree", "/commondir"].iter().any(|end| name.ends_with(end))
-        || name.contains("/hooks/");
-    at_home || named || led || bare && of_git || name == "work/real"
+/// Names of files that the user's own programs act on.
+struct Names {
+    at_home: Vec<String>,
+    anywhere: Vec<String>,
+}
+
+impl Names {
+    fn new() -> Self {
+        // A `.git` is classified by its content.
+        let names = |at_home| strict_names(at_home).into_iter().filter(|known| known != ".git");
+        Self {
+            at_home: names(true).map(|known| format!("work/{known}/")).collect(),
+            anywhere: names(false).map(|known| format!("/{known}/")).collect(),
+        }
+    }
+
+    /// Returns whether a path is, or is inside, one of these files.
+    fn is_persistence(&self, path: &Path, name: &str) -> bool {
+        let name = name.to_ascii_lowercase();
+        let inside = format!("/{name}/");
+        let at_home = self.at_home.iter().any(|known| inside[1..].starts_with(known));
+        let named = self.anywhere.iter().any(|known| inside.contains(known));
+        let led = name.ends_with("/.git") && !path.is_dir() || name.ends_with("/.git") && path.is_symlink();
+        // Git treats a directory with these entries as a repository; the rest may be at `commondir`.
+        let have =
+            |dir: &Path, signs: &[&str]| signs.iter().all(|sign| dir.join(sign).symlink_metadata().is_ok());
+        let is_bare =
+            |dir: &Path| have(dir, &["HEAD", "objects", "refs"]) || have(dir, &["HEAD", "commondir"]);
+        let of_git = ["/config", "/config.worktree", "/commondir"].iter().any(|end| name.ends_with(end))
+            || name.contains("/hooks/");
+        at_home
+            || named
+            || led
+            || of_git && path.ancestors().skip(1).take(2).any(is_bare)
+            || name == "work/real"
+    }
 }
 
 /// Returns every breach, including those found by the row's own check.

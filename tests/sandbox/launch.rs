@@ -298,7 +298,8 @@ pub(crate) fn eventually(mut is_so: impl FnMut() -> bool) -> bool {
         if Instant::now() > deadline {
             return false;
         }
-        thread::yield_now();
+        // Leaves the processor to the processes that it waits for.
+        thread::sleep(Duration::from_millis(1));
     }
     true
 }

@@ -47,9 +47,14 @@ fn question_rate_limit_denies_and_notifies_once() {
             .refused("was asked 2 times within a minute: too many questions; try again in ");
     }
     look(&mut client, &files[1]).ok();
-    // Another session of the same client shares the limit.
-    look(&mut world.connect("hostile"), &files[2]).refused("too many questions");
-    assert_eq!((world.user.asked().len(), world.user.notices().len()), (2, 1));
+    // Another session has a limit of its own, and all sessions of a client share a total.
+    for _ in 0..3 {
+        let mut other = world.connect("hostile");
+        look(&mut other, &files[2]).refused("the user denied this call");
+        look(&mut other, &files[2]).refused("the user denied this call");
+    }
+    look(&mut world.connect("hostile"), &files[2]).refused("was asked 8 times within a minute");
+    assert_eq!((world.user.asked().len(), world.user.notices().len()), (8, 2));
     assert!(world.user.notices()[0].contains("has asked you 2 questions within a minute"));
     let record = world.log();
     assert_eq!(record.matches("\"too-many-questions\"").count(), 6, "rule and reason, three times: {record}");

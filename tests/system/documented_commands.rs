@@ -41,7 +41,8 @@ const POLICY: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../..
 const POLICY_FILE: &str = "~/.config/ironcurtain/policy/compiled-policy.json";
 
 /// Commands of the guides that need a registry, a keyring or another server; other tests run them.
-const ELSEWHERE: [&str; 6] = [
+const ELSEWHERE: [&str; 7] = [
+    "servers diff NAME",
     "servers annotate NAME",
     "servers open NAME --host api.example.com",
     "servers limits NAME memory=512",
@@ -136,7 +137,8 @@ fn readme_commands_work_in_page_order() {
     for line in looking {
         let of_session = ["session ", "pause ", "resume "].iter().any(|command| line.starts_with(command));
         let id = if of_session { &session } else { &grant };
-        let as_root = (line == "doctor").then(|| "--allow-root".to_owned());
+        let as_root = if line == "doctor" { ["--allow-root", "--deep"].as_slice() } else { &[] };
+        let as_root = as_root.iter().map(|option| (*option).to_owned());
         let told = run(line, words(&line.replace("ID", id)).into_iter().chain(as_root).collect());
         if line == "doctor" {
             assert!(told.contains("ok       server filesystem: starts and lists 14 tools"), "{told}");

@@ -204,7 +204,7 @@ for m in messages():
     if m["method"] == "initialize": greet(m)
     elif m["method"] == "tools/call":
         if m["params"]["name"] == "noise":
-            for n in range(200):
+            for n in range(60):
                 sys.stderr.write("x" * 1000000)
             sys.stderr.flush()
         answer(m)

@@ -282,7 +282,7 @@ fn the_run_reports_what_it_may_use_and_what_it_used() {
     let run = desk.run(&[], &["sh", "-c", "cat ~/notes.txt; cat ~/other.txt; cat ~/other.txt"]);
     let start = desk.terminal.shows("my notes\r\n");
     let expected =
-        "ironcurtain: sh may use ~/project; other files need your answer (profile plain, no network)\r\n";
+        "ironcurtain: sh may use ~/project; other files and hosts need your answer (profile plain)\r\n";
     assert!(start.starts_with(expected), "{start:?}");
     assert!(start.contains("ironcurtain: waiting for your answer about ~/notes.txt\r\n"), "{start:?}");
     let rest =

@@ -75,6 +75,11 @@ impl ScriptedUser {
         self.ignored.lock().unwrap().remove(0).answer(answer);
     }
 
+    /// Answers the newest question that was ignored.
+    pub fn answer_newest(&self, answer: Answer) {
+        self.ignored.lock().unwrap().pop().unwrap().answer(answer);
+    }
+
     /// Returns all notices so far.
     pub fn notices(&self) -> Vec<String> {
         self.told.lock().unwrap().clone()

@@ -133,7 +133,7 @@ fn unlocked_file_secret_reaches_only_its_server() {
         );
         let status = || run(&ours, &["status"], "").1;
         assert!(status().contains("LOCKED: unlock with `ironcurtain secrets unlock`"), "{}", status());
-        let looked = run(&ours, &["doctor", "--allow-root"], "").1;
+        let looked = run(&ours, &["doctor", "--allow-root", "--deep"], "").1;
         assert!(looked.contains("warning  secrets: stored in the encrypted file"), "{looked}");
         assert!(looked.contains("warning  server hostile: not started for this check"), "{looked}");
 

@@ -191,7 +191,7 @@ fn missing_secret_stops_server_start_with_advice() {
         };
         let told = greet();
         let told = told["error"]["message"].as_str().unwrap();
-        let wanted = "`env.API_KEY`: there is no secret `api` in the keyring; put it there with `ironcurtain secrets set api`";
+        let wanted = "`env.API_KEY`: there is no secret `api` in the keyring; add it with `ironcurtain secrets set api`";
         assert!(told.contains(wanted), "{told}");
         for (arguments, input, wanted) in [
             (&["set", "a b"][..], SECRET, "cannot be the name of a secret"),

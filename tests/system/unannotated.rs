@@ -79,7 +79,14 @@ fn unannotated_tool_question_shows_arguments_and_no_effects() {
     assert_eq!((&*question.with, &*question.arguments), (&all[1..], &all[..]));
     assert_eq!(question.reason, "IronCurtain does not know what this tool does");
     let offers: Vec<_> = question.offers.iter().map(|offer| (offer.reach, &*offer.lifetimes)).collect();
-    assert_eq!(offers, [(Reach::Paths, &[Lifetime::Once][..]), (Reach::Tool, &[Lifetime::Session][..])]);
+    let timed = &[Lifetime::Session, Lifetime::QuarterHour, Lifetime::Hour][..];
+    let expected = [
+        (Reach::Paths, &[Lifetime::Once][..]),
+        (Reach::Tool, &[Lifetime::Session]),
+        (Reach::AnyUse, timed),
+        (Reach::AllTools, timed),
+    ];
+    assert_eq!(offers, expected);
     let whole = format!("{} may call delete_all with query: \u{201c}xxx", question.client.name);
     assert!(question.offers[0].sentence.starts_with(&whole), "{:?}", question.offers);
     // A question too long to read is refused.

@@ -215,7 +215,12 @@ impl Answers {
             Reach::Folders => {
                 self.folders.extend(folders.into_iter().map(|(folder, does)| (folder, [does].into())));
             }
-            Reach::Host | Reach::Tool | Reach::Request => drop(self.subjects.insert(call.subject().unwrap())),
+            Reach::Host
+            | Reach::Tool
+            | Reach::AnyUse
+            | Reach::ReadingTools
+            | Reach::AllTools
+            | Reach::Request => drop(self.subjects.insert(call.subject().unwrap())),
             Reach::Paths => {}
         }
     }

@@ -5,6 +5,7 @@ import { readFileSync } from "node:fs";
 import { after, before, test } from "node:test";
 import { Browser } from "./browser.js";
 import { key, steps } from "./steps.js";
+import { FRAME } from "../../ui/texts/frame.js";
 
 const [ENTER, DOWN, UP, LEFT, END, ESCAPE] = ["\ue007", "\ue015", "\ue013", "\ue012", "\ue010", "\ue00c"];
 /** Words of a page before anything is opened, without headings and data. */
@@ -35,13 +36,15 @@ for (const theme of ["light", "dark"]) {
   });
 }
 
-test("the frame is painted before the app has answered", async () => {
-  await browser.go("home");
+test("the links are painted before the app has answered, and are never replaced", async () => {
   const shell = readFileSync(new URL("../../ui/index.html", import.meta.url), "utf8");
-  const painted = [...shell.matchAll(/<li><a href="#([a-z]+)">.*href="#i-([a-z-]+)".*<\/svg>([^<]+)<\/a><\/li>/g)].map((found) => found.slice(1, 4));
-  const drawn = await browser.run(`[...document.querySelectorAll("#nav a")].map((one) => [one.hash.slice(1), one.querySelector("use").getAttribute("href").slice(3), [...one.childNodes].filter((part) => part.nodeType === Node.TEXT_NODE).map((part) => part.data).join("").trim()])`);
-  assert.equal(painted.length, 7);
-  assert.deepEqual(drawn, painted);
+  const [, painted] = shell.match(/<ul id="nav">([^]*?)<\/ul>/);
+  const { welcome, ...names } = FRAME.pages;
+  assert.deepEqual([...painted.matchAll(/href="#([a-z]+)"[^>]*><svg.*<\/svg>([^<]+)</g)].map((found) => found.slice(1, 3)), Object.entries(names));
+  await browser.go("home");
+  await browser.until(`document.querySelector("#to-home [aria-label='needs you']") !== null && document.querySelector("#to-home").ariaCurrent === "page"`);
+  const now = await browser.run(`const nav = document.querySelector("#nav").cloneNode(true); nav.querySelectorAll(".mark").forEach((one) => one.replaceChildren()); nav.querySelectorAll("a").forEach((one) => one.removeAttribute("aria-current")); return nav.innerHTML`);
+  assert.equal(now, painted);
 });
 
 test("every icon is drawn from the sprite", async () => {
@@ -69,7 +72,7 @@ test("the map shows agents, sandboxes and reach, marks the way around, and leads
   await browser.go("home");
   const names = await browser.run(`[...document.querySelectorAll(".map a")].map((one) => one.querySelector("title").textContent)`);
   assert.deepEqual(names, ["Claude Code", "filesystem, in a sandbox", "/home/ada/src/app: read", "/home/ada/Documents/tax: read and write", "docs.example.org", "Cursor", "git, stopped, not sandboxed", "everything you can reach"]);
-  const words = await browser.run(`[...document.querySelectorAll(".map-words li")].map((one) => one.textContent)`);
+  const words = await browser.run(`[...document.querySelectorAll(".map-words li")].map((one) => one.textContent.trim())`);
   assert.deepEqual(words, ["Claude Code uses filesystem, in a sandbox: ~/src/app: read; ~/Documents/tax: read and write; docs.example.org.", "Cursor uses git, not sandboxed, stopped: everything you can reach."]);
   const sign = (kind) => browser.run(`document.querySelector(".map .server.${kind} use").getAttribute("href").slice(3)`);
   assert.deepEqual([await sign("sandboxed"), await sign("open")], ["shield-check", "triangle-alert"]);
@@ -91,7 +94,7 @@ test("many agents and folders are counted, not drawn", async () => {
 
 test("what needs the user is reviewed only by the app and dismissed here", async () => {
   await browser.go("home");
-  await says("Needs you (3)");
+  await says("Needs you (4)");
   await says("Not answered in time: denied. If the agent tries again, you are asked again.");
   await says("push main to evil.example <img src=x onerror=alert(1)>");
   await says("You allowed it. If the agent repeats exactly this call, it runs once.");
@@ -105,14 +108,28 @@ test("what needs the user is reviewed only by the app and dismissed here", async
   await made(`${QUESTION}; made.servers.servers[2].suspended = { before: null, now: "/x", change: "it changed", grants: [], data: null, annotated: 0, secrets: [], found: "f" }`);
   await says("fetch is no longer the program you allowed");
   await made(`made.questions.missed = Array.from({ length: 8 }, (_, n) => ({ ...made.questions.missed[0], id: "m" + n }))`);
-  await says("Needs you (11)");
+  await says("Needs you (12)");
   assert.equal(await browser.run(`document.querySelectorAll("#page .group .row").length`), 5);
   await press("needs:all");
-  await browser.until(`document.querySelectorAll("#page .group .row").length === 11`);
+  await browser.until(`document.querySelectorAll("#page .group .row").length === 12`);
   await press("show");
   assert.equal((await sent("show_question")).length, 1);
+  await says("2 servers of Claude Code bypass IronCurtain");
+  await press("protect:claude-code");
+  await browser.until(`location.hash === "#agents/Claude%20Code" && document.querySelector('${key("bypass:claude-code")}') !== null`);
+  await browser.go("home");
+  await made(`made.servers.servers[2].suspended = { before: null, now: "/x", change: "it changed", grants: [], data: null, annotated: 0, secrets: [], found: "f" }`);
   await press("decide:fetch");
   await browser.until(`location.hash === "#servers/installed/fetch"`);
+});
+
+test("a problem of this computer is named first, with the command that solves it", async () => {
+  await browser.go("home");
+  await made(`made.status.protection = "degraded"; made.status.troubles = ["This machine cannot sandbox servers, so none is started: AppArmor restricts user namespaces on this system. Run: sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0"]`);
+  await says("Something is wrong");
+  assert.equal((await text("#page [role=alert] p")).trim(), "This machine cannot sandbox servers, so none is started: AppArmor restricts user namespaces on this system.");
+  assert.equal(await text("#page [role=alert] pre"), "sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0");
+  assert.equal(await text("#page [role=alert] + * h2, #page [role=alert] ~ .heading h2"), "Needs you (4)");
 });
 
 test("lockdown needs one click, can be ended, and only ending sessions asks for confirmation", async () => {
@@ -265,41 +282,41 @@ test("an entry becomes a rule, and the record is checked and exported", async ()
 });
 
 test("ten thousand entries scroll smoothly", async () => {
-  await browser.go("activity");
-  await made(`made.log = Array.from({ length: 10000 }, (_, n) => ({ ...made.log[0], seq: 20000 - n, decision: n % 3 ? "allow" : "deny", paths: ["/home/ada/d" + n + "/f" + n] }))`);
-  const all = `Number(document.querySelector("#page .line")?.getAttribute("aria-setsize"))`;
-  for (let loaded = 0; loaded < 10_000; ) {
-    await browser.run(`const list = document.querySelector("#page .vlist"); list.scrollTop = list.scrollHeight; return true`);
-    await browser.until(`${all} > ${loaded}`);
-    loaded = await browser.run(all);
+  // Compositing without a graphics card would take most of the time.
+  const plain = await Browser.open({ width: 1000, height: 700, isComposited: false });
+  try {
+    await plain.go("activity");
+    await plain.run(`made.log = Array.from({ length: 10000 }, (_, n) => ({ ...made.log[0], seq: 20000 - n, decision: n % 3 ? "allow" : "deny", paths: ["/home/ada/d" + n + "/f" + n] })); made.change(); return true`);
+    const all = `Number(document.querySelector("#page .line")?.getAttribute("aria-setsize"))`;
+    for (let loaded = 0; loaded < 10_000; ) {
+      await plain.run(`const list = document.querySelector("#page .vlist"); list.scrollTop = list.scrollHeight; return true`);
+      await plain.until(`${all} > ${loaded}`);
+      loaded = await plain.run(all);
+    }
+    assert.ok((await plain.run(`document.querySelectorAll("#page .vlist .line").length`)) < 60, "only those in view exist");
+    // Each frame is timed from one to the next, and its work from the scrolling to the layout.
+    const [frames, work] = await plain.wait(`
+      const list = document.querySelector("#page .vlist"), frames = [], work = [];
+      list.scrollTop = 0;
+      let before = 0;
+      const step = (now) => {
+        if (before > 0) frames.push(now - before);
+        before = now;
+        const began = performance.now();
+        list.scrollTop += 96;
+        list.dispatchEvent(new Event("scroll"));
+        void list.offsetHeight;
+        work.push(performance.now() - began);
+        if (frames.length < 400) requestAnimationFrame(step); else done([frames, work].map((times) => times.sort((a, b) => a - b)));
+      };
+      requestAnimationFrame(step);`);
+    const at = (times, share) => times[Math.floor(times.length * share)].toFixed(1);
+    const shares = (times) => `median ${at(times, 0.5)} ms, 95th percentile ${at(times, 0.95)} ms`;
+    console.log(`scrolling 10,000 entries by 3 lines a frame: frame time ${shares(frames)}; of it scripts and layout ${shares(work)}`);
+    assert.ok(Number(at(work, 0.5)) < 16, at(work, 0.5));
+  } finally {
+    await plain.close();
   }
-  assert.ok((await browser.run(`document.querySelectorAll("#page .vlist .line").length`)) < 60, "only those in view exist");
-  const frames = await browser.wait(`
-    const list = document.querySelector("#page .vlist"), times = [];
-    list.scrollTop = 0;
-    let before = 0;
-    const step = (now) => {
-      if (before > 0) times.push(now - before);
-      before = now;
-      list.scrollTop += 96;
-      if (times.length < 200) requestAnimationFrame(step); else done(times.sort((a, b) => a - b));
-    };
-    requestAnimationFrame(step);`);
-  const work = await browser.wait(`
-    const list = document.querySelector("#page .vlist"), times = [];
-    list.scrollTop = 0;
-    const step = () => {
-      const began = performance.now();
-      list.scrollTop += 96;
-      list.dispatchEvent(new Event("scroll"));
-      void list.offsetHeight;
-      times.push(performance.now() - began);
-      if (times.length < 200) requestAnimationFrame(step); else done(times.sort((a, b) => a - b));
-    };
-    requestAnimationFrame(step);`);
-  const at = (times, share) => times[Math.floor(times.length * share)];
-  console.log(`scrolling 3 lines a frame: frames ${at(frames, 0.5).toFixed(1)} ms, 95th percentile ${at(frames, 0.95).toFixed(1)} ms; work ${at(work, 0.5).toFixed(1)} ms, 95th percentile ${at(work, 0.95).toFixed(1)} ms`);
-  assert.ok(at(work, 0.5) < 16, `${at(work, 0.5)}`);
 });
 
 test("setup claims no protection, can be skipped at each step, and shows what was refused and allowed", async () => {

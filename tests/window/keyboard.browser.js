@@ -3,9 +3,8 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { Browser } from "./browser.js";
+import { steps } from "./steps.js";
 
-const TAB = "\ue004";
-const SHIFT = "\ue008";
 const ENTER = "\ue007";
 const SPACE = " ";
 const UP = "\ue013";
@@ -13,29 +12,14 @@ const DOWN = "\ue015";
 const END = "\ue010";
 const HOME = "\ue011";
 const ESCAPE = "\ue00c";
-/** Upper bound for the controls of a page. */
-const MOST = 260;
 
 /** @type {Browser} */
 let browser;
 before(async () => (browser = await Browser.open()));
 after(() => browser.close());
 
-/** Returns the focused element: its key, else its ID, or `BODY`. */
-const at = () => browser.run(`const on = document.activeElement; return on.dataset.key ?? (on.id || on.tagName)`);
-const called = (command) => browser.run(`made.calls.filter(([name]) => name === ${JSON.stringify(command)}).map(([, values]) => values)`);
+const { at, called, reach } = steps(() => browser);
 const says = (text) => browser.until(`document.querySelector("#page").innerText.includes(${JSON.stringify(text)})`);
-
-/** Moves to a control with Tab, forward from the focus and then backward. */
-async function reach(key) {
-  await browser.until(`document.querySelector('[data-key=${JSON.stringify(key)}]') !== null`);
-  const ahead = await browser.run(`const on = document.activeElement, to = document.querySelector('[data-key=${JSON.stringify(key)}]'); return on === to || (on.compareDocumentPosition(to) & (Node.DOCUMENT_POSITION_FOLLOWING | Node.DOCUMENT_POSITION_CONTAINED_BY)) !== 0`);
-  for (let n = 0; n < MOST; n += 1) {
-    if ((await at()) === key) return;
-    await (ahead ? browser.keys(TAB) : browser.chord(SHIFT, TAB));
-  }
-  assert.fail(`${key} is unreachable by Tab; the focus is on ${await at()}`);
-}
 
 /** Activates a control with a key and checks that the focus is kept. */
 async function press(key, by = ENTER) {

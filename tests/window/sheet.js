@@ -27,18 +27,18 @@ const sheet = () => html`
   <div class="page">
     ${parts.heading("Components", parts.button("main", "Main", nothingDone, { kind: "main" }))}
     ${parts.section("State")}
-    <div class="line">${MOODS.map((one) => parts.statePill(...one))}</div>
+    <div class="examples">${MOODS.map((one) => parts.statePill(...one))}</div>
     ${parts.section("Agents")}
-    <div class="line">${AGENTS.map((name) => html`<span>${parts.agentIcon(name)} ${parts.foreign(name)}</span>`)}</div>
-    <div class="line">${parts.agentIcon("Claude Code", "small")}${parts.agentIcon("Claude Code")}${parts.agentIcon("Claude Code", "big")}</div>
+    <div class="examples">${AGENTS.map((name) => html`<span>${parts.agentIcon(name)} ${parts.foreign(name)}</span>`)}</div>
+    <div class="examples">${parts.agentIcon("Claude Code", "small")}${parts.agentIcon("Claude Code")}${parts.agentIcon("Claude Code", "big")}</div>
     ${parts.section("Words")}
-    <div class="line">${["note", "good", "asks", "bad"].map((tone) => html`${parts.chip(tone, tone)}${parts.chip(tone, tone, "folder")}${parts.dot(tone, tone)}`)}</div>
-    <div class="line">${["allow", "deny", "escalate", null].map((one) => parts.badge(one, "started"))}${parts.accessChip(["read"])}${parts.accessChip(["read", "write"])}${parts.accessChip(["read", "write", "delete"])}</div>
+    <div class="examples">${["note", "good", "asks", "bad"].map((tone) => html`${parts.chip(tone, tone)}${parts.chip(tone, tone, "folder")}${parts.dot(tone, tone)}`)}</div>
+    <div class="examples">${["allow", "deny", "escalate", null].map((one) => parts.badge(one, "started"))}${parts.accessChip(["read"])}${parts.accessChip(["read", "write"])}${parts.accessChip(["read", "write", "delete"])}</div>
     ${parts.warning("A warning")}${parts.problem("An error")}
     ${parts.section("Buttons")}
-    <div class="line">
+    <div class="examples">
       ${["", "main", "stop", "plain", "bare"].map((kind) => html`${parts.button(`b:${kind}`, kind || "usual", nothingDone, { kind })}${parts.button(`off:${kind}`, `${kind || "usual"}, off`, nothingDone, { kind, off: true })}`)}
-      ${parts.button("busy", "Busy\u2026", nothingDone, { busy: true })}${parts.iconButton("icon", "download", "Export", nothingDone)}
+      ${parts.button("busy", "Busy\u2026", nothingDone, { busy: true })}${parts.iconButton("icon", "funnel", "Filter", nothingDone)}
       ${parts.filterChip("chip:on", "Denied", isOn, () => { isOn = !isOn; redraw(); })}${parts.filterChip("chip:off", "Asked", false, nothingDone)}
       ${parts.switchBox("switch:on", "A switch", isOn, (to) => { isOn = to; redraw(); })}${parts.switchBox("switch:off", "Another switch", false, nothingDone)}
       ${parts.tick("tick", "A check box", isOn, nothingDone)}${parts.select("select", "a", [["a", "First"], ["b", "Second"]], nothingDone, "A choice")}
@@ -52,14 +52,14 @@ const sheet = () => html`
       ${parts.row(html`${parts.title(parts.path("/home/ada/Documents/tax"), parts.accessChip(["read", "write"]))}${parts.facts("this session", "used 1 min ago")}`, parts.button("revoke", "Revoke", nothingDone), parts.icon("folder"))}
       ${parts.opening("open:git", "Details of git", isOpen, () => { isOpen = !isOpen; redraw(); }, { what: html`${parts.title("git", parts.chip("not sandboxed", "bad", "shield-off"))}${parts.facts("restarted 2 times")}`, before: parts.icon("box"), act: parts.button("protect", "Protect", nothingDone) }, () => html`<dl><dt>Starts</dt><dd>uvx mcp-server-git</dd></dl>`)}`)}
     ${parts.section("Rules")}
-    ${parts.group(rules.map((name, at) => parts.row(html`${parts.title(name)}${parts.hitBar([3, 1204, 0][["deny-secrets", "work", "ask-before-writing"].indexOf(name)], 1204, "calls this week")}`, parts.thenBadge("allow"), parts.dragHandle(`move:${name}`, `Move ${name}`, at, (to) => moved(at, to)))))}
+    ${parts.group(rules.map((name, at) => parts.row(html`${parts.title(name)}${parts.hitBar([3, 1204, 0][["deny-secrets", "work", "ask-before-writing"].indexOf(name)], 1204, `${[3, 1204, 0][["deny-secrets", "work", "ask-before-writing"].indexOf(name)]} calls this week`)}`, parts.thenBadge("allow"), parts.dragHandle(`move:${name}`, `Move ${name}`, at, (to) => moved(at, to)))))}
     ${parts.section("Card")}
     ${parts.card("A card", html`<p>Free content.</p>${parts.field("Name", html`<input type="text" data-key="field">`, "A hint.")}`)}
     ${parts.section("Nothing here")}
     ${parts.group(parts.row(parts.emptyState("bot", "No agent has connected yet.", html`<a class="button main" href="#x">Connect an agent</a>`)))}
     ${parts.section("Details beside a list")}
     ${parts.sidePanel("Details", "Read tax/2026/summary.md", html`<dl><dt>Rule</dt><dd>work</dd><dt>Arguments</dt><dd><pre tabindex="0">{ "path": "a.md" }</pre></dd></dl>`, nothingDone)}
-    <div class="tall line">${parts.menu("menu:open", "More", () => html`${act("one", { ready: "Restart its server" })}${act("two", { ready: "Remove\u2026", says: "It is removed.", kind: "stop" })}`)}</div>
+    <div class="tall examples">${parts.menu("menu:open", "More", () => html`${act("one", { ready: "Restart its server" })}${act("two", { ready: "Remove\u2026", says: "It is removed.", kind: "stop" })}`)}</div>
   </div>`;
 
 drawWith(() => render(sheet(), document.querySelector("#page")));

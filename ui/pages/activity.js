@@ -41,7 +41,6 @@ let written = "";
 export const activity = {
   id: "activity",
   name: FRAME.pages.activity,
-  icon: "activity",
   wide: true,
   follows: true,
   async load() {

@@ -21,7 +21,6 @@ import { FRAME } from "../texts/frame.js";
 export const agents = {
   id: "agents",
   name: FRAME.pages.agents,
-  icon: "bot",
   count: ({ sessions }) => new Set(sessions.map((one) => one.client.name)).size,
   load: loadClients,
   view(snapshot, part) {

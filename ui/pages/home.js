@@ -1,6 +1,7 @@
 // The state of protection at a glance: the map, what needs the user, the last day, and recent calls.
 
 import { cells } from "../activity_line.js";
+import { loadClients } from "../agent_connect.js";
 import { showTime } from "./activity.js";
 import { html, nothing, repeat } from "../html.js";
 import { map } from "../map.js";
@@ -17,7 +18,7 @@ import { STRIP } from "../texts/strip.js";
 export const home = {
   id: "home",
   name: FRAME.pages.home,
-  icon: "house",
+  load: loadClients,
   count: (snapshot) => (needs(snapshot) > 0 ? "!" : 0),
   view(snapshot) {
     const { status, sessions, recent, day } = snapshot;
@@ -25,7 +26,7 @@ export const home = {
     return html`
       ${parts.heading(title)}
       ${text ? html`<p class="lead-in quiet">${text}</p>` : nothing}
-      ${[status.other_home, ...status.troubles].filter(Boolean).map((trouble) => html`<p class="card bad-card bad" role="alert">${parts.icon("triangle-alert")} ${trouble}</p>`)}
+      ${[status.other_home, ...status.troubles].map((one) => (one ? trouble(one) : nothing))}
       ${sessions.length === 0 ? noAgent(snapshot) : map(reachModel(snapshot))}
       ${needsYou(snapshot)}
       ${day === null ? nothing : lastDay(day)}
@@ -34,6 +35,22 @@ export const home = {
         <ul class="lines">${repeat(recent, (call) => call.seq, (call) => html`<li><a class="line" href="#activity/${call.seq}" data-key="recent:${call.seq}">${cells(call)}</a></li>`)}</ul>`}`;
   },
 };
+
+/** What the app writes before the command that solves a problem. */
+const RUN = " Run: ";
+
+/**
+ * Returns a problem, and the command that solves it on a line of its own.
+ * @param {string} text
+ */
+function trouble(text) {
+  const [what, command] = text.split(RUN);
+  return html`
+    <div class="card bad-card" role="alert">
+      <p class="bad">${parts.icon("triangle-alert")} ${what}</p>
+      ${command ? html`<p class="after">${HOME.remedy}</p><pre tabindex="0">${command}</pre>` : nothing}
+    </div>`;
+}
 
 /**
  * Returns the way to the first agent.

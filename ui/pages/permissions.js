@@ -25,7 +25,6 @@ let at = 0;
 export const permissions = {
   id: "permissions",
   name: FRAME.pages.permissions,
-  icon: "key-round",
   count: (snapshot) => held(snapshot).length,
   view(snapshot, part) {
     openFromAddress("permissions", part, part && `grant:${part}`);

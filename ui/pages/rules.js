@@ -31,7 +31,6 @@ let choices = [];
 export const rules = {
   id: "rules",
   name: FRAME.pages.rules,
-  icon: "list-ordered",
   async load() {
     try {
       found = await backend.rules();

@@ -24,7 +24,6 @@ let problem = "";
 export const servers = {
   id: "servers",
   name: FRAME.pages.servers,
-  icon: "box",
   async load() {
     try {
       found = await backend.servers();

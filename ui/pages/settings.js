@@ -20,7 +20,6 @@ let saved = "";
 export const settings = {
   id: "settings",
   name: FRAME.pages.settings,
-  icon: "settings",
   async load() {
     try {
       use(await backend.settings());

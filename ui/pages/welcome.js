@@ -32,7 +32,6 @@ let picked = "";
 export const welcome = {
   id: "welcome",
   name: FRAME.pages.welcome,
-  icon: "house",
   load: loadClients,
   view(snapshot) {
     const step = STEPS[at] ?? STEPS[0];

@@ -161,7 +161,7 @@ export const SERVERS = {
   writtenInto: "Written into",
   otherTitle: "A package, an address or a bundle",
   what: "What",
-  whatPlaceholder: "npm:NAME, pypi:NAME, https://\u2026 or its configuration",
+  whatPlaceholder: "npx -y NAME, npm:NAME, https://\u2026 or its configuration",
   whatHint: "Adding a server does not start it.",
   name: "Name",
   nameHint: "Leave empty for the default.",

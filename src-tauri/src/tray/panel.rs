@@ -11,6 +11,12 @@ use x11rb::errors::ReplyError;
 use x11rb::protocol::xproto::ConnectionExt;
 use x11rb::rust_connection::RustConnection;
 
+/// Names the icon. The tray library sends no tooltip on Linux; panels show this name instead, and the menu's first line says the
+/// state.
+pub(super) fn name_icon() {
+    gtk::glib::set_application_name("IronCurtain Desktop");
+}
+
 /// Returns whether a panel can show the icon.
 pub(super) fn shows_icons() -> bool {
     has_notifier_watcher() || has_embedding_tray()

@@ -104,11 +104,7 @@ impl Draft {
         let what = wanted.what.trim();
         let name = Some(wanted.name.trim()).filter(|name| !name.is_empty()).map(str::to_owned);
         let choices = AdditionChoices { name, ..AdditionChoices::default() };
-        let adding = if what.starts_with('{') {
-            Addition::snippet(home, what, &choices)?
-        } else {
-            Addition::named(home, what, &choices)?
-        };
+        let adding = Addition::documented(home, &[what.to_owned()], &choices)?;
         self.show(home, adding)
     }
 

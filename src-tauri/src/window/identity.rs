@@ -113,6 +113,6 @@ fn allows(home: &Home, grant: &StandingGrant) -> String {
             format!("{} {reach}{}", words.join(", "), shown(home, files.path.as_str()))
         }
         Granted::Host(_) => format!("send data to {what}"),
-        Granted::Tool(_) => format!("run its tool {what}"),
+        Granted::Tool(_) => format!("use {what}"),
     }
 }

@@ -1,13 +1,14 @@
 //! A fake daemon with data for every page of the window.
 
 mod fake_data;
+mod picture_data;
 
 use fake_data::{activity, grants, questions, records, sessions};
 use ironcurtain_consent::LateError;
 use ironcurtain_desktop::{Backend, BoxFuture};
 use ironcurtain_protocol::{
-    AskedOn, AuditCheckView, ErrorCode, GrantView, LeftChoice, LeftState, Protection, QuestionsView, Reply,
-    Request, SessionRecordView, SessionView, StatusView,
+    ActivityView, AskedOn, AuditCheckView, ErrorCode, GrantView, LeftChoice, LeftState, Protection,
+    QuestionsView, Reply, Request, SessionRecordView, SessionView, StatusView,
 };
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -24,6 +25,7 @@ struct State {
     grants: Vec<GrantView>,
     records: Vec<SessionRecordView>,
     questions: QuestionsView,
+    activity: Vec<ActivityView>,
     lockdown: bool,
 }
 
@@ -35,8 +37,26 @@ impl Made {
             grants: grants(now),
             records: records(now),
             questions: questions(now),
+            activity: activity(now),
             lockdown: false,
         };
+        Self::with(state)
+    }
+
+    /// With the data of the documentation's picture.
+    pub(crate) fn for_picture() -> Self {
+        let now = now();
+        Self::with(State {
+            sessions: picture_data::sessions(now),
+            grants: grants(now),
+            records: vec![],
+            questions: picture_data::questions(),
+            activity: picture_data::activity(now),
+            lockdown: false,
+        })
+    }
+
+    fn with(state: State) -> Self {
         Self {
             state: Arc::new(Mutex::new(state)),
             changes: watch::Sender::new(0),
@@ -159,7 +179,8 @@ impl Made {
                 self.changes.send_modify(|n| *n += 1);
                 Reply::Done
             }
-            Request::Activity { .. } => Reply::Activity(activity(now())),
+            Request::Raise { path, .. } => self.done(&format!("raised {path}"), |_| {}),
+            Request::Activity { .. } => Reply::Activity(self.state().activity.clone()),
             Request::VerifyAudit => Reply::Audit(AuditCheckView {
                 intact: true,
                 entries: 1_482,
@@ -168,6 +189,9 @@ impl Made {
             }),
             Request::Metrics => Reply::Metrics(String::new()),
             Request::UnlockSecrets { .. } => self.done("unlocked", |_| {}),
+            Request::SecretNames => Reply::SecretNames(Vec::new()),
+            Request::StoreSecret { .. } => self.done("stored", |_| {}),
+            Request::RemoveSecret { .. } => self.done("removed", |_| {}),
             Request::LockSecrets => self.done("locked", |_| {}),
             Request::Shutdown => {
                 println!("shutdown");

@@ -3,7 +3,7 @@
 //! Never shipped. Reads one order per line from standard input and writes one event per line: `ask NAME ID
 //! MILLISECONDS`, `withdraw ID`, `idle` / `ID allow OFFER LIFETIME`, `ID deny [NOTE]`, `ID dropped`, `ID working`,
 //! `idle`, `took-back GRANT`, `ended SESSION`, `shutdown`. With the argument `dialog` there are only dialogs; with
-//! `app` there is the whole shell; `other KIND` is a window of another program that accepts text: `window`,
+//! `app` there is the whole shell, with `app --picture` the data of a documented picture; `other KIND` is a window of another program that accepts text: `window`,
 //! `fullscreen`, or `over X Y WIDTH HEIGHT`, which covers that area.
 
 #![expect(clippy::print_stdout, reason = "its output is what the tests read")]
@@ -46,7 +46,8 @@ fn show_dialogs(seat: DialogLoop) {
 fn show_app(desktop: DialogConsent, seat: DialogLoop) {
     let options =
         AppOptions { background: std::env::args().any(|arg| arg == "--background"), allow_root: false };
-    let backend = Arc::new(backend::Made::new());
+    let is_picture = std::env::args().any(|arg| arg == "--picture");
+    let backend = Arc::new(if is_picture { backend::Made::for_picture() } else { backend::Made::new() });
     let ahead = (!options.background).then(|| WindowProcess::start().expect("its process"));
     run_shell(options, backend, desktop, seat, PathBuf::from("/home/ada"), ahead).expect("a desktop");
 }

@@ -1,6 +1,6 @@
 // A model that requests one tool call and then reports the result, in the APIs of four makers.
 //
-// - Usage: node model.js TOOL ARGUMENTS LOG. Prints its port, and serves until standard input is closed.
+// - Usage: node model.js TOOL ARGUMENTS LOG [PORT]. Prints its port, and serves until standard input is closed.
 // - TOOL is a suffix of the tool's name, since clients add prefixes; ARGUMENTS is a JSON object.
 // - LOG receives one JSON object per continued conversation: the offered tools and each returned result.
 // - Requests without that tool (titles, summaries, warm-ups) get a one-word answer.
@@ -8,7 +8,7 @@
 const fs = require("node:fs");
 const http = require("node:http");
 
-const [wanted, args, log] = process.argv.slice(2);
+const [wanted, args, log, port] = process.argv.slice(2);
 
 /** Returns the text inside an API's content value. */
 function text(value) {
@@ -158,5 +158,5 @@ const server = http.createServer((request, response) => {
   request.on("data", (piece) => pieces.push(piece));
   request.on("end", () => serve(request, response, Buffer.concat(pieces).toString()));
 });
-server.listen(0, "127.0.0.1", () => console.log(server.address().port));
+server.listen(Number(port ?? 0), "127.0.0.1", () => console.log(server.address().port));
 process.stdin.on("end", () => process.exit(0)).resume();

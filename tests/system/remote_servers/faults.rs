@@ -171,7 +171,7 @@ fn expired_remote_session_is_reinitialized_before_calls() {
         }
         forgets
     });
-    client.say("lost").refused("has forgotten the session (404)");
+    client.say("lost").refused("has forgotten the session;");
     let before = far.methods().len();
     assert_eq!(client.say("found").ok(), r#"{"text":"found"}"#);
     // Requests are sent concurrently, so this one may arrive after the call.
@@ -189,6 +189,64 @@ fn expired_remote_session_is_reinitialized_before_calls() {
         .map(|a| a.body["params"]["arguments"]["text"].clone())
         .collect();
     assert_eq!(calls, ["lost", "found"], "no call ran twice");
+}
+
+#[test]
+fn a_call_refused_for_its_session_runs_in_a_new_one() {
+    let far = FakeServer::start();
+    let world = world(&json!({ "url": far.url() }));
+    let mut client = world.connect("far");
+    for (status, body) in [
+        ("404 Not Found", ""),
+        (
+            "400 Bad Request",
+            r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"Bad Request: No valid session ID provided"}}"#,
+        ),
+    ] {
+        let (before, refuses) = (far.methods().len(), Arc::new(AtomicUsize::new(1)));
+        far.set_behaviour(move |asked, back| {
+            let refuses = is_call(asked) && refuses.swap(0, Ordering::Relaxed) == 1;
+            if refuses {
+                back.answer(status, "Content-Type: application/json\r\n", body);
+            }
+            refuses
+        });
+        assert_eq!(client.say("found").ok(), r#"{"text":"found"}"#);
+        // The connection may still be set up, and listens for messages in between.
+        let sent = far.methods().split_off(before).into_iter().skip_while(|method| method != "tools/call");
+        let sent: Vec<String> = sent.filter(|method| method != "GET").collect();
+        let expected = ["tools/call", "initialize", "notifications/initialized", "tools/call"];
+        assert_eq!(sent, expected, "the call was not carried out before");
+    }
+    // A 400 about anything else is an error of this call.
+    let before = far.methods().len();
+    far.set_behaviour(calls(
+        "400 Bad Request",
+        "Content-Type: application/json\r\n",
+        r#"{"error":{"message":"no"}}"#,
+    ));
+    client.say("x").refused("refused the request (400): `no`");
+    assert_eq!(far.methods().split_off(before).iter().filter(|method| *method == "initialize").count(), 0);
+}
+
+#[test]
+fn a_busy_remote_server_is_asked_again_as_it_says() {
+    let far = FakeServer::start();
+    let world = world(&json!({ "url": far.url() }));
+    let mut client = world.connect("far");
+    let (before, refuses) = (far.methods().len(), Arc::new(AtomicUsize::new(2)));
+    far.set_behaviour(move |asked, back| {
+        let left = refuses.load(Ordering::Relaxed);
+        let refuses = is_call(asked) && left > 0 && refuses.swap(left - 1, Ordering::Relaxed) > 0;
+        if refuses {
+            let status = if left == 2 { "429 Too Many Requests" } else { "503 Service Unavailable" };
+            back.answer(status, "Retry-After: 0\r\n", "");
+        }
+        refuses
+    });
+    assert_eq!(client.say("found").ok(), r#"{"text":"found"}"#);
+    let calls = far.methods().split_off(before).into_iter().filter(|method| method == "tools/call");
+    assert_eq!(calls.count(), 3);
 }
 
 #[test]

@@ -1,25 +1,34 @@
 //! Catalog of known servers, embedded in the program: description, source, minimal `mcp-servers.json` entry and tool annotations of each.
 //!
-//! - Contains only data and pure functions. Makes no requests and installs nothing; only `add` and
-//!   [`Bundle::open`] write files.
+//! - Contains only data and pure functions, except that settings are compared with the disk. Makes no requests and installs
+//!   nothing; only `add` and [`Bundle::open`] write files.
 //! - An unknown key makes the whole catalog invalid, so that no setting of a template is ignored.
 //! - The generated entries are the ones tested against the real servers.
 
 mod add;
 mod addition;
+mod addition_error;
 mod bundle;
+mod command_line;
+mod documented;
 mod fill;
 mod foreign;
+mod names;
+mod settings;
+mod snippet;
 
 pub use add::{AddError, AddRequest, AddedServer, add, add_server, candidates};
-pub use addition::{Addition, AdditionChoices, AdditionError};
+pub use addition::{Addition, AdditionChoices};
+pub use addition_error::AdditionError;
 pub use bundle::{
     BUNDLE_ENDINGS, Bundle, BundleAnswers, BundleAuthor, BundleError, BundleManifest, BundleSetting,
     SettingKind, UnpackError, secret_name,
 };
+pub use command_line::COMMANDS;
 pub use fill::EntryValues;
 pub(crate) use foreign::{Checked, checked};
 pub use foreign::{ForeignTextError, GivenSecrets};
+pub use settings::{SettingError, ValueKind};
 
 use ironcurtain_config::SandboxSettings;
 use ironcurtain_policy::defaults;
@@ -140,6 +149,9 @@ pub struct KnownServer {
     /// Required settings, with their descriptions.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub settings: BTreeMap<String, String>,
+    /// Kinds of the settings that are not plain text.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    setting_kinds: BTreeMap<String, ValueKind>,
     /// Entry in `mcp-servers.json` without the command. `{data}` is replaced with its data folder,
     /// `{NAME}` with a setting.
     entry: Template,

@@ -1,19 +1,27 @@
 //! Checks everything that IronCurtain needs, and suggests a fix for each warning and problem.
 //!
-//! - Changes nothing. Starts each server briefly in its sandbox, like `servers annotate`.
+//! - Changes nothing. Starts servers only if asked to, briefly and in their sandboxes, like `servers annotate`. Otherwise reports
+//!   what was found when they last ran.
 //! - Every wait has a timeout.
 
 mod checks;
 
 use crate::clients::Clients;
 use crate::inspect::{InspectError, Inspection, inspect};
+use futures_util::StreamExt;
 use ironcurtain_config::home::Home;
 use ironcurtain_config::{Config, PolicySnapshot, Server, Servers};
+use ironcurtain_grants::{Pins, ToolPin};
+use ironcurtain_packages::{PackageState, Packages};
 use ironcurtain_protocol::AskedOn;
 use ironcurtain_secrets::SecretStore;
 use serde::Serialize;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
+
+/// Maximum number of servers that are started at the same time.
+const MOST_AT_ONCE: usize = 4;
 
 /// Timeout for a server to list its tools.
 const SERVER_PATIENCE: Duration = Duration::from_secs(20);
@@ -76,6 +84,8 @@ pub struct Doctor {
     pub allow_root: bool,
     /// True if a display is available.
     pub has_display: bool,
+    /// True to start each server.
+    pub deep: bool,
 }
 
 impl Diagnosis {
@@ -123,10 +133,11 @@ impl Doctor {
                     Err(problem) => Diagnosis::problem("policy", problem.to_string())
                         .with_fix("run `ironcurtain policy check` to see where"),
                 });
-                for server in servers.iter() {
+                let checks = futures_util::stream::iter(servers.iter()).map(|server| async {
                     progress(&server.name);
-                    found.push(self.server(server).await);
-                }
+                    if self.deep { self.started(server).await } else { self.stored(server) }
+                });
+                found.extend(checks.buffered(MOST_AT_ONCE).collect::<Vec<_>>().await);
             }
         }
         // A missing shim has already been reported among the programs.
@@ -144,7 +155,30 @@ impl Doctor {
         SecretStore::of(&self.home.state)
     }
 
-    async fn server(&self, server: &Server) -> Diagnosis {
+    /// Reports what is known about a server without starting it.
+    fn stored(&self, server: &Server) -> Diagnosis {
+        let (name, about) = (server.name.as_str(), format!("server {}", server.name));
+        if let PackageState::NotReady(problem) = Packages::of(&self.home).state(server) {
+            return Diagnosis::problem(&about, problem.to_string())
+                .with_fix(format!("`ironcurtain servers install {name}`"));
+        }
+        // Reported by an earlier check.
+        let pins = Pins::of(&self.home.database()).of_server(&server.identity()).unwrap_or_default();
+        let suspended = pins.iter().filter(|pin| pin.is_suspended()).count();
+        if suspended > 0 {
+            let says = format!("changed {suspended} of its tools, which are suspended until you decide");
+            return Diagnosis::warning(&about, says).with_fix(format!("`ironcurtain servers diff {name}`"));
+        }
+        let tools: BTreeSet<&str> = pins.iter().map(|pin: &ToolPin| pin.tool.as_str()).collect();
+        if tools.is_empty() {
+            return Diagnosis::ok(&about, "not used yet").with_fix("`ironcurtain doctor --deep` starts it");
+        }
+        let count = if tools.len() == 1 { "1 tool".to_owned() } else { format!("{} tools", tools.len()) };
+        Diagnosis::ok(&about, format!("has listed {count}"))
+    }
+
+    /// Starts a server, and reports whether it lists its tools.
+    async fn started(&self, server: &Server) -> Diagnosis {
         let (name, secrets) = (server.name.as_str(), self.secrets());
         let about = format!("server {name}");
         if !server.secret_names().is_empty() && matches!(secrets.file_is_locked(), Ok(Some(true))) {

@@ -2,7 +2,7 @@
 //!
 //! - Depends on the daemon, which does not use this crate. Calls and sessions work without it.
 //! - Writes to the user's configuration, and to packages and their records. Never writes to the audit log; writes to the grants
-//!   database only the user's decision about a server's identity.
+//!   database only the user's decisions about a server's identity and its changed tools.
 //! - Servers and package managers started here are sandboxed, have no grants, and have exited when the function returns.
 
 pub mod annotate;
@@ -26,6 +26,7 @@ pub mod replay;
 pub mod rules;
 mod servers_file;
 pub mod settings;
+pub mod tool_pins;
 pub mod trial;
 
 pub use file_edit::FileEditError;

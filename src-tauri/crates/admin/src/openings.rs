@@ -153,10 +153,12 @@ impl OpeningChange {
             .unwrap_or_default();
         change(&mut list, &opening)?;
         let mut path: Vec<&str> = way.iter().map(String::as_str).chain(["sandbox", above]).collect();
-        // `"network": false` must be replaced by an object to hold the list.
+        // `"network": false` and `"network": "ask"` must be replaced by an object to hold the list.
         let value = if place.is_some_and(Value::is_object) {
             path.push(name);
             json!(list)
+        } else if place.is_some_and(|place| place == "ask") {
+            json!({ name: list, "askUnknown": true })
         } else {
             json!({ name: list })
         };
@@ -193,11 +195,13 @@ fn checked_folder(home: &Home, folder: &str) -> Result<String, ServerChangeError
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ironcurtain_config::NetworkSettings;
     use std::fs;
 
     const TEXT: &str = r#"{
   "_comment": "mine",
   "mcpServers": { "a": { "command": "a", "sandbox": { "network": false } } },
+  "c": { "command": "c", "sandbox": { "network": "ask" } },
   "b" : { "command":"b", "sandbox": { "network": { "allowedDomains": ["b.example"], "askUnknown": true } } },
   "open": { "command": "o", "sandbox": false },
   "far": { "url": "https://far.example/mcp" }
@@ -243,6 +247,14 @@ mod tests {
         ];
         assert_eq!(all, expected);
         assert_eq!(open(&home, "b"), [host("b.example"), host("c.example")]);
+        assert!(open(&home, "c").is_empty());
+        OpeningChange::open(&home, "c", host("d.example")).unwrap().write().unwrap();
+        let servers = Servers::load(&home).unwrap();
+        let settings = servers.find(Some("c")).unwrap().sandbox.settings().unwrap().clone();
+        let hosts = vec!["d.example".to_owned()];
+        let expected = NetworkSettings { allowed_domains: hosts, ..NetworkSettings::asking() };
+        assert_eq!(settings.network, Some(expected));
+        OpeningChange::close(&home, "c", host("d.example")).unwrap().write().unwrap();
         assert!(
             Servers::load(&home)
                 .unwrap()

@@ -1,10 +1,10 @@
-//! Hash chain: the last field of each line is the SHA-256 of the previous hash and of the line
-//! before that field. The check uses the stored bytes, so it detects any edit.
+//! Hash chain: the last field of each line is the SHA-256 of the previous line's hash and of this line up to
+//! that field. Verification uses the stored bytes, so it detects every edit.
 //!
-//! - The first line of a file contains the previous hash, which proves which file precedes it.
-//! - In earlier versions every line contains the previous hash and only the line is hashed; such
-//!   lines are accepted too.
-//! - The chain alone does not detect lines that were cut off from the end of the log. See [`crate::head`].
+//! - The first line of a file contains the previous hash, which identifies the preceding file.
+//! - Earlier versions wrote the previous hash into every line and hashed only the line; such lines are accepted
+//!   too.
+//! - The chain alone does not detect lines missing from the end of the log; see [`crate::head`].
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -12,21 +12,21 @@ use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
 
-/// Previous hash of the first entry.
+/// Value used as the previous hash of the first entry.
 pub(super) const GENESIS: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 
-/// Last field of a line, and the number of digits of its hash.
+/// Prefix of the last field of a line, and the length of its base64url hash.
 const LINK: (&str, usize) = (",\"link\":\"", 43);
 
-/// The same for lines of earlier versions.
+/// Prefix of the last field of a line in earlier versions, and the length of its hexadecimal hash.
 const HASH: (&str, usize) = (",\"hash\":\"", 64);
 
-/// A position in the chain.
+/// Position in the chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Written {
-    /// Number of entries up to here.
+    /// Number of entries up to and including this position.
     pub entries: u64,
-    /// Hash of the last entry.
+    /// Hash of the last entry up to this position.
     pub head: String,
 }
 
@@ -37,14 +37,14 @@ impl Written {
     }
 }
 
-/// Fields that link a line to the previous one.
+/// Fields of a line that link it to the previous one.
 #[derive(Deserialize)]
 struct Joint {
     seq: u64,
     prev: Option<String>,
 }
 
-/// Appends the hash and the closing brace to a line, and returns the hash.
+/// Appends the hash and the closing brace to the line that starts at `begin`, and returns the hash.
 pub(super) fn close(line: &mut String, begin: usize, prev: &str) -> String {
     let link = linked(prev, line.get(begin..).unwrap_or_default());
     line.push_str(LINK.0);
@@ -53,7 +53,7 @@ pub(super) fn close(line: &mut String, begin: usize, prev: &str) -> String {
     link
 }
 
-/// Checks a line against the previous position, and returns its hash.
+/// Verifies that a line continues the chain after `before`, and returns its hash.
 pub(super) fn follow(line: &[u8], before: &Written) -> Result<String, &'static str> {
     let text = line.strip_suffix(b"\n").ok_or("it is cut off")?;
     let text = std::str::from_utf8(text).map_err(|_| "it is not UTF-8")?;
@@ -78,13 +78,13 @@ pub(super) fn follow(line: &[u8], before: &Written) -> Result<String, &'static s
     Ok(hash.to_owned())
 }
 
-/// Returns the position before a line as the line claims, for the first line of a file.
+/// Returns the position before a line, as the line claims. Only the first line of a file states it.
 pub(super) fn before(line: &[u8]) -> Option<Written> {
     let joint: Joint = serde_json::from_slice(line).ok()?;
     Some(Written { entries: joint.seq.checked_sub(1)?, head: joint.prev? })
 }
 
-/// Returns the position after a line as the line claims.
+/// Returns the position after a line, as the line claims.
 pub(super) fn after(line: &[u8]) -> Option<Written> {
     #[derive(Deserialize)]
     struct Last {
@@ -101,7 +101,7 @@ fn linked(prev: &str, open: &str) -> String {
     URL_SAFE_NO_PAD.encode(digest)
 }
 
-/// Returns the SHA-256 in hexadecimal digits.
+/// Returns the SHA-256 as hexadecimal digits.
 #[must_use]
 pub fn hash_of(bytes: &[u8]) -> String {
     let mut hex = String::with_capacity(HASH.1);
@@ -112,7 +112,7 @@ pub fn hash_of(bytes: &[u8]) -> String {
     hex
 }
 
-/// Returns `true` if a line contains this text.
+/// Returns `true` if a line is UTF-8 and contains this text.
 pub(super) fn contains(line: &[u8], text: &str) -> bool {
     std::str::from_utf8(line).is_ok_and(|line| line.contains(text))
 }

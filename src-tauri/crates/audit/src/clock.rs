@@ -1,7 +1,7 @@
 //! Wall clock and boot clock.
 //!
-//! - A grant expires by whichever of two clocks is first: the wall clock, which users can set, or the time since boot
-//!   (including sleep), which cannot be set.
+//! - A grant expires by the wall clock or by the time since boot, including sleep, whichever comes first. Users
+//!   can set the wall clock but not the boot clock.
 
 #[cfg(target_os = "linux")]
 mod linux;
@@ -18,28 +18,28 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Milliseconds since the Unix epoch.
+/// Returns the wall-clock time in milliseconds since the Unix epoch.
 #[must_use]
 pub fn now_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// A moment on both clocks.
+/// Moment on both clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Moment {
-    /// Milliseconds since the Unix epoch, according to the wall clock.
+    /// Wall-clock time, in milliseconds since the Unix epoch.
     pub wall_ms: u64,
-    /// Milliseconds since boot, including sleep.
+    /// Time since boot including sleep, in milliseconds.
     pub boot_ms: u64,
 }
 
-/// Both clocks, and the boot to which the second one refers.
+/// Wall clock and boot clock, with the id of the boot that the latter counts from.
 #[derive(Clone)]
 pub struct Clock {
     now: Arc<dyn Fn() -> Moment + Send + Sync>,
     boot: Arc<str>,
-    /// Set if kernel timers use this clock.
+    /// `true` for the machine's own clocks, which kernel timers can wait for.
     is_machines: bool,
 }
 
@@ -60,7 +60,7 @@ impl Clock {
         Ok(Self { is_machines: true, ..Self::new(boot.trim(), now) })
     }
 
-    /// Creates clocks that a caller controls. Alarms do not use them.
+    /// Creates clocks that a test controls. Alarms do not fire by them.
     pub fn new(boot: &str, now: impl Fn() -> Moment + Send + Sync + 'static) -> Self {
         Self { now: Arc::new(now), boot: boot.into(), is_machines: false }
     }
@@ -71,20 +71,20 @@ impl Clock {
         (self.now)()
     }
 
-    /// Returns the unique id of this boot.
+    /// Returns the kernel's unique id of the current boot.
     #[must_use]
     pub fn boot(&self) -> &str {
         &self.boot
     }
 }
 
-/// Returns the milliseconds since boot, including sleep.
+/// Returns the time since boot including sleep, in milliseconds.
 #[must_use]
 pub fn boot_ms() -> u64 {
     system::boot_ms()
 }
 
-/// A timer for a moment on either clock. It also fires when the wall clock is set.
+/// Timer that fires at a moment on either clock, or when the wall clock is set.
 #[derive(Debug)]
 pub struct Alarm {
     goes_off: bool,
@@ -92,23 +92,23 @@ pub struct Alarm {
 }
 
 impl Alarm {
-    /// Creates an alarm that is not set.
+    /// Creates an alarm without a time.
     ///
     /// # Errors
-    /// Returns an error if the kernel provides no timer.
+    /// Returns an error if the kernel cannot create a timer.
     pub fn by(clock: &Clock) -> io::Result<Self> {
         Ok(Self { goes_off: clock.is_machines, timers: system::Timers::new()? })
     }
 
-    /// Sets the alarm. From then on, setting the wall clock fires it too.
+    /// Sets the time at which the alarm fires. From then on, it also fires when the wall clock is set.
     ///
     /// # Errors
-    /// Returns an error if the kernel refuses.
+    /// Returns an error if the kernel rejects the time.
     pub fn set(&self, at: Moment) -> io::Result<()> {
         self.timers.set(at)
     }
 
-    /// Completes at the moment, or after the wall clock was set.
+    /// Completes when the alarm fires. Never completes for clocks that a test controls.
     pub async fn rings(&self) {
         if !self.goes_off {
             return std::future::pending().await;
@@ -117,7 +117,7 @@ impl Alarm {
     }
 }
 
-/// Returns a duration in milliseconds.
+/// Returns a duration in milliseconds, saturating at `u64::MAX`.
 #[must_use]
 pub fn millis(length: Duration) -> u64 {
     u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
@@ -137,7 +137,7 @@ mod tests {
         for at in [
             Moment { wall_ms: wall_ms + SOON, boot_ms: boot_ms + later },
             Moment { wall_ms: wall_ms + later, boot_ms: boot_ms + 2 * SOON },
-            // A past moment fires at once.
+            // A moment in the past fires the alarm at once.
             Moment { wall_ms: 0, boot_ms: boot_ms + later },
         ] {
             let (alarm, began) = (Alarm::by(&clock).unwrap(), Instant::now());

@@ -1,12 +1,12 @@
-//! Recorded words for decisions and their outcomes.
+//! Words that the log uses for decisions and their outcomes.
 //!
-//! - INVARIANT: words unknown to this version are kept verbatim, so that logs of other versions are
-//!   readable and their words are never confused with ours.
+//! - INVARIANT: words that this version does not know are kept verbatim, so that logs of other versions stay
+//!   readable and their words are not mistaken for known ones.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Defines an enum whose variants are words of the log.
+/// Defines an enum whose variants are written to the log as words.
 macro_rules! words {
     ($(#[$about:meta])* $name:ident { $($(#[$of:meta])* $variant:ident => $word:literal,)* }) => {
         $(#[$about])*
@@ -14,7 +14,7 @@ macro_rules! words {
         #[serde(from = "String", into = "String")]
         pub enum $name {
             $($(#[$of])* $variant,)*
-            /// A word of another version.
+            /// Word that another version wrote.
             Other(String),
         }
 
@@ -53,7 +53,7 @@ macro_rules! words {
 }
 
 words! {
-    /// Decision on a call, a request or a connection.
+    /// Decision on a call, request or connection.
     Status {
         /// Allowed.
         Allow => "allow",
@@ -69,51 +69,53 @@ words! {
     DecidedBy {
         /// A rule of the policy.
         Rule => "rule",
-        /// The user's answer to a question about this very call.
+        /// The user's approval of this call.
         Answer => "answer",
-        /// An earlier grant.
+        /// A standing grant.
         Grant => "grant",
-        /// The paths are in the session's own folder.
+        /// Every path of the call is in the session sandbox.
         SessionFolder => "session-folder",
-        /// The call only lists the allowed folders, which is always allowed.
+        /// The call lists the allowed folders, which is always permitted.
         Introspection => "introspection",
-        /// A request that policy does not apply to.
+        /// A request to which the policy does not apply.
         PassedOn => "passed-on",
-        /// The server's list of hosts.
+        /// The server's list of allowed hosts.
         HostList => "host-list",
-        /// No rule, grant or answer allows it.
+        /// No rule, grant or approval covers the call.
         NoRule => "no-rule",
-        /// A path that calls may not access, or may not change.
+        /// A path that is protected, or read-only for calls.
         ProtectedPath => "protected-path",
-        /// An argument that is unknown, has an invalid type, or cannot be resolved.
+        /// An argument is unknown, has an invalid type, or cannot be resolved.
         InvalidArgument => "invalid-argument",
-        /// An unannotated tool.
+        /// The tool is unannotated.
         UnknownTool => "unknown-tool",
-        /// A message that is malformed or not accepted.
+        /// The message is malformed or not permitted.
         Malformed => "malformed",
-        /// A resource that is, or may be, a file.
+        /// A resource that is or may be a file.
         Resource => "resource",
         /// A host, address or protocol that the sandbox's proxy refuses.
         Network => "network",
-        /// A path that the server cannot access even with approval.
+        /// A path that the server could not access even with approval.
         OutOfReach => "out-of-reach",
         /// Lockdown is active, so nothing can be approved.
         Lockdown => "lockdown",
         /// The user has paused the agent.
         Paused => "paused",
+        /// The server changed the tool, or the user removed it after a change.
+        ToolChanged => "tool-changed",
         /// The user denied the same call before, or everything for the rest of the session.
         EarlierAnswer => "earlier-answer",
-        /// The client asks more questions than the user can answer.
+        /// The client has too many unanswered questions.
         TooManyQuestions => "too-many-questions",
     }
 }
 
 words! {
-    /// Outcome of a question.
+    /// Outcome of a question to the user.
     EscalationResult {
-        /// The user allowed it.
+        /// The user allowed the call.
         Approved => "approved",
-        /// The user denied it.
+        /// The user denied the call.
         Denied => "denied",
         /// The question timed out.
         TimedOut => "timeout",
@@ -121,15 +123,16 @@ words! {
         Closed => "closed",
         /// Another event made the question unnecessary.
         Settled => "settled",
-        /// No prompt was available.
+        /// The question could not be shown.
         Unavailable => "unavailable",
-        /// The user cancelled it together with other activity.
+        /// The user cancelled the question together with other activity.
         Stopped => "stopped",
     }
 }
 
 words! {
-    /// Outcome of an allowed call or connection. For a failed connection it is the failure's code, as `Other`.
+    /// Outcome of an allowed call or connection. For a failed connection, the failure's code as
+    /// [`Self::Other`].
     CallResult {
         /// The server responded.
         Ok => "ok",
@@ -137,7 +140,7 @@ words! {
         Error => "error",
         /// The server responded with a protocol error.
         RefusedByServer => "refused by the server",
-        /// The sandbox blocked something.
+        /// The sandbox blocked an operation of the server.
         BlockedBySandbox => "blocked by the sandbox",
         /// The server did not respond.
         NoAnswer => "no answer",
@@ -148,34 +151,34 @@ words! {
     }
 }
 
-/// Policy decision with its rule and reason.
+/// Decision of the policy, with the deciding rule and its reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PolicyDecision {
-    /// Decision.
+    /// Decision on the call or request.
     pub status: Status,
     /// Name of the deciding rule.
     pub rule: String,
-    /// Reason.
+    /// Reason shown to the agent and the user.
     pub reason: String,
-    /// Ground; absent for questions and in entries of earlier versions.
+    /// Ground of the decision; `None` for questions and in entries of earlier versions.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub by: Option<DecidedBy>,
 }
 
 impl PolicyDecision {
-    /// Creates a decision that allows.
+    /// Creates an entry for an allowed call.
     #[must_use]
     pub fn allow(by: DecidedBy, rule: &str, reason: &str) -> Self {
         Self { by: Some(by), ..Self::new(Status::Allow, rule, reason) }
     }
 
-    /// Creates a decision that denies.
+    /// Creates an entry for a denied call.
     #[must_use]
     pub fn deny(by: DecidedBy, rule: &str, reason: &str) -> Self {
         Self { by: Some(by), ..Self::new(Status::Deny, rule, reason) }
     }
 
-    /// Creates a decision that requires approval.
+    /// Creates an entry for a call that requires approval.
     #[must_use]
     pub fn escalate(rule: &str, reason: &str) -> Self {
         Self::new(Status::Escalate, rule, reason)
@@ -185,8 +188,8 @@ impl PolicyDecision {
         Self { status, rule: rule.to_owned(), reason: reason.to_owned(), by: None }
     }
 
-    /// Returns the ground. If it was not recorded, it is derived only from reserved rule names,
-    /// never from the reason, whose text the rule chooses.
+    /// Returns the ground. If it is not recorded, it is derived from reserved rule names only, never from the
+    /// reason, whose text the rule's author chooses.
     #[must_use]
     pub fn ground(&self) -> Option<DecidedBy> {
         let told = || match (&self.status, self.rule.as_str()) {

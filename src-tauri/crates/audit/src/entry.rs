@@ -1,4 +1,4 @@
-//! One line of the log. Field names follow the existing IronCurtain system, with additions.
+//! Entries of the log, one per line. Field names are those of the existing IronCurtain system, with additions.
 
 use crate::{CallResult, EscalationResult, FileDecision, FileFinding, PolicyDecision};
 use serde::{Deserialize, Serialize};
@@ -10,36 +10,36 @@ use serde_json::{Map, Value};
 pub enum Event {
     /// The trusted process started or stopped.
     Daemon,
-    /// A session started or finished.
+    /// A session started or ended.
     Session,
     /// A server started, stopped or was restarted.
     Server,
-    /// Policy decided on a call; written before the call is forwarded.
+    /// The policy decided on a call. Written before the call is forwarded.
     Decision,
-    /// The server responded to a forwarded call.
+    /// The server responded to a forwarded call, or failed to.
     Outcome,
-    /// The user was asked a question.
+    /// The user was asked for approval.
     Question,
-    /// The user answered, or the question was closed without an answer.
+    /// The user answered, or the question ended without an answer.
     Answer,
     /// A grant was added.
     Grant,
     /// A grant was revoked or expired.
     Revoked,
-    /// The policy, the configured servers or the active settings changed.
+    /// The policy, the configured servers or the settings in force changed.
     Policy,
-    /// A server's connection was allowed, refused or failed. Allowed ones are written before connecting.
+    /// A server's connection was allowed, refused or failed. Written before an allowed connection is opened.
     Network,
-    /// The sandbox refused a path to the server, or the client used one outside the roots.
+    /// The sandbox refused a path to the server, or the client used a path outside the server's roots.
     #[serde(rename = "boundary_violation", alias = "boundary-violation")]
     BoundaryViolation,
     /// A session created or changed an autostart file.
     FileLeft,
     /// An autostart file of a session was moved to quarantine.
     FileQuarantined,
-    /// Keys of a git configuration that a session had changed were restored.
+    /// Git configuration keys that a session had changed were restored.
     FilePutBack,
-    /// Some writable paths of a session could not be checked.
+    /// Some writable paths of a session could not be checked for autostart files.
     LookUnfinished,
     /// The user kept an autostart file, quarantined it, restored it or deleted it.
     FileDecided,
@@ -47,12 +47,13 @@ pub enum Event {
     Retention,
     /// Lockdown was turned on or off.
     Lockdown,
-    /// A session was paused or resumed, or a denial for its rest was revoked.
+    /// A session was paused or resumed, or a denial of the rest of a session was revoked.
     Pause,
 }
 
 impl Event {
-    /// Returns `true` if the user decided it, directly or by a setting, so that it must survive a power failure.
+    /// Returns `true` if the entry results from a decision or setting of the user, so that it must survive a
+    /// power failure.
     #[must_use]
     pub(crate) fn is_a_persons(self) -> bool {
         match self {
@@ -80,128 +81,128 @@ impl Event {
     }
 }
 
-/// Differences between two policies.
+/// Differences between a policy and the one that it replaces.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PolicyChange {
-    /// Hash of the previous policy.
+    /// Hash of the replaced policy.
     pub before: String,
-    /// Names of new rules.
+    /// Names of the new rules.
     pub added: Vec<String>,
-    /// Names of removed rules.
+    /// Names of the removed rules.
     pub removed: Vec<String>,
-    /// Names of changed rules.
+    /// Names of the changed rules.
     pub changed: Vec<String>,
-    /// Folders to which a server loses its permanent access.
+    /// Folders that a server can no longer access permanently.
     #[serde(default)]
     pub closed: Vec<String>,
 }
 
-/// Effect of a policy change, by the rules alone. Computed after the policy took effect.
+/// Effect of a policy change under the rules alone. Computed after the policy has taken effect.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PolicyEffect {
-    /// Hash of the previous policy.
+    /// Hash of the replaced policy.
     pub before: String,
-    /// Number of kinds of calls that are decided less strictly.
+    /// Number of kinds of calls with a less strict decision.
     pub looser: usize,
-    /// Number of kinds of calls that are decided more strictly.
+    /// Number of kinds of calls with a stricter decision.
     pub stricter: usize,
-    /// Number of tools whose kinds of calls were not all compared.
+    /// Number of tools for which not all kinds of calls were compared.
     #[serde(default)]
     pub cut_short: usize,
 }
 
-/// One entry. Fields without a value are omitted from the line.
+/// Entry of the log. Fields without a value are omitted from its line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Entry {
-    /// Position in the log, from 1; assigned by the writer.
+    /// Sequence number, counted from 1; assigned by the writer.
     #[serde(skip_serializing_if = "is_unset", default)]
     pub seq: u64,
-    /// Milliseconds since the Unix epoch; assigned by the writer.
+    /// Time in milliseconds since the Unix epoch; assigned by the writer.
     #[serde(skip_serializing_if = "is_unset", default)]
     pub timestamp: u64,
     /// Kind of entry.
     pub event: Event,
-    /// One sentence for people; empty if the other fields suffice.
+    /// Summary in one sentence; empty if the other fields say the same.
     #[serde(skip_serializing_if = "String::is_empty", default)]
     pub summary: String,
-    /// Position of the decision that led to this outcome. Readers fill in the decision's details,
-    /// which are not repeated here.
+    /// Sequence number of the decision to which this outcome belongs. Readers copy the decision's fields, which
+    /// the outcome does not repeat.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub of: Option<u64>,
-    /// Shared by the entries of one call.
+    /// Id that all entries of a call share.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub request_id: Option<String>,
-    /// Session id.
+    /// Id of the session.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub session: Option<String>,
-    /// Client name, as verified by the kernel.
+    /// Name of the client, as verified by the kernel's peer credentials.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub client: Option<String>,
-    /// Server name.
+    /// Name of the server.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub server_name: Option<String>,
-    /// Tool name.
+    /// Name of the tool.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub tool_name: Option<String>,
-    /// Method of a request other than a tool call.
+    /// Method of the request, if it is not a tool call.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub method: Option<String>,
-    /// Arguments as judged, or the parameters of another request, with secrets redacted.
+    /// Arguments as they were judged, or the parameters of another request, with secrets redacted.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub arguments: Option<Map<String, Value>>,
-    /// Names of the arguments whose values are the affected paths. Readers convert them to [`Entry::paths`].
+    /// Names of the arguments that are the affected paths. Readers convert them to [`Entry::paths`].
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub at: Vec<String>,
-    /// Affected paths, canonical.
+    /// Canonical paths that the entry affects.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub paths: Vec<String>,
-    /// Path refused by a boundary.
+    /// Path that a sandbox or the server's roots refused.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub path: Option<String>,
-    /// Folders inside the boundary, as announced to the server.
+    /// Folders that the server may access, as announced to it.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub roots: Vec<String>,
-    /// Host, in canonical spelling.
+    /// Host in canonical form.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub host: Option<String>,
     /// Port of the host.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub port: Option<u16>,
-    /// Resolved addresses of the host.
+    /// Addresses to which the host resolved.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub addresses: Vec<String>,
-    /// Policy decision.
+    /// Decision of the policy, if the entry records one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub policy_decision: Option<PolicyDecision>,
-    /// Hash of the policy that decided, or of the policy now in force. Omitted if it equals that of the previous decision in
-    /// the same file.
+    /// Hash of the policy that decided, or that is now in force. Omitted if it equals the one of the previous
+    /// decision in the same file.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub policy_hash: Option<String>,
-    /// Change of the policy.
+    /// Change of the policy, if the entry records one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub policy_change: Option<PolicyChange>,
-    /// Effect of that change.
+    /// Effect of a policy change, if the entry records one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub policy_effect: Option<PolicyEffect>,
-    /// Outcome of the question.
+    /// Outcome of a question to the user.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub escalation_result: Option<EscalationResult>,
     /// Outcome of an allowed call or connection.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub result: Option<CallResult>,
-    /// Duration in milliseconds.
+    /// Duration of the call in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub duration_ms: Option<u64>,
-    /// Set if the server really ran in an OS sandbox.
+    /// `true` if the server ran in an OS sandbox.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub sandboxed: Option<bool>,
-    /// Id of the question.
+    /// Id of the question to the user.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub question_id: Option<String>,
-    /// Id of the grant.
+    /// Id of the grant that was used, added or revoked.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub grant_id: Option<String>,
     /// Finding about an autostart file, without its content.
@@ -210,18 +211,18 @@ pub struct Entry {
     /// The user's decision about an autostart file.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub file_decision: Option<FileDecision>,
-    /// Time that the user took, in milliseconds.
+    /// Time until the user answered, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub human_ms: Option<u64>,
-    /// Older entries that were removed.
+    /// Older entries that were removed, if the entry records a removal.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub removed: Option<Removed>,
-    /// Hash of the previous entry, in the first entry of a file; assigned by the writer.
+    /// Hash of the previous entry; only in the first entry of a file and assigned by the writer.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub prev: Option<String>,
 }
 
-/// Entries removed because they were older than the retention time.
+/// Entries that were removed because they exceeded the retention time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Removed {
     /// Number of removed entries, counted from the first.
@@ -231,7 +232,7 @@ pub struct Removed {
 }
 
 impl Entry {
-    /// Creates an entry with only its kind and summary.
+    /// Creates an entry that has only a kind and a summary.
     #[must_use]
     pub fn new(event: Event, summary: impl Into<String>) -> Self {
         Self {
@@ -272,7 +273,7 @@ impl Entry {
         }
     }
 
-    /// Creates the outcome of the decision at this position.
+    /// Creates the outcome that belongs to the decision with this sequence number.
     #[must_use]
     pub fn end_of(decision: u64, result: CallResult, duration_ms: u64) -> Self {
         Self {

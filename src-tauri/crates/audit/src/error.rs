@@ -3,28 +3,28 @@
 use std::io;
 use std::path::PathBuf;
 
-/// Reason why something could not be recorded.
+/// Reason why an entry could not be recorded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AuditError {
     /// Writing the log failed.
     #[error("the audit log cannot be written: {0}")]
     Write(String),
-    /// The log is unreadable, or its chain is broken.
+    /// The log is unreadable, or its hash chain is invalid.
     #[error("failed to continue the audit log: {problem}; move the folder `{dir}` away to start a new log")]
     Broken {
         /// Directory of the log.
         dir: PathBuf,
-        /// Reason.
+        /// Description of the problem.
         problem: String,
     },
-    /// The log on disk was removed or changed by another process.
+    /// Another process removed or changed the log while it was open.
     #[error(
         "the audit log `{path}` {what} while IronCurtain ran: put it back, or restart IronCurtain to start a new one"
     )]
     Lost {
         /// Path of the log file.
         path: PathBuf,
-        /// Verb phrase that describes the problem.
+        /// Problem as a verb phrase: "was removed".
         what: &'static str,
     },
     /// The trusted process is shutting down.

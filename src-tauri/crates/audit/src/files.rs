@@ -1,4 +1,4 @@
-//! Recorded facts about autostart files.
+//! Autostart files in the log: what was found, and what the user decided.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,47 +6,47 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "finding", rename_all = "kebab-case", rename_all_fields = "camelCase")]
 pub enum FileFinding {
-    /// It was moved to quarantine, where nothing runs it.
+    /// The file was moved to quarantine, where no program runs it.
     Quarantined {
-        /// Previous path.
+        /// Path of the file before.
         path: String,
-        /// New path.
+        /// Path of the file in quarantine.
         moved_to: String,
-        /// End of the sentence "this runs ...".
+        /// Time at which a program would run the file, as the end of the sentence "this runs ...".
         when: String,
     },
-    /// Keys of a repository's configuration were restored.
+    /// Keys of a repository's git configuration were restored.
     Restored {
-        /// Path of the configuration.
+        /// Path of the configuration file.
         path: String,
-        /// Names of the keys.
+        /// Names of the restored keys.
         keys: Vec<String>,
     },
-    /// It is new or was changed, and is still in place.
+    /// The file is new or was changed, and is still in place.
     Left {
         /// Path of the file.
         path: String,
-        /// End of the sentence "this runs ...".
+        /// Time at which a program runs the file, as the end of the sentence "this runs ...".
         when: String,
-        /// Difference from the previous state.
+        /// Difference from the file before the session.
         change: FileChange,
-        /// Always empty, because file content is recorded only in the session's record.
+        /// Always `None`, because the content of files is stored only in the session record.
         diff: Option<String>,
     },
-    /// Some files could not be checked or handled.
+    /// Some files could not be checked or quarantined.
     Unfinished {
-        /// Reason, as a sentence.
+        /// Reason as a sentence.
         reason: String,
     },
 }
 
-/// Difference from the previous state.
+/// Difference of an autostart file from its state before the session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FileChange {
     /// The file did not exist before.
     New,
-    /// The content changed.
+    /// The content of the file changed.
     Changed,
 }
 
@@ -54,20 +54,20 @@ pub enum FileChange {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "choice", rename_all = "kebab-case", rename_all_fields = "camelCase")]
 pub enum FileDecision {
-    /// It was kept.
+    /// The user kept the file.
     Kept,
-    /// It was moved to quarantine.
+    /// The user moved the file to quarantine.
     Quarantined {
-        /// New path.
+        /// Path of the file in quarantine.
         moved_to: String,
     },
-    /// It was restored from quarantine.
+    /// The user restored the file from quarantine.
     Returned,
-    /// It was restored, and the file that had taken its place was moved.
+    /// The user restored the file, and the file that was in its place was moved.
     Exchanged {
-        /// New path of the file that had taken its place.
+        /// New path of the file that was in its place.
         moved_to: String,
     },
-    /// It was deleted from quarantine.
+    /// The user deleted the file from quarantine.
     Deleted,
 }

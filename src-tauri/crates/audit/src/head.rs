@@ -1,10 +1,12 @@
-//! Head file: the newest entry, stored outside the log, so that a truncated log or an older copy is detected.
+//! Head file: identifies the newest entry and is stored outside the log, so that a truncated or older log is
+//! detected.
 //!
-//! - INVARIANT: the head is written after the entry that it names has reached the disk. It may be older than the log,
-//!   never newer, so a kill or power failure between the two causes no false alarm.
-//! - INVARIANT: a [`HeadFile`] never replaces a head with an older one, and never writes to a file that another writer has open.
-//! - A process that may write the user's files can change both the log and its head. A difference
-//!   indicates an accident, or a process that changed only one of them.
+//! - INVARIANT: the head is written after the entry that it identifies is on disk. It may be older than the log
+//!   but never newer, so a kill or power failure between the two causes no false alarm.
+//! - INVARIANT: a [`HeadFile`] never replaces a head with an older one, and never writes to a file that another
+//!   process has open.
+//! - A process that can write the user's files can change both the log and its head. A mismatch means an
+//!   accident, or a process that changed only one of them.
 
 use crate::chain::Written;
 use ironcurtain_paths::bounded_read;
@@ -14,7 +16,8 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// Number of names to try for a new file. A name is in use only if a killed process left the file.
+/// Maximum number of names to try for the temporary file. A name is taken only if a killed process left its
+/// file.
 const NAMES: u32 = 1000;
 
 #[derive(Serialize, Deserialize)]
@@ -27,11 +30,12 @@ struct Head {
 /// Content of a head file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KnownHead {
-    /// Newest entry.
+    /// The newest entry.
     Entry(Written),
     /// The file does not exist.
     Missing,
-    /// The file is unreadable or invalid; the text is a verb phrase that follows its path.
+    /// The head file is unreadable or invalid. The text is a verb phrase, such as "is empty", to follow the
+    /// path.
     Damaged(String),
 }
 
@@ -50,7 +54,8 @@ impl KnownHead {
         }
     }
 
-    /// Returns why the newest entry is unknown, as a verb phrase that follows the path of the file.
+    /// Returns the reason why the newest entry is unknown, as a verb phrase to follow the path; `None` if it is
+    /// known.
     #[must_use]
     pub fn problem(&self) -> Option<&str> {
         match self {
@@ -61,11 +66,11 @@ impl KnownHead {
     }
 }
 
-/// The sole writer of a head file.
+/// Writer of the head file. Only one exists per log.
 #[derive(Debug)]
 pub(super) struct HeadFile {
     path: PathBuf,
-    /// Number of entries up to the newest written head.
+    /// Number of entries of the newest head that was written; `None` before the first write.
     newest: Option<u64>,
 }
 
@@ -74,10 +79,10 @@ impl HeadFile {
         Self { path, newest: None }
     }
 
-    /// Replaces the head unless the existing one is at least as new.
+    /// Replaces the head, unless the existing one is at least as new.
     ///
     /// # Errors
-    /// Returns an error if writing fails. The previous head then stays unchanged.
+    /// Returns an error if the write or the rename fails. The previous head then stays in place.
     pub(super) fn write(&mut self, written: &Written) -> io::Result<()> {
         if self.newest.is_some_and(|newest| newest >= written.entries) {
             return Ok(());
@@ -89,7 +94,7 @@ impl HeadFile {
             .and_then(|()| file.sync_data())
             .and_then(|()| std::fs::rename(&beside, &self.path));
         if replaced.is_err() {
-            // The temporary file is useless without the rename, whose error is reported.
+            // The error of the write or the rename is reported; the temporary file is of no use.
             let _ = std::fs::remove_file(&beside);
         }
         replaced?;
@@ -97,7 +102,7 @@ impl HeadFile {
         Ok(())
     }
 
-    /// Creates a file next to the head that no other writer has open.
+    /// Creates a temporary file next to the head that no other process has open.
     fn new_file(&self) -> io::Result<(PathBuf, File)> {
         let folder = self.path.parent().ok_or(io::ErrorKind::NotFound)?;
         for number in 0..NAMES {
@@ -164,7 +169,7 @@ mod tests {
             KnownHead::read(&file).problem(),
             Some("cannot be read: it is a link to a file that does not exist")
         );
-        // A link is replaced, not followed.
+        // A symlink is replaced, not followed.
         HeadFile::new(file.clone()).write(&written(2)).unwrap();
         assert_eq!(KnownHead::read(&file), KnownHead::Entry(written(2)));
         assert!(!dir.path().join("nowhere").exists());

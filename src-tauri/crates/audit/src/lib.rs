@@ -1,11 +1,11 @@
-//! The tamper-evident record of every decision: JSON Lines, each linked to the previous one by its hash.
+//! Tamper-evident log of all decisions: JSON Lines, each linked to the previous one by its hash.
 //!
-//! - An entry is written (`write(2)`) before [`Audit::record`] returns, so a decision is recorded before it takes effect.
-//!   If it cannot be written, the caller gets an error and denies.
-//! - Makes no decisions, asks no questions, and does not know sessions or servers, so a log can be
-//!   checked and searched without the trusted process.
-//! - Never changes written entries. Removes only a last line torn by a crash, and the oldest files
-//!   by age, and records both.
+//! - [`Audit::record`] returns after the entry is written (`write(2)`), so that a decision is recorded before
+//!   it takes effect. If the write fails, the caller gets an error and denies the call.
+//! - This crate makes no decisions and does not depend on sessions and servers, so that a log can be verified and
+//!   searched without the trusted process.
+//! - Written entries are never changed. Only an incomplete last line after a crash and the oldest files after
+//!   the retention time are removed, and both removals are recorded.
 
 mod chain;
 pub mod clock;

@@ -1,10 +1,11 @@
-//! Handle of a log that is open for writing.
+//! Log that is open for writing.
 //!
-//! - A task that records an entry writes all pending entries, unless another task is already writing; then that task
-//!   writes them. A single entry therefore wakes no other task, and many pending entries become one write. Noted
-//!   entries are written with the next recorded entry, or separately once all runnable tasks have run.
+//! - A task that records an entry writes all queued entries itself, unless another task is writing at that
+//!   moment and takes them over. A single entry therefore wakes no other task, and many queued entries become
+//!   one write. Noted entries are written together with the next recorded entry, or once all runnable tasks
+//!   have run.
 //! - The log file is checked before each write. A log that was removed, replaced or truncated is not continued.
-//! - The lock is held only during the write, never across an await or while waiting for the disk.
+//! - The lock is held only during a write, never across an await or a sync to disk.
 
 use crate::chain::Written;
 use crate::error::AuditError;
@@ -19,44 +20,44 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 use std::time::Duration;
 use tokio::sync::{Notify, oneshot};
 
-/// Delay after which an entry not decided by the user is synced to disk. A power failure can lose
-/// that much, and calls never wait for the disk.
+/// Delay after which written entries are synced to disk, except for the user's decisions, which are synced at
+/// once. A power failure can lose the entries of this time span; in return, calls never wait for the disk.
 const FLUSH: Duration = Duration::from_millis(200);
 
-/// Interval between checks for entries that are too old.
+/// Interval between checks for entries that exceed the retention time.
 const AGE: Duration = Duration::from_secs(60 * 60);
 
 /// Minimum interval between updates of the search index.
 const INDEX: Duration = Duration::from_secs(5);
 
-/// Number of entries per [`INDEX`] interval at which the index update is postponed. Updating takes
+/// Number of entries per [`INDEX`] interval from which the index update is postponed. Updating the index takes
 /// longer than writing the log, and at that rate calls need the CPU time.
 const BUSY: u64 = 1000;
 
-/// A handle to the audit log.
+/// Handle of an open log. Clones share the log.
 #[derive(Debug, Clone)]
 pub struct Audit(Arc<Shared>);
 
 struct Shared {
     waiting: Mutex<Vec<(Pending, Done)>>,
     owned: Mutex<Owned>,
-    /// Writer of the head. Locked before the sync, so that heads are written one at a time and in
-    /// order. Always locked before `owned`.
+    /// Writer of the head. Locked before the sync, so that heads are written one at a time and in order, and
+    /// always before `owned`.
     head: Mutex<Option<HeadFile>>,
     opened_at: Written,
     unknown_end: Option<String>,
-    /// Notified when an entry was noted and may still be unwritten.
+    /// Notified when an entry was noted and may not be written yet.
     noted: Arc<Notify>,
-    /// Notified when entries were written that may not be synced.
+    /// Notified when entries were written that may not be synced yet.
     unsynced: Arc<Notify>,
-    /// Notified when entries were synced that may be missing from the search index.
+    /// Notified when entries were synced that may not be in the search index yet.
     grown: Arc<Notify>,
 }
 
-/// Channel to the task that waits for an entry; `None` for a noted entry.
+/// Channel to the task that waits for the entry; `None` for a noted entry.
 type Done = Option<oneshot::Sender<Result<u64, AuditError>>>;
 
-/// State under the lock.
+/// State that the lock protects.
 struct Owned {
     writer: Writer,
     trouble: Box<dyn FnMut(Option<String>) + Send>,
@@ -64,11 +65,11 @@ struct Owned {
 }
 
 impl Audit {
-    /// Opens the log in `dir` and removes a last line torn by a crash. `trouble` receives each
-    /// problem with writing the log, and `None` when it is resolved.
+    /// Opens the log in `dir`, creating it if necessary, and removes an incomplete last line. `trouble` is
+    /// called with each problem with writing the log, and with `None` once writing succeeds again.
     ///
     /// # Errors
-    /// [`AuditError`], if the log is unreadable or not writable.
+    /// Returns [`AuditError`] if the log is unreadable, invalid or not writable.
     pub fn open(
         dir: &Path,
         trouble: impl FnMut(Option<String>) + Send + 'static,
@@ -76,10 +77,10 @@ impl Audit {
         Self::keep(Keeping::new(dir), trouble)
     }
 
-    /// Opens the log like [`Audit::open`], with other settings.
+    /// Opens a log like [`Audit::open`], with explicit settings.
     ///
     /// # Errors
-    /// [`AuditError`].
+    /// Returns the same errors as [`Audit::open`].
     pub fn keep(
         keeping: Keeping,
         trouble: impl FnMut(Option<String>) + Send + 'static,
@@ -107,18 +108,18 @@ impl Audit {
         Ok(Self(shared))
     }
 
-    /// Records an entry and returns its sequence number once it is written.
+    /// Writes an entry and returns its sequence number.
     ///
     /// # Errors
-    /// [`AuditError`]; the entry is then not recorded, and the caller must not carry out its decision.
+    /// Returns [`AuditError`] if the entry was not recorded. The caller must then not carry out the decision.
     pub async fn record(&self, entry: Entry) -> Result<u64, AuditError> {
         self.record_all(vec![Pending::of(entry)?]).await
     }
 
-    /// Records entries in one write, all or none, and returns the sequence number of the first.
+    /// Writes entries together, either all or none, and returns the sequence number of the first.
     ///
     /// # Errors
-    /// Those of [`Audit::record`].
+    /// Returns the same errors as [`Audit::record`].
     pub async fn record_all(&self, entries: Vec<Pending>) -> Result<u64, AuditError> {
         let later = entries.len().saturating_sub(1) as u64;
         let (done, written) = oneshot::channel();
@@ -126,30 +127,31 @@ impl Audit {
         written.await.map_err(|_| AuditError::Ended)?.map(|last| last - later)
     }
 
-    /// Records soon, without waiting, an entry about something that has already happened. A write
-    /// failure is reported as trouble with the log.
+    /// Queues an entry about something that has already happened, and returns without waiting. A write failure
+    /// is reported through `trouble`.
     ///
     /// # Errors
-    /// [`AuditError`], if the entry cannot be serialized.
+    /// Returns [`AuditError`] if the entry cannot be serialized.
     pub fn note(&self, entry: Entry) -> Result<(), AuditError> {
         lock(&self.0.waiting).push((Pending::of(entry)?, None));
         self.0.noted.notify_one();
         Ok(())
     }
 
-    /// Returns the position at which the log was opened, before anything was recorded.
+    /// Returns the position at which the log was opened.
     #[must_use]
     pub fn opened_at(&self) -> &Written {
         &self.0.opened_at
     }
 
-    /// Returns why entries may be missing from the end of the opened log, as a sentence.
+    /// Returns the reason why entries may be missing from the end of the log that was opened, as a sentence;
+    /// `None` if none are.
     #[must_use]
     pub fn unknown_end(&self) -> Option<&str> {
         self.0.unknown_end.as_deref()
     }
 
-    /// Returns the current position, and an error if the log file was removed or changed by another process.
+    /// Returns the current position, and an error if another process removed or changed the log file.
     pub fn standing(&self) -> (Written, Result<(), AuditError>) {
         self.0.with_owned(|owned| {
             let unchanged = owned.writer.check_unchanged();
@@ -160,10 +162,10 @@ impl Audit {
         })
     }
 
-    /// Syncs everything written and updates the head, for a clean shutdown.
+    /// Syncs all written entries and updates the head, for a clean shutdown.
     pub async fn settle(&self) {
         let shared = self.0.clone();
-        // If the task cannot run, the head is a little older.
+        // A failure leaves the head older than the log, which is valid.
         let _ = tokio::task::spawn_blocking(move || shared.sync()).await;
     }
 
@@ -175,7 +177,8 @@ impl Audit {
 }
 
 impl Shared {
-    /// Runs `with` on the writer after writing all pending entries, then writes entries that arrived during that time.
+    /// Runs `with` under the lock, after writing the queued entries, and then writes those queued in the
+    /// meantime.
     fn with_owned<T>(&self, with: impl FnOnce(&mut Owned) -> T) -> T {
         self.write_waiting();
         let done = with(&mut lock(&self.owned));
@@ -183,7 +186,7 @@ impl Shared {
         done
     }
 
-    /// Queues entries; the result of the last one is reported for all of them.
+    /// Queues entries. `done` receives the result of the last one, which applies to all.
     fn take(&self, mut entries: Vec<Pending>, done: oneshot::Sender<Result<u64, AuditError>>) {
         let persons = entries.iter().any(|entry| entry.persons);
         let Some(mut last) = entries.pop() else { return };
@@ -200,7 +203,7 @@ impl Shared {
             let mut owned = match self.owned.try_lock() {
                 Ok(owned) => owned,
                 Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-                // The task that holds the lock checks the queue again afterwards.
+                // The task that holds the lock checks the queue again after releasing it.
                 Err(TryLockError::WouldBlock) => return,
             };
             let batch = std::mem::take(&mut *lock(&self.waiting));
@@ -218,7 +221,7 @@ impl Shared {
         let first = match written {
             Ok(first) => first,
             Err(problem) => {
-                // Sending fails if the caller was cancelled.
+                // Sending fails if the task that waits was cancelled, which is fine.
                 done.into_iter().flatten().for_each(|done| drop(done.send(Err(problem.clone()))));
                 return;
             }
@@ -230,17 +233,17 @@ impl Shared {
         for ((entry, done), number) in entries.into_iter().zip(done).zip(first..) {
             match done {
                 Some(done) if entry.persons => persons.push((done, number)),
-                // Sending fails if the caller was cancelled.
+                // Sending fails if the task that waits was cancelled, which is fine.
                 Some(done) => drop(done.send(Ok(number))),
                 None => {}
             }
         }
         if !persons.is_empty() {
             let files = owned.writer.unsynced().map_err(|e| AuditError::write(&e));
-            // Others can write during the sync.
+            // Other tasks can write while this batch is synced.
             tokio::task::spawn_blocking(move || {
                 let durable = files.and_then(|files| durable(&files));
-                // Sending fails if the caller was cancelled.
+                // Sending fails if the task that waits was cancelled, which is fine.
                 persons
                     .into_iter()
                     .for_each(|(done, number)| drop(done.send(durable.clone().map(|()| number))));
@@ -248,7 +251,7 @@ impl Shared {
         }
     }
 
-    /// Syncs what was written so far and makes it the head.
+    /// Syncs the entries written so far and updates the head.
     fn sync(&self) {
         let mut head = lock(&self.head);
         let (files, written) = self.with_owned(|owned| {
@@ -260,7 +263,8 @@ impl Shared {
         {
             self.with_owned(|owned| owned.writer.synced(&files));
             if let Some(head) = &mut *head {
-                // The next entry reports a full disk; the head stays older than the log.
+                // A failure leaves the head older than the log, which is valid; the next write of the log
+                // reports a full disk.
                 let _ = head.write(&written);
             }
         }
@@ -275,7 +279,7 @@ impl Drop for Shared {
         if !lock(&self.owned).clean {
             self.sync();
         }
-        // Wakes the waiting task, which then stops.
+        // Wakes the background tasks, which then exit.
         self.noted.notify_one();
         self.unsynced.notify_one();
         self.grown.notify_one();
@@ -288,11 +292,12 @@ impl fmt::Debug for Shared {
     }
 }
 
-/// Writes noted entries together, unless a later recorded entry has already included them.
+/// Background task that writes noted entries, unless a recorded entry has included them.
 async fn write_noted(log: Weak<Shared>, noted: Arc<Notify>) {
     loop {
         noted.notified().await;
-        // Let tasks that are about to note or record entries run first, so that this write includes their entries.
+        // Let tasks that are about to record or note an entry run first, so that one write includes their
+        // entries.
         tokio::task::yield_now().await;
         let Some(log) = log.upgrade() else { return };
         log.write_waiting();
@@ -304,12 +309,12 @@ async fn flush(log: Weak<Shared>, unsynced: Arc<Notify>) {
         unsynced.notified().await;
         tokio::time::sleep(FLUSH).await;
         let Some(log) = log.upgrade() else { return };
-        // If the task cannot run, the trusted process is shutting down.
+        // This fails only while the runtime is shutting down.
         let _ = tokio::task::spawn_blocking(move || log.sync()).await;
     }
 }
 
-/// Updates the search index whenever few entries are written.
+/// Background task that updates the search index whenever the rate of new entries is low.
 async fn index(log: Weak<Shared>, grown: Arc<Notify>) {
     let look = || {
         let at = |owned: &mut Owned| (owned.writer.written().entries, owned.writer.keeping().dir.clone());
@@ -325,16 +330,16 @@ async fn index(log: Weak<Shared>, grown: Arc<Notify>) {
                 break;
             }
         }
-        // A failure is harmless: a search updates the index too, or reads every line.
+        // A failure is harmless: the next search updates the index, or reads every line without it.
         let _ = tokio::task::spawn_blocking(move || search::catch_up(&dir)).await;
     }
 }
 
-/// Removes old entries, now and at intervals, while the log is open.
+/// Background task that removes expired entries, immediately and then at intervals.
 async fn remove_old(log: Weak<Shared>) {
     while let Some(audit) = log.upgrade().map(Audit) {
         let keeping = audit.keeping();
-        // Files that cannot be removed are retried, and `audit verify` names them.
+        // A failed removal is retried at the next interval.
         let _ = retention::remove_old(&keeping, |entry| audit.record(entry)).await;
         drop(audit);
         tokio::time::sleep(AGE).await;
@@ -349,7 +354,7 @@ fn every_call_is_denied(problem: &AuditError) -> String {
     format!("Every call is denied, because {problem}.")
 }
 
-/// Syncs files to disk.
+/// Syncs the content of files to disk.
 fn durable(files: &[Arc<File>]) -> Result<(), AuditError> {
     files.iter().try_for_each(|file| file.sync_data()).map_err(|e| AuditError::write(&e))
 }

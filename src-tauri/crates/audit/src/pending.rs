@@ -1,19 +1,19 @@
-//! A pending entry, serialized except for the fields that only the writer knows.
+//! Entry that is serialized except for the fields that only the writer knows.
 
 use crate::{AuditError, DecidedBy, Entry, Event};
 use std::fmt::Write as _;
 
-/// Initial capacity in bytes, enough for most entries.
+/// Initial capacity of the line in bytes, enough for most entries.
 const USUAL: usize = 768;
 
-/// A serialized entry that is not in the log yet.
+/// Serialized entry that is not in the log yet.
 #[derive(Debug)]
 pub struct Pending {
-    /// Its fields from `event` on, as a JSON object.
+    /// Fields from `event` on, as a JSON object.
     object: String,
-    /// Policy hash of a decision; not part of `object`.
+    /// Policy hash of a decision or question. Not in `object`, because it is written only if it changed.
     policy: Option<String>,
-    /// Set if the user decided it.
+    /// `true` if the entry results from a decision of the user, so that it is synced before `record` returns.
     pub(super) persons: bool,
 }
 
@@ -21,7 +21,7 @@ impl Pending {
     /// Shortens and serializes an entry.
     ///
     /// # Errors
-    /// [`AuditError::Write`], if it cannot be serialized.
+    /// Returns [`AuditError::Write`] if the entry cannot be serialized.
     pub fn of(mut entry: Entry) -> Result<Self, AuditError> {
         entry.shorten();
         entry.fold();
@@ -35,12 +35,13 @@ impl Pending {
         Ok(Self { object, policy, persons: entry.event.is_a_persons() })
     }
 
-    /// Returns the fields without the surrounding braces.
+    /// Returns the content of `object` without the braces.
     fn fields(&self) -> &str {
         self.object.strip_prefix('{').and_then(|text| text.strip_suffix('}')).unwrap_or_default()
     }
 
-    /// Writes the line up to its hash. The policy is included if it differs from that of the previous decision.
+    /// Appends the line up to its hash. The policy hash is included only if it differs from `policy`, the
+    /// previous one in the file.
     pub(super) fn write(
         &self,
         line: &mut String,
@@ -48,7 +49,7 @@ impl Pending {
         prev: Option<&str>,
         policy: &mut Option<String>,
     ) {
-        // Writing to a string cannot fail; hashes need no escaping.
+        // Writing to a string cannot fail, and hashes need no escaping.
         let _ = write!(line, "{{\"seq\":{seq},\"timestamp\":{timestamp},{}", self.fields());
         if self.policy.is_some() && self.policy != *policy {
             policy.clone_from(&self.policy);
@@ -61,8 +62,8 @@ impl Pending {
 }
 
 impl Entry {
-    /// Removes redundant fields: paths that equal arguments, a ground implied by the rule's name,
-    /// and a grant named in the reason.
+    /// Removes fields that can be derived from others: paths that equal an argument, a ground implied by the
+    /// rule name, and a grant that the reason names.
     fn fold(&mut self) {
         if let Some(decision) = &mut self.policy_decision
             && let Some(by) = decision.by.take()
@@ -83,7 +84,7 @@ impl Entry {
         }
     }
 
-    /// Restores the fields that [`fold`](Self::fold) removed.
+    /// Restores the fields that [`Self::fold`] removed.
     pub(super) fn unfold(&mut self) {
         let arguments = self.arguments.as_ref();
         let value = |name: &String| Some(arguments?.get(name)?.as_str()?.to_owned());
@@ -97,7 +98,7 @@ impl Entry {
         self.grant_id = self.grant_id.take().or_else(|| self.granting());
     }
 
-    /// Returns the grant named in the reason of a decision.
+    /// Returns the id of the grant that the reason of a decision names.
     fn granting(&self) -> Option<String> {
         let decision = self.policy_decision.as_ref().filter(|d| d.ground() == Some(DecidedBy::Grant))?;
         let id = decision.reason.strip_prefix("grant `")?.strip_suffix('`')?;

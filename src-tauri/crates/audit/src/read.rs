@@ -1,7 +1,7 @@
-//! Reads the entries of a log across all its files.
+//! Reads the entries of a log from all its files.
 //!
 //! - Memory use is bounded, even for long lines.
-//! - Fills in fields that an entry omits because its decision contains them.
+//! - Fields that an outcome omits are copied from its decision.
 
 use crate::Entry;
 use crate::recall::Recall;
@@ -12,33 +12,34 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 
-/// Maximum length of a line that is read completely. This version writes no longer lines.
+/// Maximum length in bytes of a line that is parsed. This version writes no longer lines.
 const LONGEST_LINE: usize = 1024 * 1024;
 
-/// Number of bytes read from a longer line.
+/// Number of bytes that are parsed of a line longer than [`LONGEST_LINE`].
 const HEAD: usize = 1000;
 
-/// Number of extra lines to read before the requested ones, to find the decisions of their outcomes.
+/// Number of lines to read before the requested ones, because they may contain decisions that the requested
+/// outcomes refer to.
 const BEFORE: usize = 200;
 
-/// A line found in the log.
+/// Line of the log.
 #[derive(Debug)]
 pub enum Found {
     /// A complete entry.
     Entry(Box<Entry>),
-    /// An entry that is too long to read, from another version.
+    /// An entry that is longer than this version reads; written by another version.
     TooLong {
-        /// Position in the log.
+        /// Sequence number.
         seq: u64,
         /// Milliseconds since the Unix epoch.
         timestamp: u64,
-        /// Length in bytes.
+        /// Length of the line in bytes.
         bytes: u64,
     },
 }
 
 impl Found {
-    /// Parses a line, if it is an entry.
+    /// Parses a line and completes its fields; `None` if it is not an entry.
     pub(super) fn of(line: &[u8], recall: &mut Recall) -> Option<Self> {
         if line.len() > LONGEST_LINE {
             let head = String::from_utf8_lossy(line.get(..HEAD)?).into_owned();
@@ -51,7 +52,7 @@ impl Found {
     }
 }
 
-/// Returns the newest entries, newest first. Lines that are not entries are skipped; verifying the log reports them.
+/// Returns the newest entries, newest first. Lines that are not entries are skipped; verification reports them.
 ///
 /// # Errors
 /// Returns an error if reading the log fails.
@@ -70,14 +71,15 @@ pub fn newest(dir: &Path, limit: usize) -> io::Result<impl Iterator<Item = Found
     }
     let mut recall = Recall::default();
     let mut found: Vec<Found> = Vec::with_capacity(lines.len());
-    // Free each line as soon as it is parsed.
+    // Freeing each line as soon as it is parsed limits memory use.
     while let Some(line) = lines.pop_front() {
         found.extend(Found::of(&line, &mut recall));
     }
     Ok(found.into_iter().rev().take(limit))
 }
 
-/// Iterates over the entries up to this number, in order. An invalid line yields an error and is the last item.
+/// Iterates over the entries with sequence numbers up to `entries`, in order. An invalid line yields an error
+/// and ends the iteration.
 ///
 /// # Errors
 /// Returns an error if opening the log fails.
@@ -113,7 +115,7 @@ pub fn all(dir: &Path, entries: u64) -> io::Result<impl Iterator<Item = io::Resu
     }))
 }
 
-/// Lines of one file.
+/// Iterator over the lines of one file.
 struct Lines {
     name: String,
     reader: BufReader<File>,
@@ -128,7 +130,7 @@ impl Lines {
     fn next(&mut self) -> io::Result<Option<Entry>> {
         let mut line = Vec::new();
         self.number += 1;
-        // An incomplete line is still being written.
+        // A line without a line feed is still being written.
         if self.reader.read_until(b'\n', &mut line)? == 0 || line.last() != Some(&b'\n') {
             return Ok(None);
         }

@@ -1,17 +1,17 @@
-//! Decisions without an outcome yet. An outcome refers to its decision and omits the decision's fields.
+//! Decisions whose outcome has not been read yet. An outcome omits the fields that it shares with its decision.
 
 use crate::{Entry, Event};
 use std::collections::BTreeMap;
 
-/// Maximum number of decisions kept; the oldest are dropped first.
+/// Maximum number of remembered decisions; beyond it, the oldest are dropped.
 const MOST: usize = 10_000;
 
-/// Decisions without an outcome, by position.
+/// Decisions whose outcome has not been read yet, by sequence number.
 #[derive(Debug, Default)]
 pub(super) struct Recall(BTreeMap<u64, Entry>);
 
 impl Recall {
-    /// Fills in the omitted fields of an entry if its decision is available.
+    /// Fills in the omitted fields of an entry, those of the decision only if it is remembered.
     pub(super) fn complete(&mut self, entry: &mut Entry) {
         entry.unfold();
         match (entry.event, entry.of) {

@@ -1,18 +1,18 @@
-//! Redacts data that must not be in a log: arguments whose name marks them as secret, private keys, tokens, and the bulk of
+//! Redacts data that must not be in a log: arguments with secret names, private keys, tokens, and the excess of
 //! long texts.
 //!
-//! - Only the secret itself is removed; the text around it stays.
-//! - A mark contains the length and the SHA-256 of the whole value, so that the record proves what was sent. A short
-//!   value of a secret argument gets no digest, because it could be guessed from the digest.
+//! - Only the secret itself is replaced; the surrounding text is kept.
+//! - A mark states the length and the SHA-256 of the whole value, so that the log proves what was sent. A short
+//!   secret gets no digest, because it could be guessed from it.
 
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
 
-/// Maximum length of a text, in bytes: a log shows actions and does not store content.
+/// Maximum length of a text in bytes. The log shows actions and does not store content.
 const LONGEST: usize = 2048;
 
-/// Parts of an argument's name that mark its value as a secret.
+/// Words in argument names that mark the value as a secret.
 const SECRET_NAMES: [&str; 8] =
     ["password", "passwd", "secret", "token", "apikey", "api_key", "authorization", "credential"];
 
@@ -20,7 +20,7 @@ const SECRET_NAMES: [&str; 8] =
 const SECRET_PREFIXES: [&str; 11] =
     ["ghp_", "gho_", "ghs_", "ghu_", "github_pat_", "glpat-", "sk-", "xoxb-", "xoxp-", "AKIA", "eyJhbGciOi"];
 
-/// Markers of a private key in a text, and the word in its label.
+/// Prefix of the first line of a private key.
 const KEY_BEGINS: &str = "-----BEGIN";
 const KEY_ENDS: &str = "-----END";
 const KEY_EDGE: &str = "-----";
@@ -30,10 +30,10 @@ const LONGEST_LABEL: usize = 64;
 /// Minimum length in bytes of a secret that cannot be guessed from its digest.
 const UNGUESSABLE: usize = 32;
 
-/// Prefixes of the marks that replace text.
+/// Prefixes of the marks that replace secrets and excess text.
 const MARKS: [&str; 2] = ["[redacted: ", "[cut: "];
 
-/// Returns `true` if a recorded value may replace another one.
+/// Returns `true` if a value from the log contains a mark, so that it differs from the original.
 #[must_use]
 pub fn is_marked(value: &Value) -> bool {
     match value {
@@ -44,14 +44,14 @@ pub fn is_marked(value: &Value) -> bool {
     }
 }
 
-/// Returns whether a name alone marks its value as a secret.
+/// Returns `true` if an argument with this name is a secret.
 #[must_use]
 pub fn names_a_secret(name: &str) -> bool {
     let plain = name.to_lowercase().replace('-', "_");
     SECRET_NAMES.iter().any(|word| plain.contains(word))
 }
 
-/// Returns the arguments with secrets replaced and long texts cut, each with a mark.
+/// Returns the arguments with secrets and excess text replaced by marks.
 #[must_use]
 pub fn redacted(arguments: &Map<String, Value>) -> Map<String, Value> {
     arguments.iter().map(|(name, value)| (redact_text(name), redact(name, value))).collect()
@@ -84,7 +84,7 @@ fn redact_text(text: &str) -> String {
     if shown == text { shown.into_owned() } else { format!("{shown} {}", whole(text)) }
 }
 
-/// Replaces secrets in a text with marks. Most texts do not contain the start of a secret.
+/// Replaces the private keys and tokens in a text. Texts without them, which are most, are not copied.
 fn shown(text: &str) -> Cow<'_, str> {
     let mut text = Cow::Borrowed(text);
     if text.contains(KEY_BEGINS) {
@@ -96,13 +96,13 @@ fn shown(text: &str) -> Cow<'_, str> {
     text
 }
 
-/// Returns a mark for the whole value, with its length and digest.
+/// Returns the mark that states the length and the digest of a whole value.
 fn whole(text: &str) -> String {
     let digest: String = Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect();
     format!("[whole: {} bytes, SHA-256 {digest}]", text.len())
 }
 
-/// Replaces every private key with a mark, up to its end line or the end of the text.
+/// Replaces each private key by a mark, up to its end line or, without one, up to the end of the text.
 fn without_keys(text: &str) -> String {
     let mut kept = String::with_capacity(text.len());
     let mut rest = text;
@@ -121,7 +121,7 @@ fn without_keys(text: &str) -> String {
     kept
 }
 
-/// Returns `true` if the label that follows is for a private key.
+/// Returns `true` if the text after [`KEY_BEGINS`] is the label of a private key.
 fn is_key(begun: &str) -> bool {
     let label = begun.split(KEY_EDGE).next().unwrap_or_default();
     label.len() <= LONGEST_LABEL && label.contains(KEY_LABEL)
@@ -133,7 +133,7 @@ fn after_key(begun: &str) -> &str {
     end.and_then(|end| end.split_once(KEY_EDGE)).map_or("", |(_, after)| after)
 }
 
-/// Replaces every word that starts like a well-known token with a mark.
+/// Replaces each word that starts with a known token prefix by a mark.
 fn without_tokens(text: &str) -> String {
     let hides =
         |word: &str| SECRET_PREFIXES.iter().any(|p| word.starts_with(p) && word.len() >= p.len() + 12);

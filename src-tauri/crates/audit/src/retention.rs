@@ -1,7 +1,7 @@
-//! Removes the oldest files of a log after the retention time.
+//! Removes the oldest files of a log once they exceed the retention time.
 //!
-//! - INVARIANT: the removal of a file is recorded and synced before the file is removed. After a
-//!   kill between the two steps, the file still exists and is removed the next time.
+//! - INVARIANT: a removal is recorded and synced before the file is removed. If the process is killed in
+//!   between, the file is removed the next time.
 
 use crate::error::AuditError;
 use crate::tail;
@@ -12,10 +12,10 @@ use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Removes closed files whose last entry is too old, oldest first.
+/// Removes closed files whose last entry exceeds the retention time, oldest first.
 ///
 /// # Errors
-/// Returns an error if a file cannot be accessed or removed, or its removal cannot be recorded.
+/// Returns an error if a file cannot be accessed or removed, or if its removal cannot be recorded.
 pub(super) async fn remove_old<F>(keeping: &Keeping, record: impl Fn(Entry) -> F) -> io::Result<()>
 where
     F: Future<Output = Result<u64, AuditError>>,
@@ -38,7 +38,7 @@ where
     Ok(())
 }
 
-/// Returns the oldest closed file if it is too old, with the position after its last entry.
+/// Returns the oldest closed file and the position at its end, if its last entry exceeds the retention time.
 fn too_old(keeping: &Keeping, oldest: Duration) -> io::Result<Option<(u64, PathBuf, Removed)>> {
     #[derive(Deserialize)]
     struct Time {

@@ -1,8 +1,8 @@
 //! Searches the entries of a log, newest first.
 //!
-//! - An index next to each log file lists the lines that may match; the lines themselves decide. A
-//!   missing, outdated or damaged index is rebuilt. The index is never used for verifying the log.
-//! - Without a usable index, every line is read.
+//! - An index next to each log file narrows a search to candidate lines, which are then read and checked. A
+//!   missing, outdated or damaged index is rebuilt. Verification never uses the index.
+//! - If the index cannot be built, every line is read.
 
 mod calls;
 mod counted;
@@ -52,21 +52,21 @@ pub fn search(dir: &Path, filter: &Filter, limit: usize) -> io::Result<Vec<Entry
     Ok(found)
 }
 
-/// Updates the index of the newest files.
+/// Updates the indexes of the two newest files.
 ///
 /// # Errors
-/// Returns an error if writing an index fails; the next search retries or does without.
+/// Returns an error if an index cannot be written. The next search tries again, or reads every line.
 pub(super) fn catch_up(dir: &Path) -> io::Result<()> {
     let volumes = volumes::list(dir)?;
     volumes.iter().rev().take(2).try_for_each(|volume| indexed(dir, &volume.open()?).map(drop))
 }
 
-/// Removes the index of a removed file.
+/// Removes the index of a log file that was removed.
 pub(super) fn forget(dir: &Path, first: u64) {
     index::remove(&index::path(dir, first));
 }
 
-/// Returns the updated index of a file; `None` for an empty file.
+/// Returns the up-to-date index of a log file; `None` for an empty file.
 fn indexed(dir: &Path, volume: &Volume) -> io::Result<Option<Index>> {
     let first = match volume.first {
         Some(first) => first,
@@ -85,7 +85,7 @@ fn indexed(dir: &Path, volume: &Volume) -> io::Result<Option<Index>> {
         .map(Some)
 }
 
-/// Searches without an index by reading every line.
+/// Searches a log file without its index, by reading every line.
 fn read_through(volume: &Volume, filter: &Filter, limit: usize) -> io::Result<Vec<Entry>> {
     let mut reader = BufReader::new(volume.file.try_clone()?);
     io::Seek::rewind(&mut reader)?;

@@ -1,28 +1,28 @@
-//! Keeps log lines short: cuts long parts of client input, and marks how much was removed.
+//! Limits the length of a line by cutting long input from the client. A mark states how much was cut.
 //!
-//! - INVARIANT: a cut argument is marked like a redacted one, so it is never mistaken for the judged value.
+//! - INVARIANT: a cut argument has a mark like a redacted one, so that it is not mistaken for the judged value.
 
 use crate::Entry;
 use serde_json::{Map, Value};
 use std::io::{self, Write};
 
-/// Maximum length of a summary, reason or name, in bytes.
+/// Maximum length of a summary, reason or name in bytes.
 const LONGEST_TEXT: usize = 2048;
 
-/// Maximum size of an entry's paths, in bytes.
+/// Maximum total length of an entry's paths in bytes.
 const LONGEST_PATHS: usize = 64 * 1024;
 
-/// Maximum size of an entry's roots, in bytes.
+/// Maximum total length of an entry's roots in bytes.
 const LONGEST_ROOTS: usize = 4 * 1024;
 
-/// Maximum size of an entry's arguments, in bytes as written.
+/// Maximum length of an entry's arguments as JSON, in bytes.
 const LONGEST_ARGUMENTS: usize = 64 * 1024;
 
 /// Maximum number of addresses in an entry.
 const MOST_ADDRESSES: usize = 64;
 
 impl Entry {
-    /// Cuts everything that is too long for a line.
+    /// Cuts all fields that exceed their limits.
     pub(super) fn shorten(&mut self) {
         let names = [
             &mut self.request_id,
@@ -59,7 +59,7 @@ fn cut(text: &mut String) {
     }
 }
 
-/// Keeps the first items that fit in `most` bytes.
+/// Keeps the first items, as many as fit into `most` bytes.
 fn cut_list(list: &mut Vec<String>, most: usize, what: &str) {
     let mut left = most;
     let fit = |text: &String| {
@@ -75,7 +75,8 @@ fn cut_list(list: &mut Vec<String>, most: usize, what: &str) {
     }
 }
 
-/// Keeps the arguments that fit. Keeps only the names of the others, or their number if the names do not fit.
+/// Keeps the values of the arguments that fit, only the names of others, and only the number of those whose
+/// names do not fit.
 fn cut_arguments(arguments: &mut Map<String, Value>) {
     if length(&*arguments) <= LONGEST_ARGUMENTS {
         return;
@@ -87,7 +88,7 @@ fn cut_arguments(arguments: &mut Map<String, Value>) {
         let (name_bytes, bytes) = (length(&name), length(&value));
         let mark = Value::from(format!("[cut: {bytes} bytes]"));
         let fits = [(value, bytes), (mark.clone(), length(&mark))].into_iter().find_map(|(value, bytes)| {
-            // Includes the separators.
+            // The colon and the comma are counted too.
             let rest = left.checked_sub(name_bytes + bytes + 2)?;
             Some((value, rest))
         });
@@ -106,14 +107,14 @@ fn cut_arguments(arguments: &mut Map<String, Value>) {
     *arguments = kept;
 }
 
-/// Returns the length as JSON, in bytes.
+/// Returns the length of a value as JSON, in bytes.
 fn length(value: &impl serde::Serialize) -> usize {
     let mut counted = Counted(0);
     // A value that cannot be serialized counts as too long.
     serde_json::to_writer(&mut counted, value).map_or(usize::MAX / 4, |()| counted.0)
 }
 
-/// A writer that only counts bytes.
+/// Writer that discards its input and counts the bytes.
 struct Counted(usize);
 
 impl Write for Counted {

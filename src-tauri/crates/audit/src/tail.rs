@@ -1,16 +1,16 @@
-//! Reads the first and last lines of a file without the rest.
+//! Reads the first or last lines of a file without the rest.
 
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// Number of bytes to read first.
+/// Number of bytes to read first. It grows until enough lines are found.
 const STEP: u64 = 64 * 1024;
 
-/// Maximum number of bytes to read.
+/// Maximum number of bytes to read from one end of a file.
 pub(super) const MOST: u64 = 32 * 1024 * 1024;
 
-/// Returns the first line with its line feed, if it is complete within the bytes read.
+/// Returns the first line with its line feed; `None` if it does not end within [`MOST`] bytes.
 pub(super) fn first_line(file: &File) -> io::Result<Option<Vec<u8>>> {
     let length = file.metadata()?.len().min(MOST);
     let mut read = STEP.min(length);
@@ -27,13 +27,13 @@ pub(super) fn first_line(file: &File) -> io::Result<Option<Vec<u8>>> {
     }
 }
 
-/// Returns the last line that has a line feed.
+/// Returns the last line that ends in a line feed, if any.
 pub(super) fn last_line(file: &File) -> io::Result<Option<Vec<u8>>> {
     Ok(last_lines(file, 1)?.pop())
 }
 
-/// Returns the last lines that have a line feed, in order: at least `count`, unless the last
-/// [`MOST`] bytes have fewer. May return more.
+/// Returns the last lines that end in a line feed, in order. Returns at least `count` lines, and possibly more,
+/// unless the last [`MOST`] bytes contain fewer.
 pub(super) fn last_lines(file: &File, count: usize) -> io::Result<Vec<Vec<u8>>> {
     let length = file.metadata()?.len();
     let mut read = STEP.min(length);
@@ -43,7 +43,7 @@ pub(super) fn last_lines(file: &File, count: usize) -> io::Result<Vec<Vec<u8>>> 
         if lines.last().is_some_and(|line| line.last() != Some(&b'\n')) {
             lines.pop();
         }
-        // The first piece may start in the middle of a line.
+        // The first piece may be the end of a longer line.
         let whole = if read == length { lines.len() } else { lines.len().saturating_sub(1) };
         if whole >= count || read == length || read >= MOST {
             return Ok(lines.split_off(lines.len() - whole));

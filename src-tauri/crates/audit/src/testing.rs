@@ -1,10 +1,10 @@
-//! Logs for tests.
+//! Logs for unit tests.
 
 use crate::LOG_NAME;
 use std::path::Path;
 use tempfile::TempDir;
 
-/// Creates a directory with a log of a version that repeated the previous hash in every line.
+/// Creates a log as an earlier version wrote it, with the previous hash in every line.
 pub(crate) fn old_log() -> TempDir {
     let dir = tempfile::tempdir().unwrap();
     let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/without-grounds.jsonl");

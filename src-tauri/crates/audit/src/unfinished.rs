@@ -1,4 +1,4 @@
-//! Sessions with a recorded start but no recorded end, because the trusted process was killed.
+//! Finds sessions with a recorded start but no recorded end, because the trusted process was killed.
 
 use crate::volumes;
 use serde::Deserialize;
@@ -6,28 +6,29 @@ use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 
-/// Text in every line about the start or end of a session; inside a string value, its quotes would be escaped.
+/// Text that every entry about a session contains. It cannot occur inside a string value, whose quotes are
+/// escaped.
 const SIGN: &str = "\"event\":\"session\"";
 
-/// Text in every line that records the start of a trusted process.
+/// Texts that every entry about the start of the trusted process contains.
 const STARTED: [&str; 2] = ["\"event\":\"daemon\"", "\"summary\":\"the trusted process started\""];
 
-/// Prefix of the summary of a session's end.
+/// Prefix of the summary of an entry that records the end of a session.
 const END: &str = "the session of ";
 
-/// Number of daemon starts to search backwards. Each start records the sessions left unfinished by
-/// the previous process. A process that is killed before that leaves them to the next one.
+/// Number of starts of the trusted process to search backwards. At its start, the process ends the unfinished
+/// sessions of the previous one. If it is killed before that, the next process does so.
 const STARTS: usize = 3;
 
-/// A session without a recorded end.
+/// Session without a recorded end.
 #[derive(Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Unfinished {
-    /// Session id.
+    /// Id of the session.
     pub session: String,
-    /// Agent client of the session.
+    /// Name of the agent client.
     pub client: Option<String>,
-    /// Server of the session.
+    /// Name of the server.
     #[serde(rename = "serverName")]
     pub server: Option<String>,
     /// Summary of the session's first entry.
@@ -35,7 +36,8 @@ pub struct Unfinished {
     summary: String,
 }
 
-/// Returns all unfinished sessions, by id. The first entry of a session is its start, the second its end.
+/// Returns the unfinished sessions, sorted by id. The first entry of a session records its start and the second
+/// its end.
 ///
 /// # Errors
 /// Returns an error if reading the log fails.
@@ -48,7 +50,7 @@ pub fn unfinished(dir: &Path) -> io::Result<Vec<Unfinished>> {
         while lines.read_until(b'\n', &mut line)? > 0 {
             let text = String::from_utf8_lossy(&line);
             starts += usize::from(STARTED.iter().all(|sign| text.contains(sign)));
-            // Refused sessions never existed.
+            // A session that was refused has no id.
             told.extend(
                 text.contains(SIGN).then(|| serde_json::from_str::<Unfinished>(&text).ok()).flatten(),
             );
@@ -61,7 +63,7 @@ pub fn unfinished(dir: &Path) -> io::Result<Vec<Unfinished>> {
     }
     let mut open = BTreeMap::new();
     for about in files.into_iter().rev().flatten() {
-        // The end of a session that started before the range.
+        // This may be the end of a session that started before the searched range.
         let is_end = about.summary.starts_with(END);
         if open.remove(&about.session).is_none() && !is_end {
             open.insert(about.session.clone(), about);

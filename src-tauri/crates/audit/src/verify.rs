@@ -1,6 +1,6 @@
-//! Verifies a log from its beginning: all its files, in order. Works without the trusted process.
+//! Verifies all files of a log from its beginning, without the trusted process.
 //!
-//! - If the log does not begin with entry 1, one of its entries must record that the older ones were removed.
+//! - If the oldest entry is not entry 1, a later entry must record the removal of the older ones.
 
 use crate::Entry;
 use crate::chain::{self, Written, follow};
@@ -8,21 +8,22 @@ use crate::volumes::{self, Volume};
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 
-/// Text in every line that records a removal; inside a string value, its quotes would be escaped.
+/// Text that every entry about a removal contains. It cannot occur inside a string value, whose quotes are
+/// escaped.
 const REMOVED: &str = "\"event\":\"retention\"";
 
 /// Result of verifying a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Checked {
-    /// Number of the last valid entry before the first problem.
+    /// Sequence number of the last valid entry before the first problem.
     pub entries: u64,
-    /// Hash of that entry.
+    /// Hash of the last valid entry.
     pub head: String,
-    /// Number of older entries that were removed by age.
+    /// Number of older entries that were removed by retention.
     pub removed: u64,
-    /// First problem, with its line.
+    /// First problem, with its file and line; `None` if the log is valid.
     pub problem: Option<String>,
-    /// Set if the problem is a last line without a line feed, as a crash leaves it.
+    /// `true` if the problem is a last line without a line feed, as a crash can leave it.
     pub torn: bool,
 }
 
@@ -39,7 +40,7 @@ impl Checked {
     }
 }
 
-/// Verifies a log like [`check`]. It must contain the entry `written`, and may continue after it.
+/// Verifies a log like [`check`], and that it contains the entry `written`. It may contain later entries.
 ///
 /// # Errors
 /// Returns an error if reading a file fails.
@@ -57,7 +58,8 @@ pub fn check_written(dir: &Path, written: &Written) -> io::Result<Checked> {
     Ok(checked)
 }
 
-/// Describes a known entry that is missing from the log.
+/// Describes the problem that a log lacks a known entry. `is_there` means that it has another entry in its
+/// place.
 pub(super) fn missing(known: &Written, entries: u64, is_there: bool) -> String {
     if is_there {
         format!("line {}: it is not the entry that was written", known.entries)
@@ -66,7 +68,7 @@ pub(super) fn missing(known: &Written, entries: u64, is_there: bool) -> String {
     }
 }
 
-/// Verifies a log from its beginning. A log that does not exist is empty and intact.
+/// Verifies a log from its beginning. A log that does not exist counts as empty and valid.
 ///
 /// # Errors
 /// Returns an error if reading a file fails.
@@ -74,7 +76,7 @@ pub fn check(dir: &Path) -> io::Result<Checked> {
     walk(dir, |_| ())
 }
 
-/// Follows the chain over all files, and passes the position after each entry to `see`.
+/// Follows the chain through all files, and calls `see` with the position after each entry.
 fn walk(dir: &Path, mut see: impl FnMut(&Written)) -> io::Result<Checked> {
     let volumes = volumes::list(dir)?;
     let many = volumes.len() > 1;
@@ -83,7 +85,7 @@ fn walk(dir: &Path, mut see: impl FnMut(&Written)) -> io::Result<Checked> {
         None => None,
     };
     let mut at = begin.clone().unwrap_or_else(Written::nothing);
-    // A later entry records the removal of the older entries.
+    // A later entry must record the removal of the older ones.
     let mut said = begin.is_none();
     let mut removed = |entry: Entry| {
         let told = entry.removed.map(|gone| Written { entries: gone.entries, head: gone.link });
@@ -121,19 +123,19 @@ fn walk(dir: &Path, mut see: impl FnMut(&Written)) -> io::Result<Checked> {
     Ok(checked)
 }
 
-/// Result of verifying one file.
+/// Result of verifying one file of a log.
 pub(super) struct ReadVolume {
     /// Position after the last valid line.
     pub(super) at: Written,
-    /// Length of the valid part, in bytes.
+    /// Length of the valid lines in bytes.
     pub(super) bytes: u64,
-    /// First problem.
+    /// First problem, with its line.
     pub(super) problem: Option<String>,
-    /// Set if the problem is a line without a line feed.
+    /// `true` if the problem is a line without a line feed.
     pub(super) torn: bool,
 }
 
-/// Follows the chain in one file, starting at the given position.
+/// Follows the chain through one file, from the position `begin`. `named` adds the file name to problems.
 pub(super) fn read(
     volume: &Volume,
     begin: Written,

@@ -1,4 +1,5 @@
-//! Files of a log: the active one, and closed ones named after the number of their first entry.
+//! Files of a log: the active one, and closed ones that are named after the sequence number of their first
+//! entry.
 
 use crate::chain::{self, Written};
 use crate::tail;
@@ -7,18 +8,18 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Name of the active file in the audit directory.
+/// Name of the active file in the directory of the log.
 pub const LOG_NAME: &str = "audit.jsonl";
 
-/// Number of times to list the files again because one was closed or removed during the listing.
+/// Maximum number of attempts to list the files without one being closed or removed meanwhile.
 const TRIES: usize = 10;
 
-/// One open file of a log.
+/// Log file that is open for reading.
 #[derive(Debug)]
 pub(super) struct Volume {
     pub(super) path: PathBuf,
     pub(super) file: File,
-    /// Number of the first entry according to the name, for a closed file.
+    /// Sequence number of the first entry, from the name of a closed file; `None` for the active file.
     pub(super) first: Option<u64>,
 }
 
@@ -28,12 +29,12 @@ impl Volume {
         Ok(Self { file: open(&path)?, path, first: Some(first) })
     }
 
-    /// Returns the name for messages.
+    /// Returns the file name for error messages.
     pub(super) fn name(&self) -> String {
         self.path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
     }
 
-    /// Returns the position before the first entry as the entry claims; `None` for an empty file.
+    /// Returns the position before the first entry, as that entry claims; `None` for an empty file.
     pub(super) fn begins_after(&self) -> io::Result<Option<Written>> {
         Ok(tail::first_line(&self.file)?.and_then(|line| chain::before(&line)))
     }
@@ -43,7 +44,7 @@ impl Volume {
         Ok(tail::first_line(&self.file)?.is_some_and(|line| chain::contains(&line, text)))
     }
 
-    /// Returns the position after the last complete line as the line claims.
+    /// Returns the position after the last complete line, as that line claims.
     pub(super) fn ends_at(&self) -> io::Result<Option<Written>> {
         Ok(tail::last_line(&self.file)?.and_then(|line| chain::after(&line)))
     }
@@ -68,8 +69,8 @@ pub(super) fn closed(dir: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
     Ok(closed)
 }
 
-/// A listed file, opened when needed. The active file is opened immediately, because it may be
-/// closed and renamed in the meantime.
+/// Log file that was listed. A closed file is opened on demand; the active file is opened when listed, because
+/// it may be renamed later.
 #[derive(Debug)]
 pub(super) struct Listed {
     path: PathBuf,
@@ -110,13 +111,13 @@ pub(super) fn list(dir: &Path) -> io::Result<Vec<Listed>> {
     Err(io::Error::other("its files keep changing"))
 }
 
-/// Opens a file of a log. Errors include the path, because a log has several files.
+/// Opens a log file for reading. Errors contain the path, because a log has several files.
 fn open(path: &Path) -> io::Result<File> {
     bounded_read::open(path)
         .map_err(|e| io::Error::new(e.kind(), format!("failed to open `{}`: {e}", path.display())))
 }
 
-/// Returns the name of a closed file whose first entry has this number.
+/// Returns the name of the closed file whose first entry has this sequence number.
 pub(super) fn name_of(first: u64) -> String {
     format!("audit-{first:012}.jsonl")
 }

@@ -1,7 +1,7 @@
-//! Appends to the log.
+//! Appends entries to the log.
 //!
-//! - A full file is renamed after the number of its first entry, and a new one is created. After a
-//!   kill between the two steps, the next start creates it.
+//! - A full file is renamed after the sequence number of its first entry, and a new one is created. If the
+//!   process is killed in between, the next start creates the file.
 
 use crate::chain::{self, Written};
 use crate::clock::now_ms;
@@ -18,30 +18,30 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Maximum capacity of the write buffer that is kept between writes, in bytes.
+/// Maximum capacity in bytes of the write buffer that is kept for the next write.
 const KEPT_ROOM: usize = 64 * 1024;
 
-/// The sole writer of a log.
+/// Writer of a log. Only one exists per log.
 #[derive(Debug)]
 pub(super) struct Writer {
     keeping: Keeping,
     path: PathBuf,
     file: File,
-    /// Set if the log is a regular file, whose identity can be checked.
+    /// `true` if the log is a regular file, whose identity and length can be checked.
     regular: bool,
-    /// Device and inode number of the file, unique while it is open.
+    /// Device and inode number of the file.
     identity: (u64, u64),
     length: u64,
-    /// Position before the first entry of this file.
+    /// Position before the first entry of the active file.
     begin: Written,
     at: Written,
-    /// Policy of the last decision in this file.
+    /// Policy hash of the last decision in the active file.
     policy: Option<String>,
-    /// Set if an incomplete line may follow `length`.
+    /// `true` if an incomplete line may follow the first `length` bytes.
     torn: bool,
-    /// Write buffer.
+    /// Write buffer, kept to avoid allocations.
     room: String,
-    /// Closed files that may not be synced yet.
+    /// Closed files and directories that may not be synced yet.
     closed: Vec<Arc<File>>,
     head: Option<HeadFile>,
     /// Position at which the log was opened.
@@ -50,11 +50,11 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// Opens the log and continues its chain. Removes a line torn by a crash, and records this.
+    /// Opens the log to continue its chain. Removes an incomplete last line and records the removal.
     ///
     /// # Errors
-    /// [`AuditError::Broken`], if the chain in the newest file is invalid or does not contain the
-    /// known entry. An edited log is never continued.
+    /// Returns [`AuditError::Broken`] if the chain of the newest file is invalid or lacks the newest known
+    /// entry, because a log that was edited must not be continued.
     pub(super) fn open(keeping: Keeping) -> Result<Self, AuditError> {
         let path = keeping.dir.join(LOG_NAME);
         let dir = keeping.dir.clone();
@@ -100,7 +100,7 @@ impl Writer {
         }
         match known.clone().filter(|known| found.is_none() && known.entries >= writer.begin.entries) {
             Some(known) if is_new => writer.start_new(&known)?,
-            // A kill occurred before the head was written.
+            // The process was killed before it wrote the head.
             Some(known) if current.begins_with(&known.head).map_err(unread)? => {}
             Some(known) => {
                 let is_there = known.entries <= writer.at.entries;
@@ -114,22 +114,22 @@ impl Writer {
         }
         match head_problem {
             Some(problem) => writer.note_head(&problem, known.as_ref())?,
-            // From now on, a missing head file means that somebody removed it.
+            // From now on, a missing head file means that it was removed.
             None if is_new => writer.write_head(),
             None => {}
         }
         Ok(writer)
     }
 
-    /// Writes entries with one system call, all or none, and returns the number of the first. After
-    /// an error the log contains none of them.
+    /// Writes entries with a single system call, either all or none, and returns the sequence number of the
+    /// first.
     ///
     /// # Errors
-    /// [`AuditError::Write`], [`AuditError::Lost`].
+    /// Returns [`AuditError::Write`] or [`AuditError::Lost`]; the log then contains none of the entries.
     pub(super) fn append(&mut self, entries: &[Pending]) -> Result<u64, AuditError> {
         self.check_unchanged()?;
         let failed = |e: io::Error| AuditError::write(&e);
-        // An incomplete line would break the chain.
+        // An incomplete line would invalidate the chain.
         if self.torn {
             self.file.set_len(self.length).map_err(failed)?;
             self.torn = false;
@@ -159,10 +159,10 @@ impl Writer {
         Ok(first)
     }
 
-    /// Checks that the file still exists under its name with exactly the written length.
+    /// Checks that the file still exists under its name, with exactly the length that was written.
     ///
     /// # Errors
-    /// [`AuditError::Lost`].
+    /// Returns [`AuditError::Lost`] if it does not.
     pub(super) fn check_unchanged(&self) -> Result<(), AuditError> {
         let lost = |what| Err(AuditError::Lost { path: self.path.clone(), what });
         if !self.regular {
@@ -175,7 +175,7 @@ impl Writer {
         if identity(&named) != self.identity {
             return lost("was replaced");
         }
-        // Our incomplete line may follow.
+        // After a failed write, an incomplete line may follow.
         if named.len() < self.length || (named.len() > self.length && !self.torn) {
             return lost("was changed by another program");
         }
@@ -187,38 +187,39 @@ impl Writer {
         &self.at
     }
 
-    /// Returns the position at which the log was opened, before anything was appended.
+    /// Returns the position at which the log was opened.
     pub(super) fn opened_at(&self) -> &Written {
         &self.opened_at
     }
 
-    /// Returns why entries may be missing from the end of the opened log, as a sentence.
+    /// Returns the reason why entries may be missing from the end of the log that was opened, as a sentence.
     pub(super) fn unknown_end(&self) -> Option<&str> {
         self.unknown_end.as_deref()
     }
 
-    /// Moves the head's writer to the caller.
+    /// Hands the writer of the head to the caller.
     pub(super) fn take_head(&mut self) -> Option<HeadFile> {
         self.head.take()
     }
 
-    /// Returns the settings.
+    /// Returns the location and retention settings.
     pub(super) fn keeping(&self) -> &Keeping {
         &self.keeping
     }
 
-    /// Returns the files that may not be synced yet, oldest first, so that the caller can sync them during further writes.
+    /// Returns the files that may not be synced yet, oldest first. The caller syncs them without holding the
+    /// lock.
     pub(super) fn unsynced(&self) -> io::Result<Vec<Arc<File>>> {
         let file = Arc::new(self.file.try_clone()?);
         Ok(self.closed.iter().cloned().chain([file]).collect())
     }
 
-    /// Removes those of these files that are closed from the unsynced ones.
+    /// Marks closed files as synced.
     pub(super) fn synced(&mut self, files: &[Arc<File>]) {
         self.closed.retain(|closed| !files.iter().any(|file| Arc::ptr_eq(closed, file)));
     }
 
-    /// Closes this file and creates a new one.
+    /// Closes the active file and creates a new one.
     fn rotate(&mut self) -> io::Result<()> {
         let closed = self.keeping.dir.join(volumes::name_of(self.begin.entries + 1));
         if std::fs::symlink_metadata(&closed).is_ok() {
@@ -227,18 +228,18 @@ impl Writer {
         std::fs::rename(&self.path, &closed)?;
         let new = bounded_read::open_own(&self.path).and_then(|new| Ok((identity(&new.metadata()?), new)));
         let (identity, new) = new.inspect_err(|_| {
-            // Undo the rename. If that fails too, the log is later reported as removed.
+            // If this fails too, the next write reports the log as removed.
             let _ = std::fs::rename(&closed, &self.path);
         })?;
         self.identity = identity;
         self.closed.push(Arc::new(std::mem::replace(&mut self.file, new)));
-        // The directory entry must be synced too.
+        // The directory contains the new name, so it must be synced too.
         self.closed.push(Arc::new(File::open(&self.keeping.dir)?));
         (self.length, self.begin, self.policy) = (0, self.at.clone(), None);
         Ok(())
     }
 
-    /// Starts a new log after the old one was moved away, and records this.
+    /// Records that a new log was started because the known one was moved away, and writes the head.
     fn start_new(&mut self, known: &Written) -> Result<(), AuditError> {
         self.note(&format!(
             "a new log was started: the previous one, with {} entries up to {}, is missing",
@@ -248,7 +249,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Records that the head file does not name the newest entry, and rewrites it.
+    /// Records that the head file does not identify the newest entry, and rewrites it.
     fn note_head(&mut self, problem: &str, known: Option<&Written>) -> Result<(), AuditError> {
         let file = self.keeping.head.clone().unwrap_or_default();
         let found = format!("the head file `{}` {problem}", file.display());
@@ -269,10 +270,11 @@ impl Writer {
         Ok(())
     }
 
-    /// Writes the head once the log is on the disk.
+    /// Syncs the log, then writes the head.
     fn write_head(&mut self) {
         let Some(head) = &mut self.head else { return };
-        // A failure does not prevent the start: the head stays older, or the problem is reported again.
+        // A failure does not prevent the start: the head is older than the log, or the problem is reported at
+        // the next start.
         let _ = self.file.sync_data().and_then(|()| head.write(&self.at));
     }
 
@@ -281,13 +283,14 @@ impl Writer {
     }
 }
 
-/// Returns the newest entry known from outside the log, and the problem with the head file.
+/// Returns the newest entry according to the head file or another source, and the problem with the head file,
+/// if any.
 fn newest_known(keeping: &Keeping, is_new: bool) -> (Option<Written>, Option<String>) {
     let Some(head) = keeping.head.as_deref().map(KnownHead::read) else { return (None, None) };
     let problem = head.problem().map(str::to_owned);
     match head {
         KnownHead::Entry(known) => (Some(known), None),
-        // The first start, or everything was removed.
+        // This is the first start, or log and head were both removed.
         KnownHead::Missing if is_new => (keeping.elsewhere.clone(), None),
         KnownHead::Missing | KnownHead::Damaged(_) => (keeping.elsewhere.clone(), problem),
     }
@@ -297,7 +300,7 @@ fn identity(file: &Metadata) -> (u64, u64) {
     (file.dev(), file.ino())
 }
 
-/// Returns the end of the newest closed file, if there is one.
+/// Returns the position at the end of the newest closed file, if any.
 fn end_of_closed(dir: &Path) -> io::Result<Option<Written>> {
     let Some((first, path)) = volumes::closed(dir)?.pop() else { return Ok(None) };
     let volume = Volume::open(path, first)?;
@@ -307,7 +310,7 @@ fn end_of_closed(dir: &Path) -> io::Result<Option<Written>> {
 
 #[cfg(test)]
 impl Writer {
-    /// Redirects writes to a device that is always full.
+    /// Redirects all writes to a device that is always full.
     pub(super) fn fails(&mut self) {
         self.file = File::options().append(true).open("/dev/full").unwrap();
         self.regular = false;

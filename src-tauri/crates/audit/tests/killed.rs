@@ -1,5 +1,5 @@
-//! A log whose writer is killed at any instant, also during a rotation. Every entry that was
-//! reported as written must be in it.
+//! Tests that a log whose writer is killed at any instant, also during a rotation, contains every entry that
+//! was reported as written.
 
 use ironcurtain_audit::{Audit, Entry, Event, Keeping, KnownHead, check_written};
 use std::io::{BufRead, BufReader, Write};
@@ -7,16 +7,16 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Environment variable that makes this program act as the writer that is killed.
+/// Environment variable with the log's directory; makes this program act as the writer to be killed.
 const DIR: &str = "IRONCURTAIN_KILLED_LOG";
 
 fn keeping(all: &Path) -> Keeping {
-    // So small that every third entry starts a new file.
+    // Small enough that every third entry starts a new file.
     let head = Some(all.join("head.json"));
     Keeping { head, file_bytes: 400, ..Keeping::new(&all.join("audit")) }
 }
 
-/// Writes entries until it is killed, and reports each one.
+/// Writes and reports entries until the process is killed.
 #[tokio::test]
 async fn writes() {
     let Some(all) = std::env::var_os(DIR) else { return };
@@ -46,7 +46,7 @@ fn nothing_is_lost_by_a_kill_at_any_instant() {
             lines.map_while(Result::ok).filter_map(|line| line.strip_prefix("written ")?.parse::<u64>().ok());
         let first = written.next().unwrap();
         assert!(first > last, "{first} follows {last}");
-        // Each round kills at a different instant of the writes and of the 200 ms after them.
+        // Each round kills at a different instant during the writes or the 200 ms after them.
         let until = Instant::now() + Duration::from_micros(round * 7_171);
         last = written.by_ref().find(|_| Instant::now() >= until).unwrap();
         writer.kill().unwrap();
@@ -57,7 +57,7 @@ fn nothing_is_lost_by_a_kill_at_any_instant() {
         let checked = check_written(&keeping(all.path()).dir, &known).unwrap();
         assert!(checked.intact() || checked.torn, "round {round}: {checked:?}");
         assert!(checked.entries >= last, "round {round}: {last} was written, {checked:?}");
-        // Entries that were written but not reported stay in the log.
+        // Entries that were written but not reported remain in the log.
         last = checked.entries;
     }
     assert!(std::fs::read_dir(all.path().join("audit")).unwrap().count() > 50);

@@ -1,4 +1,4 @@
-//! A watch over one sandbox without a session, with its own watcher and thread.
+//! Watches the folders of a sandbox that has no session, on a thread of its own.
 //!
 //! - Findings are neither recorded nor shown to the user; the caller gets them as sentences.
 
@@ -11,10 +11,10 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Polling interval.
+/// Interval between checks for findings.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// A watch over one sandbox. Dropping it without [`LoneWatch::finish`] still runs the final check.
+/// Watch over one sandbox. Dropping it without calling [`LoneWatch::finish`] still runs the final check.
 #[derive(Debug)]
 pub struct LoneWatch {
     stop: Sender<()>,
@@ -22,10 +22,10 @@ pub struct LoneWatch {
 }
 
 impl LoneWatch {
-    /// Starts watching folders before they become writable. Also returns the paths to close in each.
+    /// Starts watching folders before they become writable. Also returns the paths to close in each folder.
     ///
     /// # Errors
-    /// Fails if no watcher is available or a folder cannot be scanned.
+    /// Returns an error if no watcher is available or a folder cannot be scanned.
     pub fn begin(
         state: &Path,
         name: &str,
@@ -54,7 +54,7 @@ impl LoneWatch {
         Ok((Self { stop, found }, closed))
     }
 
-    /// Runs the final check after all processes have exited. Returns one sentence per finding.
+    /// Runs the final check, once all processes of the sandbox have exited. Returns one sentence per finding.
     #[must_use]
     pub fn finish(self) -> Vec<String> {
         let Self { stop, found } = self;

@@ -1,11 +1,11 @@
-//! Final checks of the folders that sandboxes could write; shutdown waits for them.
+//! Tracks the final checks of folders that sandboxes could write. Shutdown waits for them.
 
 use std::collections::BTreeMap;
 use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-/// Final checks in progress, each with a description of its sandbox.
+/// Registry of the final checks in progress, each with a description of its sandbox.
 #[derive(Debug, Clone)]
 pub struct LastLooks {
     in_progress: watch::Sender<BTreeMap<u64, CheckLabel>>,
@@ -18,7 +18,7 @@ struct CheckLabel {
     words: String,
 }
 
-/// A final check. Shutdown waits until it is dropped.
+/// Final check of one sandbox. Shutdown waits until it is dropped.
 #[derive(Debug)]
 pub(crate) struct LastLook {
     looks: LastLooks,
@@ -32,18 +32,18 @@ impl LastLooks {
         Self { in_progress: watch::Sender::default(), sandboxes: sandboxes.clone() }
     }
 
-    /// Creates a check that has not started yet.
+    /// Creates a check that is not in progress yet. Shutdown already waits for it.
     pub(super) fn of(&self, session: &str, words: String) -> LastLook {
         let sandbox = CheckLabel { session: session.to_owned(), words };
         LastLook { looks: self.clone(), sandbox, number: None, _waited_for: self.sandboxes.token() }
     }
 
-    /// Returns the descriptions of the checks in progress.
+    /// Returns descriptions of the checks in progress.
     pub fn words(&self) -> Vec<String> {
         self.in_progress.borrow().values().map(|sandbox| sandbox.words.clone()).collect()
     }
 
-    /// Returns whether a final check of this session is in progress.
+    /// Returns `true` if a final check of this session is in progress.
     pub(crate) fn is_of(&self, session: &str) -> bool {
         self.in_progress.borrow().values().any(|sandbox| sandbox.session == session)
     }

@@ -1,8 +1,10 @@
-//! Autostart files: watches for them, records what is found, and applies the user's decisions.
+//! Watches for autostart files, records what is found, and applies the user's decisions.
 //!
-//! - Each sandbox with write access has a [`SandboxWatch`] from before its first root is writable until all its processes have exited.
-//! - Findings survive the trusted process: in the session record, in the audit log, and for unchecked files in the watcher's journal.
-//! - Only the user's own programs can keep a file or move it; agents have no way to request it.
+//! - A [`SandboxWatch`] exists for each sandbox with write access, from before its first root becomes writable
+//!   until all its processes have exited.
+//! - Findings outlive the trusted process: in the session record, in the audit log and, for files that were not
+//!   checked, in the watcher's journal.
+//! - Only the user's own programs can keep or move a file; agents cannot request it.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -48,10 +50,10 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::task::TaskTracker;
 use watching::Watching;
 
-/// Maximum number of sessions listed with the files they left.
+/// Maximum number of sessions in a list of sessions with autostart files.
 const MOST_SESSIONS: usize = 100;
 
-/// A handle to the watcher and the recorder.
+/// Handle to the watcher and the recorder. Clones share them.
 #[derive(Debug, Clone)]
 pub struct Autostart {
     watching: Result<Watching, WatchError>,
@@ -65,27 +67,27 @@ pub struct Autostart {
 pub struct AutostartParts<'a> {
     /// Directories of the trusted process.
     pub home: &'a Home,
-    /// The log in which findings and decisions are recorded.
+    /// Log in which findings and decisions are recorded.
     pub audit: Audit,
-    /// Incremented when a session record changes.
+    /// Counter, incremented whenever a session record changes.
     pub changes: watch::Sender<u64>,
-    /// Tracks the sandboxes; shutdown waits for their last check.
+    /// Tracker of the running sandboxes. Shutdown waits for it, and so for their final checks.
     pub sandboxes: &'a TaskTracker,
 }
 
-/// A server of a session whose sandbox is watched.
+/// Server process whose sandbox is watched.
 #[derive(Debug, Clone, Copy)]
 pub struct WatchedServer<'a> {
-    /// Session id.
+    /// Id of the session.
     pub session: &'a str,
-    /// Server name.
+    /// Name of the server.
     pub server: &'a str,
-    /// Number of earlier processes of the server.
+    /// Number of processes of this server that the session started before.
     pub before: u64,
 }
 
 impl Autostart {
-    /// Starts the watcher and the recorder, and checks what a killed process left behind.
+    /// Spawns the watcher and the recorder, and checks the folders that a killed process left unchecked.
     pub fn start(parts: AutostartParts<'_>) -> Self {
         let AutostartParts { home, audit, changes, sandboxes } = parts;
         let (found, inbox) = mpsc::unbounded_channel();
@@ -100,10 +102,10 @@ impl Autostart {
         all
     }
 
-    /// Starts watching a server's sandbox.
+    /// Starts watching the sandbox of a server.
     ///
     /// # Errors
-    /// Returns a [`WatchError`]; the server must not be started then.
+    /// Returns [`WatchError`] if the sandbox cannot be watched. The caller must then not start the server.
     pub async fn watch(
         &self,
         watched: WatchedServer<'_>,
@@ -114,17 +116,17 @@ impl Autostart {
         self.watching.as_ref().map_err(Clone::clone)?.begin(name_of(session, before), rules, last).await
     }
 
-    /// Records the start of a session.
+    /// Creates the record of a session at its start.
     pub fn began(&self, session: &str, facts: SessionFacts) {
         self.tell(RecorderMessage::Began { session: session.to_owned(), facts });
     }
 
-    /// Records the end of a session.
+    /// Adds the end of a session to its record.
     pub fn ended(&self, session: &str) {
         self.tell(RecorderMessage::Ended { session: session.to_owned() });
     }
 
-    /// Returns the number of files of a session that need a decision.
+    /// Returns the number of a session's files that require a decision.
     pub fn undecided(&self, session: &str) -> usize {
         self.undecided.borrow().get(session).copied().unwrap_or_default().undecided
     }
@@ -134,10 +136,10 @@ impl Autostart {
         &self.last_looks
     }
 
-    /// Returns one session for display.
+    /// Returns the record of a session for display.
     ///
     /// # Errors
-    /// Returns a [`DecideError`] if it has no record.
+    /// Returns [`DecideError`] if the session has no record or it cannot be read.
     pub async fn session(&self, session: &str) -> Result<SessionRecordView, DecideError> {
         checked(session)?;
         let failed = |problem: String| DecideError::Record { session: session.to_owned(), problem };
@@ -151,7 +153,8 @@ impl Autostart {
         found.ok_or_else(|| DecideError::NoSession(session.to_owned()))
     }
 
-    /// Returns the closed sessions with files that need a decision, newest first.
+    /// Returns closed sessions with files that require a decision, newest first. `live` are the ids of open
+    /// sessions.
     pub async fn left_behind(&self, live: &[String]) -> Vec<SessionRecordView> {
         let mut found = self.records(|id, count| count.undecided > 0 && !live.contains(id)).await;
         found.retain(|one| one.files.iter().any(|file| file.state == LeftState::Left));
@@ -159,8 +162,8 @@ impl Autostart {
         found
     }
 
-    /// Returns the sessions with files in quarantine, limited to those files, newest first. For several files of one path, only the
-    /// newest is returned, which a decision applies to.
+    /// Returns sessions with files in quarantine, newest first and limited to those files. Of several files
+    /// with the same path, only the newest is returned, which is the one that a decision applies to.
     pub async fn in_quarantine(&self) -> Vec<SessionRecordView> {
         let mut found = self.records(|_, count| count.in_quarantine > 0).await;
         for one in &mut found {
@@ -172,22 +175,23 @@ impl Autostart {
         found
     }
 
-    /// Returns the records of the matching sessions, newest first.
+    /// Returns the records of the sessions for which `is_meant` returns `true`, newest first.
     async fn records(&self, is_meant: impl Fn(&String, &FileCounts) -> bool) -> Vec<SessionRecordView> {
         let counts = self.undecided.borrow().clone();
         let mut found = Vec::new();
         for (id, _) in counts.iter().filter(|(id, count)| is_meant(id, count)) {
-            // An unreadable record is logged, and reported when it is requested by name.
+            // A record that cannot be read is logged, and reported when it is requested by id.
             found.extend(self.session(id).await.ok());
         }
         found.sort_by_key(|session| std::cmp::Reverse(session.started_ms));
         found
     }
 
-    /// Keeps a session's file, quarantines it, restores it or deletes it. A file is restored only after its session has closed.
+    /// Keeps, quarantines, restores or deletes a session's file. A file is restored only after its session was
+    /// closed.
     ///
     /// # Errors
-    /// Returns a [`DecideError`].
+    /// Returns [`DecideError`] if the decision cannot be applied or recorded.
     pub async fn decide(
         &self,
         session: &str,
@@ -208,11 +212,11 @@ impl Autostart {
     }
 
     fn tell(&self, found: RecorderMessage) {
-        // The recorder lives as long as the trusted process.
+        // The recorder runs as long as the trusted process.
         let _ = self.found.send(found);
     }
 
-    /// Runs the final checks that an earlier process missed, in the background.
+    /// Runs, in the background, the final checks that the previous process did not complete.
     fn finish_predecessors_checks(self, state: PathBuf) {
         let looks: Vec<LastLook> =
             self.predecessors_sessions(&state).iter().map(|session| self.final_check_of(session)).collect();
@@ -234,7 +238,7 @@ impl Autostart {
         });
     }
 
-    /// Returns the sessions whose sandboxes still have a journal.
+    /// Returns the sessions whose sandboxes have a journal that the previous process left.
     fn predecessors_sessions(&self, state: &Path) -> BTreeSet<String> {
         let journals = std::fs::read_dir(state.join("autostart")).into_iter().flatten().flatten();
         let names = journals.filter_map(|journal| journal.file_name().into_string().ok());
@@ -250,7 +254,7 @@ impl Autostart {
     }
 }
 
-/// Returns the rules for a sandbox.
+/// Returns the watcher's rules for a sandbox with this profile.
 pub fn rules(profile: &Profile, around: &Surroundings) -> AutostartRules {
     AutostartRules {
         mode: match profile.autostart {
@@ -267,12 +271,12 @@ pub fn rules(profile: &Profile, around: &Surroundings) -> AutostartRules {
     }
 }
 
-/// Returns whether the user's programs run the contents of this file.
+/// Returns `true` if the user's programs run the contents of this file.
 pub fn runs_later(path: &CanonicalPath, home: &CanonicalPath) -> bool {
     ironcurtain_sandbox::autostart::runs_later(path.as_str(), Some(home.as_str())).is_some()
 }
 
-/// Returns the watcher's name for a server's sandbox, unique per process.
+/// Returns the name by which the watcher knows a server process; unique in the trusted process.
 fn name_of(session: &str, before: u64) -> String {
     format!("{session}.{before}")
 }
@@ -281,7 +285,7 @@ fn session_of(name: &str) -> &str {
     name.split_once('.').map_or(name, |(session, _)| session)
 }
 
-/// Rejects an invalid session id, which names a folder.
+/// Returns an error unless the id is safe to use as a folder name.
 fn checked(session: &str) -> Result<(), DecideError> {
     let is_plain =
         !session.is_empty() && session.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
@@ -305,11 +309,11 @@ mod tests {
         for dir in [&journals, &home.sessions().join("abc2")] {
             std::fs::create_dir_all(dir).unwrap();
         }
-        // Only the journal of the other session remains.
+        // The other session has only a journal, no record.
         for name in ["abc2.0", "gone3.0"] {
             std::fs::write(journals.join(name), "").unwrap();
         }
-        // A single blocking thread, which is busy, so that the check has to wait.
+        // The only blocking thread is busy, so that the check has to wait.
         let runtime =
             tokio::runtime::Builder::new_current_thread().max_blocking_threads(1).enable_all().build();
         runtime.unwrap().block_on(async {

@@ -1,7 +1,7 @@
-//! The task that owns the session records: it records findings and the user's decisions.
+//! Task that owns the session records: it records findings and applies the user's decisions.
 //!
-//! - INVARIANT: a finding is in the audit log before the session record, and in both before the final check's journal is deleted.
-//!   After a crash in between, it is reported twice rather than not at all.
+//! - INVARIANT: a finding is written to the audit log, then to the session record, before the journal of the
+//!   final check is deleted. After a crash in between, it is reported twice rather than not at all.
 
 use super::last_looks::LastLook;
 use super::session_record::{FileCounts, SessionFacts, SessionRecord};
@@ -15,24 +15,24 @@ use std::io;
 use std::path::{Path, PathBuf};
 use tokio::sync::{mpsc, oneshot, watch};
 
-/// Why a decision about a file failed.
+/// Reason why a decision about a file failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DecideError {
-    /// Unknown session.
+    /// No session has this id.
     #[error("unknown session `{0}`")]
     NoSession(String),
-    /// The session left no such file, or it was removed or already decided.
+    /// The session has no such file that requires a decision.
     #[error("session `{session}` has no undecided file `{path}`")]
     NoFile {
-        /// Session id.
+        /// Id of the session.
         session: String,
-        /// The path.
+        /// Path of the file.
         path: String,
     },
-    /// The operating system refused the move.
+    /// Moving the file to quarantine failed.
     #[error("failed to move `{path}` to quarantine: {problem}")]
     NotMoved {
-        /// The path.
+        /// Path of the file.
         path: String,
         /// Error of the operating system.
         problem: String,
@@ -40,38 +40,38 @@ pub enum DecideError {
     /// The file is not in quarantine.
     #[error("session `{session}` has no file `{path}` in quarantine")]
     NotInQuarantine {
-        /// Session id.
+        /// Id of the session.
         session: String,
-        /// The path.
+        /// Path of the file.
         path: String,
     },
-    /// The session is still open: its server could change the file again.
+    /// The session is open, so its server could change a restored file again.
     #[error(
         "session `{0}` is still open, so its server could change the file again; close the session first"
     )]
     NotOver(String),
-    /// The file could not be restored.
+    /// Restoring or deleting the quarantined file failed.
     #[error("`{path}` remains in quarantine: {problem}")]
     NotPutBack {
-        /// The path.
+        /// Path of the file.
         path: String,
-        /// Reason.
+        /// Description of the error.
         problem: String,
     },
-    /// The record cannot be read or written.
+    /// The session record cannot be read or written.
     #[error("failed to access the record of session `{session}`: {problem}")]
     Record {
-        /// Session id.
+        /// Id of the session.
         session: String,
         /// Error of the operating system.
         problem: String,
     },
-    /// The audit log cannot be written.
+    /// The decision could not be written to the audit log.
     #[error("the decision took effect, but was not recorded: {0}")]
     NotOnRecord(String),
 }
 
-/// A message to the recorder.
+/// Message to the recorder.
 pub(super) enum RecorderMessage {
     /// A session started.
     Began { session: String, facts: SessionFacts },
@@ -79,9 +79,9 @@ pub(super) enum RecorderMessage {
     Ended { session: String },
     /// Findings in the sandbox with this name.
     Findings { name: String, findings: Vec<Finding> },
-    /// A final check is complete and its findings were sent before: its journal can be deleted.
+    /// A final check is complete, and its findings were sent before, so that its journal can be deleted.
     Finished { last: Option<LastLook>, done: Option<FinishedJournal> },
-    /// The user decided about a file.
+    /// The user made a decision about a file.
     Decide {
         session: String,
         path: String,
@@ -90,25 +90,26 @@ pub(super) enum RecorderMessage {
     },
 }
 
-/// Number of files per session that need a decision or are in quarantine.
+/// Numbers of files that require a decision or are in quarantine, by session.
 pub(super) type Undecided = BTreeMap<String, FileCounts>;
 
 /// State of the recorder task.
 pub(super) struct Recorder {
-    /// Directory of the sessions.
+    /// Directory of the session records.
     pub(super) sessions: PathBuf,
-    /// Directory of the sandboxes' state, which contains the quarantine.
+    /// State directory of the sandboxes, which contains the quarantine.
     pub(super) state: PathBuf,
     pub(super) audit: Audit,
     pub(super) undecided: watch::Sender<Undecided>,
-    /// Incremented when something shown to the user changes.
+    /// Counter, incremented when something that the user sees has changed.
     pub(super) changes: watch::Sender<u64>,
 }
 
 impl Recorder {
     pub(super) async fn run(self, mut inbox: mpsc::UnboundedReceiver<RecorderMessage>) {
         self.count_all().await;
-        // Unrecorded findings are reported again at the next start.
+        // If a finding could not be recorded, the journals are kept, so that it is reported again at the next
+        // start.
         let mut is_recorded = true;
         while let Some(found) = inbox.recv().await {
             match found {
@@ -137,7 +138,7 @@ impl Recorder {
                 }
                 RecorderMessage::Decide { session, path, choice, done } => {
                     let decided = self.decide(&session, path, choice).await;
-                    // A caller that stopped waiting sees the result in the list.
+                    // A caller that has stopped waiting finds the result in the list.
                     let _ = done.send(decided);
                 }
             }
@@ -145,7 +146,7 @@ impl Recorder {
         }
     }
 
-    /// Counts the files in the records of all sessions.
+    /// Counts the files in all session records.
     async fn count_all(&self) {
         let sessions = self.sessions.clone();
         let counted = blocking(move || {
@@ -164,7 +165,7 @@ impl Recorder {
         }
     }
 
-    /// Records findings. Returns whether all were recorded.
+    /// Records findings. Returns `true` if all were written to the audit log.
     async fn found(&self, name: &str, findings: Vec<Finding>) -> bool {
         if findings.is_empty() {
             return true;
@@ -194,7 +195,8 @@ impl Recorder {
         is_recorded
     }
 
-    /// Returns the findings missing from the session's record, and its facts; all findings if it has no record.
+    /// Returns the facts about a session and the findings that its record does not contain; all of them if it
+    /// has none.
     async fn news(
         &self,
         session: &str,
@@ -258,7 +260,7 @@ impl Recorder {
         self.audit.record(entry).await.map(drop).map_err(|e| DecideError::NotOnRecord(e.to_string()))
     }
 
-    /// Changes a session record and updates the counts.
+    /// Applies `change` to a session record, writes it, and updates the counts.
     async fn change<T: Send + 'static>(
         &self,
         session: &str,
@@ -292,7 +294,7 @@ impl Recorder {
     }
 }
 
-/// Applies the user's decision to a file, which is at `kept` if quarantined.
+/// Applies the user's decision to a file. `kept` is its path in quarantine.
 fn done(choice: LeftChoice, state: &Path, path: &str, kept: &str) -> Result<FileDecision, DecideError> {
     let stays = |problem: PutBackError| DecideError::NotPutBack {
         path: path.to_owned(),
@@ -329,7 +331,7 @@ fn nothing(choice: LeftChoice, session: String, path: String) -> DecideError {
     }
 }
 
-/// Returns the audit entry of a finding. File contents stay in the session's own record.
+/// Creates the audit entry about a finding. The content of files is stored only in the session record.
 fn entry(finding: &Finding, facts: Option<&SessionFacts>) -> Entry {
     let whose = facts.map_or_else(
         || "a server of an unknown session".to_owned(),

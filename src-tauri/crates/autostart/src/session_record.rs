@@ -1,7 +1,8 @@
-//! The record of a session: its facts and the autostart files it left. It outlives the trusted process.
+//! Session record: facts about a session, and the autostart files that it left. It outlives the trusted
+//! process.
 //!
-//! - INVARIANT: a decision about a file holds until a server leaves the file again with different content.
-//! - The number of files is bounded; further files are only counted.
+//! - INVARIANT: a decision about a file applies until a server leaves the file with different content.
+//! - The number of listed files is bounded; further ones are only counted.
 
 use ironcurtain_audit::FileDecision;
 use ironcurtain_paths::{atomic_file, bounded_read};
@@ -10,82 +11,84 @@ use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// File name in the session's directory.
+/// Name of the record in the session's directory.
 const NAME: &str = "record.json";
 
 /// Maximum number of files listed per session.
 const MOST_FILES: usize = 500;
 
-/// Maximum number of reasons kept.
+/// Maximum number of reasons for an incomplete check that are kept.
 const MOST_REASONS: usize = 50;
 
-/// Facts about a session.
+/// Facts about a session that do not change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionFacts {
-    /// Client name, verified by the kernel.
+    /// Name of the client, verified by the kernel.
     pub client: String,
-    /// Server name.
+    /// Name of the server.
     pub server: String,
-    /// True if the server runs in a sandbox.
+    /// `true` if the server runs in a sandbox.
     pub sandboxed: bool,
-    /// True if the server is reached over HTTP.
+    /// `true` if the server is reached over HTTP.
     #[serde(default)]
     pub remote: bool,
-    /// Start time.
+    /// Start of the session, in milliseconds since the Unix epoch.
     pub started_ms: u64,
 }
 
-/// The record of one session.
+/// Record of one session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct SessionRecord {
-    /// Facts about the session.
+    /// Facts that are known at the start.
     #[serde(flatten)]
     pub(crate) facts: SessionFacts,
-    /// End time.
+    /// End of the session, in milliseconds since the Unix epoch; `None` while it is open or if the trusted
+    /// process was killed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) ended_ms: Option<u64>,
-    /// Files it left.
+    /// Autostart files that the session left.
     #[serde(default)]
     pub(crate) files: Vec<LeftFile>,
-    /// Number of further files.
+    /// Number of files beyond [`MOST_FILES`], which are not listed.
     #[serde(default)]
     pub(crate) more: usize,
-    /// Why some files could not be checked.
+    /// Reasons why some files could not be checked.
     #[serde(default)]
     pub(crate) unfinished: Vec<String>,
 }
 
-/// Number of a session's files by state.
+/// Numbers of a session's files by state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct FileCounts {
-    /// Files that need a decision.
+    /// Number of files that require a decision.
     pub(crate) undecided: usize,
-    /// Files in quarantine.
+    /// Number of files in quarantine.
     pub(crate) in_quarantine: usize,
 }
 
-/// A file that a session left.
+/// Autostart file that a session left.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct LeftFile {
-    /// The watcher's finding.
+    /// Finding of the watcher.
     pub(crate) finding: Finding,
     /// The user's decision, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) decided: Option<FileDecision>,
-    /// Time of the finding.
+    /// Time of the finding, in milliseconds since the Unix epoch.
     pub(crate) time_ms: u64,
 }
 
 impl LeftFile {
-    /// Returns the file's path, as it was before it was moved or removed.
+    /// Returns the original path of the file.
     pub(crate) fn path(&self) -> Option<&str> {
         path(&self.finding)
     }
 
-    /// Returns the quarantine path of the file, or of the file it was exchanged for.
+    /// Returns the path in quarantine of the file, or of the one that was there instead; `None` if it is not
+    /// there.
     pub(crate) fn kept_in(&self) -> Option<&str> {
         let kept = match (&self.decided, &self.finding) {
             (Some(FileDecision::Quarantined { moved_to } | FileDecision::Exchanged { moved_to }), _)
@@ -95,12 +98,12 @@ impl LeftFile {
         real_path(kept).symlink_metadata().is_ok().then_some(kept.as_str())
     }
 
-    /// Returns whether something exists at the path.
+    /// Returns `true` if something exists at the original path.
     pub(crate) fn is_occupied(&self) -> bool {
         self.path().is_some_and(|path| real_path(path).symlink_metadata().is_ok())
     }
 
-    /// Returns whether the file still exists and needs a decision.
+    /// Returns `true` if the file exists and requires a decision.
     pub(crate) fn is_undecided(&self) -> bool {
         match &self.finding {
             Finding::Left { path, .. } => {
@@ -112,7 +115,7 @@ impl LeftFile {
 }
 
 impl LeftFile {
-    /// Returns whether a finding is already known. A file that was removed and reappears is new.
+    /// Returns `true` if the finding is already known. A file that reappears after it was removed is new.
     fn says(&self, finding: &Finding) -> bool {
         let was_taken = matches!(&self.finding, Finding::Left { .. })
             && matches!(
@@ -126,7 +129,7 @@ impl LeftFile {
 }
 
 impl SessionRecord {
-    /// Creates a record, or reopens that of a continued session.
+    /// Creates the record of a session, or reopens it if the session continues.
     pub(crate) fn begin(dir: &Path, facts: SessionFacts) -> io::Result<Self> {
         Ok(match Self::read(dir)? {
             Some(earlier) => Self { facts, ended_ms: None, ..earlier },
@@ -138,24 +141,24 @@ impl SessionRecord {
         Self { facts, ended_ms: None, files: Vec::new(), more: 0, unfinished: Vec::new() }
     }
 
-    /// Reads a session record, if there is one.
+    /// Reads the record of a session; `None` if it has none.
     ///
     /// # Errors
-    /// Fails if the file cannot be read or parsed.
+    /// Returns an error if the record cannot be read or parsed.
     pub(crate) fn read(dir: &Path) -> io::Result<Option<Self>> {
         let text = bounded_read::text(&place(dir))?;
         text.map(|text| Ok(serde_json::from_str(&text)?)).transpose()
     }
 
-    /// Replaces the record.
+    /// Writes the record atomically.
     ///
     /// # Errors
-    /// Fails if it cannot be written; the old record is then kept.
+    /// Returns an error if writing fails. The old record is then kept.
     pub(crate) fn write(&self, dir: &Path) -> io::Result<()> {
         atomic_file::replace(&place(dir), &serde_json::to_string(self)?)
     }
 
-    /// Adds a finding. Returns whether it is new.
+    /// Adds a finding. Returns `true` if it is new.
     pub(crate) fn add(&mut self, finding: Finding, time_ms: u64) -> bool {
         if let Finding::Unfinished { reason } = finding {
             let is_new = !self.unfinished.contains(&reason) && self.unfinished.len() < MOST_REASONS;
@@ -166,7 +169,7 @@ impl SessionRecord {
         if self.files.iter().filter(is_of_path).any(|file| file.says(&finding)) {
             return false;
         }
-        // A quarantined file stays listed when another one takes its place.
+        // A file in quarantine stays listed if another file appears at its path.
         match self.files.iter().position(|file| is_of_path(&file) && file.kept_in().is_none()) {
             Some(at) => drop(self.files.remove(at)),
             None if self.files.len() >= MOST_FILES => {
@@ -179,17 +182,17 @@ impl SessionRecord {
         true
     }
 
-    /// Returns the file at this path that needs a decision.
+    /// Returns the file with this path that requires a decision.
     pub(crate) fn undecided(&mut self, path: &str) -> Option<&mut LeftFile> {
         self.files.iter_mut().find(|file| file.path() == Some(path) && file.is_undecided())
     }
 
-    /// Returns the newest quarantined file of this path.
+    /// Returns the newest file in quarantine that was at this path.
     pub(crate) fn in_quarantine(&mut self, path: &str) -> Option<&mut LeftFile> {
         self.files.iter_mut().rfind(|file| file.path() == Some(path) && file.kept_in().is_some())
     }
 
-    /// Counts the files that need a decision, and those in quarantine.
+    /// Counts the files that require a decision and those in quarantine.
     pub(crate) fn count(&self) -> FileCounts {
         let number = |is: fn(&LeftFile) -> bool| self.files.iter().filter(|file| is(file)).count();
         FileCounts {
@@ -212,7 +215,7 @@ fn path(finding: &Finding) -> Option<&str> {
     }
 }
 
-/// Returns whether a file is unchanged. A new file stays new however often it changes.
+/// Returns `true` if the file is as it was when found before. A new file that changed again has another diff.
 fn says_the_same(before: &Finding, now: &Finding) -> bool {
     match (before, now) {
         (Finding::Left { diff: before, .. }, Finding::Left { diff: now, .. }) => before == now,
@@ -276,7 +279,7 @@ mod tests {
         assert_eq!(all.count().undecided, 0);
         assert!(all.add(left(&file, "+all: evil"), 3));
         assert_eq!((all.count().undecided, all.files.len()), (1, 1));
-        // A removed file needs no decision.
+        // A file that was removed requires no decision.
         std::fs::remove_file(&file).unwrap();
         assert_eq!(all.count(), FileCounts::default());
     }
@@ -303,7 +306,7 @@ mod tests {
         std::fs::remove_file(first).unwrap();
         assert!(all.in_quarantine(name).is_none());
         assert_eq!(all.count(), FileCounts::default());
-        // A quarantined file that reappears is reported, even with the same content.
+        // A file that reappears is reported, even with the same content.
         std::fs::write(&path, "all:").unwrap();
         assert!(all.add(left(&path, "+all:"), 4));
         let moved_to = second.display().to_string();

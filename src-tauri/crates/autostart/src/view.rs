@@ -1,4 +1,4 @@
-//! The record of a session for display. Names, paths and texts from elsewhere are escaped.
+//! Prepares session records for display. Names, paths and texts from other programs are escaped.
 
 use super::session_record::{LeftFile, SessionRecord};
 use ironcurtain_audit::FileDecision;
@@ -7,14 +7,14 @@ use ironcurtain_sandbox::autostart::{ChangeKind, Finding};
 use ironcurtain_visible as visible;
 use std::collections::BTreeSet;
 
-/// Maximum length of a displayed diff, in characters.
+/// Maximum length of a displayed diff in characters.
 const LONGEST_DIFF: usize = 4096;
 
 pub(super) fn session(id: &str, record: SessionRecord, looking: bool) -> SessionRecordView {
     let more = (record.more > 0).then(|| format!("{} more files are not listed", record.more));
     let unfinished = record.unfinished.iter().map(|reason| visible::line(reason));
     let mut files: Vec<LeftFileView> = record.files.iter().filter_map(file).collect();
-    // Files that need a decision come first.
+    // Files that require a decision come first.
     files.sort_by_key(|file| file.state != LeftState::Left);
     SessionRecordView {
         id: id.to_owned(),
@@ -30,7 +30,7 @@ pub(super) fn session(id: &str, record: SessionRecord, looking: bool) -> Session
     }
 }
 
-/// Keeps the last entry of each path.
+/// Keeps only the last file of each path.
 pub(super) fn keep_newest(files: &mut Vec<LeftFileView>) {
     let mut seen = BTreeSet::new();
     files.reverse();
@@ -38,7 +38,7 @@ pub(super) fn keep_newest(files: &mut Vec<LeftFileView>) {
     files.reverse();
 }
 
-/// Returns one file, or `None` if it was removed before a decision.
+/// Prepares one file for display; `None` if it was removed before a decision.
 fn file(file: &LeftFile) -> Option<LeftFileView> {
     let view = |path: &str, when: &str, state: LeftState| LeftFileView {
         path: path.to_owned(),

@@ -1,6 +1,7 @@
-//! The thread that watches for autostart files, and its handles.
+//! Thread that watches for autostart files, and the handles to it.
 //!
-//! - One watcher, and so one inotify instance, serves all sandboxes. A session waits only for responses to its own requests.
+//! - One watcher, with one inotify instance, serves all sandboxes. A session waits only for responses to its
+//!   own requests.
 //! - Requests are processed in order, and findings reach the recorder in order.
 
 use super::last_looks::LastLook;
@@ -16,35 +17,35 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, mpsc, oneshot};
 
-/// Timeout for a request. The scan of one root is bounded, but may queue behind others.
+/// Timeout of a request. Scanning a root takes a bounded time, but may wait for other requests.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Why a sandbox cannot be watched.
+/// Reason why a sandbox cannot be watched.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WatchError {
-    /// The watcher is not running.
+    /// The watcher thread is not running, for this reason.
     #[error("the watcher for autostart files is not running ({0}); restart IronCurtain")]
     NoWatcher(String),
-    /// The watcher rejected this root.
+    /// The watcher could not start watching a root or a sandbox.
     #[error("failed to watch `{path}` for autostart files: {problem}")]
     Refused {
-        /// Root, or name of the sandbox.
+        /// Path of the root, or name of the sandbox.
         path: String,
         /// Error of the operating system.
         problem: String,
     },
-    /// The request timed out.
+    /// The watcher did not respond within `PATIENCE`.
     #[error("checking `{path}` for autostart files timed out after {n} s", n = PATIENCE.as_secs())]
     Slow {
-        /// Root, or name of the sandbox.
+        /// Path of the root, or name of the sandbox.
         path: String,
     },
 }
 
-/// Notifications from the watcher thread to a sandbox's owner.
+/// Notifications from the watcher thread to the owner of a sandbox.
 #[derive(Debug, Clone, Default)]
 struct WatchNews {
-    /// Signalled when masks may be lost or a countermeasure is due.
+    /// Notified when masks may have been lost or a countermeasure is due.
     check: Arc<Notify>,
     due: Arc<Mutex<Vec<Countermeasure>>>,
 }
@@ -59,14 +60,15 @@ enum WatchOrder {
     Finish { name: String, last: LastLook },
 }
 
-/// A handle to the thread, which exits when the last handle is dropped.
+/// Handle to the thread, which exits after the last handle is dropped.
 #[derive(Debug, Clone)]
 pub(super) struct Watching {
     orders: Sender<WatchOrder>,
     wake: Arc<UnixStream>,
 }
 
-/// A watched sandbox. Dropping it starts the final check, so the owner drops it only after all processes have exited.
+/// Watched sandbox. Dropping it starts the final check, so the owner must drop it after all processes have
+/// exited.
 #[derive(Debug)]
 pub struct SandboxWatch {
     name: String,
@@ -76,10 +78,10 @@ pub struct SandboxWatch {
 }
 
 impl Watching {
-    /// Starts the thread.
+    /// Spawns the thread.
     ///
     /// # Errors
-    /// Fails if the system provides no watcher.
+    /// Returns an error if the operating system provides no watcher.
     pub(super) fn start(state: &Path, found: mpsc::UnboundedSender<RecorderMessage>) -> io::Result<Self> {
         let watcher = Watcher::new(state)?;
         let (wake, woken) = UnixStream::pair()?;
@@ -91,7 +93,7 @@ impl Watching {
         Ok(Self { orders, wake: Arc::new(wake) })
     }
 
-    /// Starts watching a sandbox.
+    /// Starts watching a sandbox, whose roots are added with [`SandboxWatch::open`].
     pub(super) async fn begin(
         &self,
         name: String,
@@ -101,7 +103,7 @@ impl Watching {
         let news = WatchNews::default();
         let (done, begun) = oneshot::channel();
         self.send(WatchOrder::Begin { name: name.clone(), rules, news: news.clone(), done });
-        // Created first, so that dropping it finishes a partly started watch.
+        // Created before waiting, so that dropping it also ends a watch that was only partly started.
         let look = SandboxWatch { name: name.clone(), watching: self.clone(), last: Some(last), news };
         answer(&name, begun).await.map(|()| look)
     }
@@ -114,7 +116,7 @@ impl Watching {
 }
 
 impl SandboxWatch {
-    /// Scans a root before it becomes writable. Returns the paths to close in it.
+    /// Scans a root before it becomes writable, and returns the paths to close in it.
     pub async fn open(&self, root: &str) -> Result<Vec<String>, WatchError> {
         let (done, opened) = oneshot::channel();
         self.watching.send(WatchOrder::Open { name: self.name.clone(), root: root.to_owned(), done });
@@ -126,34 +128,34 @@ impl SandboxWatch {
         self.watching.send(WatchOrder::Close { name: self.name.clone(), root: root.to_owned() });
     }
 
-    /// Notes that the user approved this file by name.
+    /// Informs the watcher that the user approved this file by name.
     pub fn named(&self, path: &str) {
         self.watching.send(WatchOrder::Named { name: self.name.clone(), path: path.to_owned() });
     }
 
-    /// Notes paths hidden in the sandbox.
+    /// Informs the watcher of the paths that are hidden in the sandbox.
     pub fn hidden(&self, paths: Vec<String>) {
         self.watching.send(WatchOrder::Hidden { name: self.name.clone(), paths });
     }
 
-    /// Notes that the supervisor has installed every mask.
+    /// Informs the watcher that the supervisor has installed all masks.
     pub fn covered(&self) {
         self.watching.send(WatchOrder::Covered { name: self.name.clone() });
     }
 
-    /// Counts the final check as in progress from now on.
+    /// Marks the final check as in progress.
     pub fn ending(&mut self) {
         if let Some(last) = &mut self.last {
             last.begins();
         }
     }
 
-    /// Returns the signal that masks may be lost, on which the supervisor is queried.
+    /// Returns the notification that masks may have been lost, after which the owner queries the supervisor.
     pub fn check(&self) -> Arc<Notify> {
         self.news.check.clone()
     }
 
-    /// Takes the countermeasures against a sandbox that keeps creating files.
+    /// Returns the due countermeasures against a sandbox that keeps creating files, and clears the list.
     pub fn due(&self) -> Vec<Countermeasure> {
         std::mem::take(&mut *self.news.due.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -198,7 +200,8 @@ impl WatcherThread {
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}
                 Err(problem) => return tracing::error!(%problem, "the watcher for autostart files failed"),
             }
-            // Exits after the last handle's last request.
+            // The other end is closed when the last handle was dropped; the remaining requests are still
+            // processed.
             let is_over = matches!((&self.woken).read(&mut [0; 256]), Ok(0));
             while let Ok(order) = self.inbox.try_recv() {
                 self.carry_out(order);
@@ -225,7 +228,7 @@ impl WatcherThread {
 
     fn carry_out(&mut self, order: WatchOrder) {
         match order {
-            // A caller that stopped waiting no longer needs the sandbox.
+            // A caller that has stopped waiting no longer needs the sandbox.
             WatchOrder::Begin { name, rules, news, done } => {
                 self.news.insert(name.clone(), news);
                 let _ = done.send(self.watcher.begin(&name, rules));
@@ -253,7 +256,7 @@ impl WatcherThread {
     }
 
     fn tell(&self, found: RecorderMessage) {
-        // The recorder lives as long as the trusted process.
+        // The recorder runs as long as the trusted process.
         let _ = self.found.send(found);
     }
 }

@@ -89,6 +89,9 @@ pub enum Command {
     },
     /// Check everything that IronCurtain needs, and suggest fixes.
     Doctor {
+        /// Start each server, and check that it lists its tools.
+        #[arg(long)]
+        deep: bool,
         /// Create sandboxes even when running as root, for example in a container.
         #[arg(long)]
         allow_root: bool,
@@ -98,7 +101,7 @@ pub enum Command {
         #[command(subcommand)]
         action: crate::clients::ClientsAction,
     },
-    /// List, create, change and remove profiles: sets of servers that a client reaches through one entry.
+    /// List, create, change and remove profiles: sets of servers that a client reaches through one entry. Also lists run profiles.
     Profiles {
         #[command(subcommand)]
         action: Option<crate::profiles::ProfilesAction>,
@@ -144,6 +147,22 @@ pub struct DaemonArguments {
 /// Options of `run`.
 #[derive(Debug, Args)]
 pub struct RunArguments {
+    /// Let the run use the service at this port of this computer. Without it, you are asked.
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    pub port: Vec<u16>,
+    /// Make this port of the run available at 127.0.0.1 of this computer.
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    pub publish: Vec<u16>,
+    /// Run profile: a name, or a JSON file. By default, the one that recognizes the program.
+    #[arg(long, value_name = "NAME|FILE")]
+    pub profile: Option<String>,
+    /// Show what the program would get, and do not run it.
+    #[arg(long, conflicts_with = "learn")]
+    pub check: bool,
+    /// Ask about every file, and write a profile with the files that you allowed to this new JSON file. Starts with the profile of
+    /// `--profile`, if given.
+    #[arg(long, value_name = "FILE")]
+    pub learn: Option<PathBuf>,
     /// Answer the run's questions on this terminal. The answers hold for this run only.
     #[arg(long, value_enum, value_name = "WHERE")]
     pub ask: Option<RunAskOption>,

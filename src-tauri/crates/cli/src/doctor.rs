@@ -11,11 +11,11 @@ use std::env;
 use std::process::ExitCode;
 
 /// Runs all checks. The exit status is 1 if one of them finds a problem.
-pub fn perform(allow_root: bool, screen: Screen) -> anyhow::Result<ExitCode> {
+pub fn perform(allow_root: bool, deep: bool, screen: Screen) -> anyhow::Result<ExitCode> {
     let home = Home::from_env()?;
     home.prepare()?;
     let has_display = ["WAYLAND_DISPLAY", "DISPLAY"].iter().any(|name| env::var_os(name).is_some());
-    let doctor = Doctor { home, programs: crate::servers::programs()?, allow_root, has_display };
+    let doctor = Doctor { home, programs: crate::servers::programs()?, allow_root, has_display, deep };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let found =
         runtime.block_on(doctor.check(&running(), |about| screen.progress(&format!("checking {about}"))));

@@ -17,6 +17,8 @@ mod profiles;
 mod quarantine;
 mod run;
 #[cfg(target_os = "linux")]
+mod run_profile;
+#[cfg(target_os = "linux")]
 mod sandboxed_run;
 mod screen;
 mod secrets;
@@ -48,12 +50,12 @@ fn perform(command: Command, screen: Screen) -> anyhow::Result<ExitCode> {
     let request = match command {
         Command::Policy { action } => return policy::perform(&action, screen),
         Command::Servers { action } => return servers::perform(&action, screen),
-        Command::Doctor { allow_root } => return doctor::perform(allow_root, screen),
+        Command::Doctor { allow_root, deep } => return doctor::perform(allow_root, deep, screen),
         Command::Clients { action } => return clients::perform(&action, screen),
         Command::Secrets { action } => return secrets::perform(&action, screen),
         Command::Daemon(options) => return run::daemon(&options).map(|()| ExitCode::SUCCESS),
         #[cfg(target_os = "linux")]
-        Command::Run(options) => return sandboxed_run::perform(options),
+        Command::Run(options) => return sandboxed_run::perform(options, screen),
         #[cfg(target_os = "linux")]
         Command::TerminalGuard => {
             return Ok(sandboxed_run::terminal_guard::run().map(|()| ExitCode::SUCCESS)?);

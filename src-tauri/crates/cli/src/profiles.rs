@@ -6,6 +6,7 @@ use clap::Subcommand;
 use ironcurtain_admin::clients::Clients;
 use ironcurtain_admin::profiles::{ServerProfile, profiles, remove_profile, set_profile};
 use ironcurtain_config::home::Home;
+use ironcurtain_config::{RunProfile, RunProfiles};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::process::ExitCode;
@@ -42,7 +43,13 @@ pub fn perform(action: Option<ProfilesAction>, screen: Screen) -> anyhow::Result
     }
     let clients = Clients::new(home.clone(), &crate::servers::programs()?);
     let all = profiles(&home, &clients.map(|all| all.survey()).unwrap_or_default())?;
-    screen.show(&text(&all), &json!({ "profiles": all.iter().map(as_json).collect::<Vec<_>>() }))?;
+    let runs = RunProfiles::load(&home)?;
+    let mut out = text(&all);
+    out.line("Run profiles:");
+    runs.iter().for_each(|profile| out.line(run_profile(profile)));
+    let runs: Vec<Value> = runs.iter().map(run_profile_as_json).collect();
+    let profiles: Vec<Value> = all.iter().map(as_json).collect();
+    screen.show(&out, &json!({ "profiles": profiles, "runProfiles": runs }))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -63,6 +70,18 @@ fn text(all: &[ServerProfile]) -> TextLines {
         }
     }
     out
+}
+
+fn run_profile(profile: &RunProfile) -> String {
+    let title = profile.title.as_deref().unwrap_or("your own profile");
+    let measured = profile.measured.as_ref();
+    let measured =
+        measured.map_or_else(|| "not measured".to_owned(), |version| format!("measured with {version}"));
+    format!("  {}: {title} ({measured})", profile.name)
+}
+
+fn run_profile_as_json(profile: &RunProfile) -> Value {
+    json!({ "name": profile.name, "title": profile.title, "measured": profile.measured })
 }
 
 fn as_json(ServerProfile { name, servers, missing, clients }: &ServerProfile) -> Value {

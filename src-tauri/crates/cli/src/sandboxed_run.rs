@@ -13,8 +13,12 @@ mod user_terminal;
 
 use crate::arguments::{RunArguments, RunAskOption};
 use crate::connection::StartedRun;
+use crate::run_profile;
+use crate::screen::Screen;
 use anyhow::{Context, bail};
-use ironcurtain_protocol::{RunAsk, RunHello};
+use ironcurtain_config::RunProfile;
+use ironcurtain_config::home::Home;
+use ironcurtain_protocol::{RunAsk, RunHello, RunProfileChoice};
 use ironcurtain_sandbox::Signals;
 use ironcurtain_sandbox::run_link::{RunLink, RunTerminal};
 pub use note_stream::NoteStream;
@@ -28,6 +32,7 @@ use rustix::process::Signal;
 use std::fs::OpenOptions;
 use std::io::{self, IsTerminal};
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
 use std::process::ExitCode;
 use user_terminal::UserTerminal;
 
@@ -48,7 +53,20 @@ const SIGNALS: [Signal; 9] = [
 ];
 
 /// Runs the program and returns its exit status.
-pub fn perform(options: RunArguments) -> anyhow::Result<ExitCode> {
+pub fn perform(options: RunArguments, screen: Screen) -> anyhow::Result<ExitCode> {
+    let home = Home::from_env()?;
+    let cwd = std::env::current_dir().context("failed to determine the working directory")?;
+    let cwd = cwd.into_os_string().into_string();
+    let cwd = cwd.map_err(|cwd| anyhow::anyhow!("the path `{}` is not valid UTF-8", cwd.display()))?;
+    let mut choice = run_profile::choice(options.profile.as_deref())?;
+    if options.learn.is_some() {
+        choice.get_or_insert_with(run_profile::plain);
+    }
+    let chosen = run_profile::chosen(&home, choice.as_ref(), &options.command, Path::new(&cwd))?;
+    if options.check {
+        return run_profile::check(&home, chosen, &options.command, Path::new(&cwd), screen);
+    }
+    options.learn.as_deref().map(run_profile::may_be_proposed).transpose()?;
     let is_terminal = [io::stdin().is_terminal(), io::stdout().is_terminal(), io::stderr().is_terminal()];
     let is_shown = !options.quiet && (options.verbose || is_terminal[2]);
     // Another program may have the terminal's input, as in `ironcurtain run -- PROGRAM | less`.
@@ -64,7 +82,7 @@ pub fn perform(options: RunArguments) -> anyhow::Result<ExitCode> {
     let (questions, for_daemon) = asking.unzip();
     let mut descriptors = streams(is_terminal)?;
     descriptors.extend([inner].into_iter().chain(for_daemon));
-    let run = StartedRun::request(&hello(&options)?, descriptors)?;
+    let run = StartedRun::request(&hello(&options, cwd, choice, &chosen), descriptors)?;
 
     // Otherwise, the program gets input when it reads it.
     let foreground = !is_shared && user.as_ref().is_some_and(UserTerminal::is_ours);
@@ -97,26 +115,41 @@ pub fn perform(options: RunArguments) -> anyhow::Result<ExitCode> {
         lines_on_terminal: is_terminal[2],
         state: RelayState::new(foreground),
     };
-    let status = relay.serve()?;
+    let (status, learned) = relay.serve()?;
+    if let Some(file) = &options.learn {
+        run_profile::write_proposal(&home, file, chosen, learned)?;
+        screen.note(&format!("The proposed profile is in {}.", file.display()))?;
+    }
     Ok(ExitCode::from(u8::try_from(status).unwrap_or(CUT_OFF)))
 }
 
-fn hello(options: &RunArguments) -> anyhow::Result<RunHello> {
-    let cwd = std::env::current_dir().context("failed to determine the working directory")?;
-    let cwd = cwd.into_os_string().into_string();
-    let cwd = cwd.map_err(|cwd| anyhow::anyhow!("the path `{}` is not valid UTF-8", cwd.display()))?;
-    // The trusted process selects the variables that the program gets.
+fn hello(
+    options: &RunArguments,
+    cwd: String,
+    profile: Option<RunProfileChoice>,
+    chosen: &RunProfile,
+) -> RunHello {
+    // Variables that the profile does not name do not leave this process.
     let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
         Some((name.into_string().ok()?, value.into_string().ok()?))
     };
-    let passed = |(name, _): &(String, String)| is_passed(name);
+    let passed = |(name, _): &(String, String)| chosen.passes(name);
     let env = std::env::vars_os().filter_map(text).filter(passed).collect();
     let ask = match options.ask {
         Some(RunAskOption::Terminal) => RunAsk::Terminal,
         None if options.deny => RunAsk::Deny,
         None => RunAsk::Usual,
     };
-    Ok(RunHello { argv: options.command.clone(), cwd, env, ask })
+    RunHello {
+        argv: options.command.clone(),
+        cwd,
+        env,
+        ask,
+        ports: options.port.clone(),
+        publish: options.publish.clone(),
+        profile,
+        learn: options.learn.is_some(),
+    }
 }
 
 /// Returns the standard streams, without the terminal.
@@ -163,13 +196,6 @@ fn wait_for_terminal(link: &RunLink, run: &StartedRun, signals: &Signals) -> any
             bail!("the run was cancelled before it started");
         }
     }
-}
-
-/// Returns whether a variable may be passed on. The others do not leave this process.
-fn is_passed(name: &str) -> bool {
-    const NAMES: [&str; 10] =
-        ["COLORTERM", "FORCE_COLOR", "LANG", "LOGNAME", "NO_COLOR", "PATH", "SHELL", "TERM", "TZ", "USER"];
-    NAMES.contains(&name) || name.starts_with("LC_")
 }
 
 /// Reads what is available. Returns `None` if nothing is, and an empty list at the end.

@@ -7,10 +7,18 @@
 use crate::lines::TextLines;
 use anyhow::bail;
 use ironcurtain_visible as visible;
+use rustix::termios::tcgetwinsize;
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::ser::{Formatter, PrettyFormatter, Serializer};
-use std::io::{self, BufRead, IsTerminal, Write};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, IsTerminal, Write};
+
+/// Terminal of this process, whatever its standard input is.
+const TERMINAL: &str = "/dev/tty";
+
+/// Assumed number of columns of a terminal that does not report its size.
+const USUAL_COLUMNS: usize = 80;
 
 /// Error returned when the reader of standard output has closed it.
 #[derive(Debug, thiserror::Error)]
@@ -21,12 +29,19 @@ pub struct OutputClosed;
 #[derive(Debug, Clone, Copy)]
 pub struct Screen {
     json: bool,
+    /// True if standard input is data, so that answers are read from the terminal itself.
+    has_data: bool,
 }
 
 impl Screen {
     /// Creates the output, which prints JSON if `json` is set.
     pub fn new(json: bool) -> Self {
-        Self { json }
+        Self { json, has_data: false }
+    }
+
+    /// Reads answers from the terminal itself, because standard input is data.
+    pub fn with_data_on_stdin(self) -> Self {
+        Self { has_data: true, ..self }
     }
 
     /// Returns whether the output is JSON.
@@ -55,19 +70,54 @@ impl Screen {
 
     /// Returns whether the user can be asked on a terminal.
     pub fn has_terminal(self) -> bool {
-        io::stdin().is_terminal()
+        if self.has_data { File::open(TERMINAL).is_ok() } else { io::stdin().is_terminal() }
     }
 
     /// Asks a yes/no question on the terminal, and returns `true` for yes.
     pub fn confirmed(self, question: &str) -> anyhow::Result<bool> {
-        if !io::stdin().is_terminal() {
+        let answer = self.answer(&format!("{question} [y/N]"))?;
+        Ok(matches!(answer.as_str(), "y" | "Y" | "yes"))
+    }
+
+    /// Asks a question on the terminal, and returns the answer without surrounding whitespace.
+    pub fn answer(self, question: &str) -> anyhow::Result<String> {
+        if !self.has_terminal() {
             bail!("nothing was written: no terminal to confirm on; pass `--yes` to apply what is shown");
         }
-        print(&format!("{} [y/N] ", visible::line(question)))?;
+        let question = wrapped(&visible::line(question), columns());
+        print(&format!("{question} "))?;
         let mut answer = String::new();
-        io::stdin().lock().read_line(&mut answer)?;
-        Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+        if self.has_data {
+            BufReader::new(File::open(TERMINAL)?).read_line(&mut answer)?;
+        } else {
+            io::stdin().lock().read_line(&mut answer)?;
+        }
+        Ok(answer.trim().to_owned())
     }
+}
+
+/// Returns the number of columns of the terminal.
+fn columns() -> usize {
+    let size = tcgetwinsize(io::stdout()).ok().map(|size| usize::from(size.ws_col));
+    size.filter(|columns| *columns > 0).unwrap_or(USUAL_COLUMNS)
+}
+
+/// Breaks a line between words, so that the terminal does not break it within one.
+fn wrapped(line: &str, columns: usize) -> String {
+    let (mut text, mut used) = (String::new(), 0);
+    for word in line.split(' ') {
+        let length = word.chars().count();
+        if used > 0 && used + 1 + length > columns {
+            text.push('\n');
+            used = 0;
+        } else if used > 0 {
+            text.push(' ');
+            used += 1;
+        }
+        text.push_str(word);
+        used += length;
+    }
+    text
 }
 
 fn print(text: &str) -> anyhow::Result<()> {
@@ -143,6 +193,13 @@ impl Formatter for Visible<'_> {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn questions_wrap_between_words() {
+        assert_eq!(wrapped("Let it reach `a.example`? [y/N]", 16), "Let it reach\n`a.example`?\n[y/N]");
+        assert_eq!(wrapped("Add it? [y/N]", 80), "Add it? [y/N]");
+        assert_eq!(wrapped("a much-too-long-word b", 5), "a\nmuch-too-long-word\nb", "no word is lost");
+    }
 
     #[test]
     fn json_escapes_deceptive_characters_and_keeps_the_value() {

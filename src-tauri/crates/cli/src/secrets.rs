@@ -15,7 +15,7 @@ use clap::Subcommand;
 use ironcurtain_admin::plain_secrets::{self, PlainSecret, SecretMove};
 use ironcurtain_config::Server;
 use ironcurtain_config::home::Home;
-use ironcurtain_protocol::{Passphrase, Request, SecretsFileView};
+use ironcurtain_protocol::{Passphrase, Reply, Request, SecretsFileView};
 use ironcurtain_secrets::{
     Secret, SecretError, SecretFileError, SecretName, SecretPlace, SecretStore, in_time,
 };
@@ -66,9 +66,8 @@ pub fn perform(action: &SecretsAction, screen: Screen) -> anyhow::Result<ExitCod
     match action {
         SecretsAction::Set { name, make_file } => return set(name, *make_file, screen),
         SecretsAction::List => {
-            let store = opened()?;
-            let place = store_name(&store)?;
-            let names = ask(move || store.list())?;
+            let place = store_name(&store()?)?;
+            let names = names()?;
             let names: Vec<&str> = names.iter().map(SecretName::as_str).collect();
             let out: TextLines = match names.as_slice() {
                 [] => [format!("No secrets of IronCurtain in {place}.")].into_iter().collect(),
@@ -95,9 +94,16 @@ pub fn perform(action: &SecretsAction, screen: Screen) -> anyhow::Result<ExitCod
         }
         SecretsAction::Remove { name } => {
             let name = SecretName::try_from(name.as_str())?;
-            let (store, gone) = (opened()?, name.clone());
-            let text = format!("Removed `{name}` from {}.", store_name(&store)?);
-            ask(move || store.remove(&gone))?;
+            let text = format!("Removed `{name}` from {}.", store_name(&store()?)?);
+            match unlocked_elsewhere()? {
+                Some(mut connection) => {
+                    connection.ask(Request::RemoveSecret { name: name.to_string() })?;
+                }
+                None => {
+                    let (store, gone) = (opened()?, name.clone());
+                    ask(move || store.remove(&gone))?;
+                }
+            }
             screen.show(&[text.as_str()].into_iter().collect(), &json!({ "removed": name.as_str() }))?;
         }
     }
@@ -123,6 +129,8 @@ fn set(name: &str, make_file: bool, screen: Screen) -> anyhow::Result<ExitCode> 
 pub struct TypedSecret {
     store: SecretStore,
     secret: Secret,
+    /// Trusted process that has the store unlocked, if this process does not.
+    unlocked: Option<Connection>,
 }
 
 impl TypedSecret {
@@ -130,6 +138,7 @@ impl TypedSecret {
     pub fn ask(prompt: &str, make_file: bool, screen: Screen) -> anyhow::Result<Option<Self>> {
         let store = store()?;
         let looked = store.clone();
+        let mut unlocked = None;
         let secret = match ask(move || looked.place())? {
             SecretPlace::Keyring if make_file => {
                 bail!("`--make-file` cannot be used here: secrets are stored in the keyring")
@@ -137,7 +146,10 @@ impl TypedSecret {
             SecretPlace::Keyring => typed::secret(prompt)?,
             SecretPlace::File { .. } => {
                 let secret = typed::line(prompt)?;
-                open(&store)?;
+                unlocked = unlocked_elsewhere()?;
+                if unlocked.is_none() {
+                    open(&store)?;
+                }
                 secret
             }
             SecretPlace::Nowhere(why) => {
@@ -157,11 +169,16 @@ impl TypedSecret {
                 secret
             }
         };
-        Ok(Some(Self { store, secret }))
+        Ok(Some(Self { store, secret, unlocked }))
     }
 
     /// Stores the secret under a name.
     pub fn keep(self, name: &SecretName) -> anyhow::Result<()> {
+        if let Some(mut connection) = self.unlocked {
+            let secret = Passphrase::new(self.secret.reveal().to_owned());
+            connection.ask(Request::StoreSecret { name: name.to_string(), secret })?;
+            return Ok(());
+        }
         let name = name.clone();
         ask(move || self.store.set(&name, &self.secret))
     }
@@ -176,6 +193,27 @@ fn make(store: &SecretStore, screen: Screen) -> anyhow::Result<()> {
     Home::from_env()?.prepare()?;
     let store = store.clone();
     ask(move || store.make(passphrase))
+}
+
+/// Returns a connection to the trusted process if it has the encrypted file unlocked. Then the passphrase is not needed to list,
+/// store or remove secrets.
+fn unlocked_elsewhere() -> anyhow::Result<Option<Connection>> {
+    if store()?.file_is_locked()?.is_none() {
+        return Ok(None);
+    }
+    let Some(mut connection) = Connection::open_if_running()? else { return Ok(None) };
+    let Reply::Status(status) = connection.ask(Request::Status)? else { return Ok(None) };
+    Ok(status.secrets_file.is_some_and(|file| !file.locked).then_some(connection))
+}
+
+/// Returns the names of the stored secrets.
+fn names() -> anyhow::Result<Vec<SecretName>> {
+    if let Some(mut connection) = unlocked_elsewhere()? {
+        let Reply::SecretNames(names) = connection.ask(Request::SecretNames)? else { return Ok(Vec::new()) };
+        return Ok(names.iter().map(|name| SecretName::try_from(name.as_str())).collect::<Result<_, _>>()?);
+    }
+    let store = opened()?;
+    ask(move || store.list())
 }
 
 /// Returns the store. If it is the encrypted file, unlocks it.
@@ -195,8 +233,18 @@ pub fn opened_for(server: Option<&Server>) -> anyhow::Result<SecretStore> {
 
 /// Checks that every secret named by a server's entry exists. Call this before downloading anything for the server.
 pub fn must_have(server: &Server) -> anyhow::Result<()> {
-    let (store, names) = (opened_for(Some(server))?, server.secret_names());
-    for name in names {
+    let needed = server.secret_names();
+    if !needed.is_empty() && unlocked_elsewhere()?.is_some() {
+        let stored = names()?;
+        return match needed.iter().find(|name| !stored.contains(name)) {
+            Some(name) => {
+                bail!("`{}` needs a secret first; run: ironcurtain secrets set {name}", server.name)
+            }
+            None => Ok(()),
+        };
+    }
+    let store = opened_for(Some(server))?;
+    for name in needed {
         let (store, wanted) = (store.clone(), name.clone());
         match ask(move || Ok(store.get(&wanted)))? {
             Ok(_) => {}

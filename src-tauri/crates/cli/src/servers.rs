@@ -5,6 +5,7 @@
 mod add;
 mod catalog;
 mod change;
+mod diff;
 mod identity;
 mod install;
 mod limits;
@@ -49,6 +50,8 @@ pub enum ServersAction {
     Limits(limits::LimitsOptions),
     /// Show what is suspended because a server name now starts another program; keep it, or start afresh.
     Identity(identity::IdentityOptions),
+    /// Show the tools that a server changed; update them, keep their old definitions, or remove them.
+    Diff(diff::DiffOptions),
     /// Install the package of a server that is started by `npx` or `uvx`, so that it starts without network.
     Install(install::InstallOptions),
     /// Check for another version of an installed package, show how its tools differ, and ask whether to install it.
@@ -89,6 +92,7 @@ pub fn perform(action: &ServersAction, screen: Screen) -> anyhow::Result<ExitCod
         ServersAction::Open(options) => change::open(&home, options, screen),
         ServersAction::Close(options) => change::close(&home, options, screen),
         ServersAction::Identity(options) => identity::perform(&home, options, screen),
+        ServersAction::Diff(options) => diff::perform(&home, options, screen),
         ServersAction::Limits(options) => limits::perform(&home, options, screen),
         ServersAction::Install(options) => install::install(home, options, screen),
         ServersAction::Update(options) => install::update(home, options, screen),

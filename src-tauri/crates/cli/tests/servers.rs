@@ -104,15 +104,27 @@ fn limits_are_shown_and_changed() {
 fn unknown_names_are_reported() {
     let home = Home::new();
     let (done, said) = home.text(&["add", "no-such"]);
-    assert!(!done && said.contains("unknown server `no-such`; the catalog has `filesystem`"), "{said}");
+    assert!(
+        !done && said.contains("`no-such` is not in the catalog; for a package, write `npm:no-such`"),
+        "{said}"
+    );
+    let (done, said) = home.text(&["add", "no such"]);
+    assert!(!done && said.contains("unexpected argument `such`"), "{said}");
+    let (done, said) = home.text(&["add", "docker", "run", "-i", "--rm", "mcp/time"]);
+    assert!(!done && said.contains("`docker` starts a container outside the sandbox"), "{said}");
     let (done, said) = home.text(&["add", "sqlite"]);
     assert!(!done && said.contains("`sqlite` requires `--set folder=...`"), "{said}");
-    let (done, said) = home.text(&["add", "sqlite", "--later", "--set", "folder=/srv/db"]);
+    let (done, said) = home.text(&["add", "sqlite", "--later", "--set", "folder=/no/such/folder"]);
+    assert!(!done && said.contains("invalid `--set folder=...`: `/no/such/folder`: No such file"), "{said}");
+    let set = format!("folder={}", home.dir.path().display());
+    let (done, said) = home.text(&["add", "sqlite", "--later", "--set", &set]);
     assert!(done && said.contains("ironcurtain servers install sqlite"), "{said}");
     let (done, said) = home.text(&["add", "npm:some-mcp", "--later"]);
     let fate = "calls run without asking while the server can reach nothing, and you will be asked at every call once it can. To \
         decide now: ironcurtain servers annotate some-mcp";
     assert!(done && said.contains(fate) && said.contains("It has no network."), "{said}");
+    let (done, said) = home.text(&["add", "--later", "--name", "quoted", "npx -y some-mcp --flag"]);
+    assert!(done && said.contains("npx -y some-mcp --flag"), "{said}");
     let (done, said) = home.text(&["add", "https://mcp.example.com/mcp", "--later"]);
     let place = "It runs on mcp.example.com, outside this computer's sandbox. IronCurtain checks each call, but cannot limit what it does.";
     let fate = "Nobody has said yet what its tools do: you will be asked at every call.";

@@ -1,4 +1,4 @@
-//! Agent client: finds its settings on this machine, and reads and edits them.
+//! Finds the settings of agent clients on this machine, and reads and edits them.
 
 use crate::document::{Document, DocumentError, Format, Place};
 use crate::edit::Edit;
@@ -7,18 +7,18 @@ use crate::locations::{Location, Places};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-/// Supported agent client.
+/// Agent client that IronCurtain supports.
 #[derive(Debug)]
 pub struct KnownClient {
-    /// Name on the command line.
+    /// Id of the client on the command line.
     pub id: &'static str,
-    /// Display name.
+    /// Name of the client for display.
     pub name: &'static str,
-    /// Possible locations of the user's settings. The first existing file is used; if none exists, the first location.
+    /// Possible locations of the user's settings. The first that exists is used; if none does, the first.
     pub(crate) files: &'static [Location],
-    /// Settings file of a project, relative to its folder, if the client supports one.
+    /// Path of a project's settings file relative to the project; `None` if the client has none.
     pub project_file: Option<&'static str>,
-    /// Names of its programs on the search path.
+    /// Names of the client's programs on the search path.
     pub programs: &'static [&'static str],
     pub(crate) format: Format,
     pub(crate) place: Place,
@@ -28,11 +28,11 @@ pub struct KnownClient {
 /// Result of searching for a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FoundClient {
-    /// The client has this settings file.
+    /// The client is in use, with this settings file.
     Configured(PathBuf),
-    /// The client is installed, but this settings file does not exist yet.
+    /// The client is installed, but its settings file does not exist yet. It would be this one.
     Installed(PathBuf),
-    /// The client is not installed; it would use this settings file.
+    /// The client is not installed. Its settings file would be this one.
     Missing(PathBuf),
 }
 
@@ -47,14 +47,15 @@ impl FoundClient {
 }
 
 impl KnownClient {
-    /// Searches for the client. `has_program` returns whether a program is on the search path.
+    /// Searches for the client; `None` if it has no location on this machine. `has_program` returns `true` if a
+    /// program is on the search path.
     #[must_use]
     pub fn find(&self, places: &Places, has_program: impl Fn(&str) -> bool) -> Option<FoundClient> {
         let files: Vec<PathBuf> = self.files.iter().filter_map(|file| file.path(places)).collect();
         if let Some(file) = files.iter().find(|file| file.is_file()) {
             return Some(FoundClient::Configured(file.clone()));
         }
-        // A folder that other programs use too does not show that the client is installed.
+        // A folder that other programs also use is no sign that the client is installed.
         let own = |file: &PathBuf| file.parent().is_some_and(|dir| dir.is_dir() && !is_shared(dir, places));
         if let Some(file) = files.iter().find(|file| own(file)) {
             return Some(FoundClient::Installed(file.clone()));
@@ -64,20 +65,21 @@ impl KnownClient {
         Some(if is_there { FoundClient::Installed(first) } else { FoundClient::Missing(first) })
     }
 
-    /// Returns the entries of a settings file, in file order; none if `text` is `None`.
+    /// Returns the server entries of a settings file, in the order of the file. `None` for `text` means that
+    /// there is no file.
     ///
     /// # Errors
-    /// [`DocumentError`] with the line.
+    /// Returns [`DocumentError`] if the file cannot be parsed.
     pub fn entries(&self, text: Option<&str>) -> Result<Vec<SettingsEntry>, DocumentError> {
         let Some(text) = text else { return Ok(Vec::new()) };
         let entries = Document::parse(self.format, text)?.entries(self.place)?;
         Ok(entries.into_iter().map(|(name, value)| SettingsEntry::of(name, value)).collect())
     }
 
-    /// Adds these entries to a settings file, replacing those with the same names.
+    /// Adds server entries to a settings file. Existing entries with these names are replaced.
     ///
     /// # Errors
-    /// [`DocumentError`] with the line.
+    /// Returns [`DocumentError`] if the file cannot be parsed or changed.
     pub fn with(
         &self,
         text: Option<&str>,
@@ -91,10 +93,10 @@ impl KnownClient {
         self.changed(text, &changes)
     }
 
-    /// Sets entries in a settings file, or removes those with the value `None`.
+    /// Sets server entries in a settings file; those with the value `None` are removed.
     ///
     /// # Errors
-    /// [`DocumentError`] with the line.
+    /// Returns [`DocumentError`] if the file cannot be parsed or changed.
     pub fn changed(
         &self,
         text: Option<&str>,

@@ -1,9 +1,9 @@
-//! Lossless tree of a client's settings file: comments and layout survive an edit.
+//! Settings file of a client, parsed without loss: comments and layout survive an edit.
 //!
-//! - INVARIANT: a changed text is parsed again before it is returned. Every changed entry must have its new value, and every other
-//!   entry its old one ([`Document::changed`]).
-//! - INVARIANT: a file that cannot be parsed completely is not changed. A duplicate key on the path to the entries is an error, because
-//!   clients differ in which one they use.
+//! - INVARIANT: a changed text is parsed again before it is returned, to verify that every changed entry has
+//!   its new value and every other entry its old one ([`Document::changed`]).
+//! - INVARIANT: a file that cannot be parsed completely is not changed. A duplicate key on the path to the
+//!   entries is an error, because clients differ in which of the values they use.
 
 mod jsonc;
 mod toml;
@@ -21,22 +21,23 @@ pub(crate) enum Format {
     Yaml,
 }
 
-/// Location of the entries in a file.
+/// Location of the server entries in a settings file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Place {
-    /// Path of keys from the root.
+    /// Keys that lead from the root to the entries.
     pub keys: &'static [&'static str],
-    /// True if the entries are a list of objects with a `name`, false if an object with the names as keys. Lists occur only in YAML.
+    /// `true` if the entries are a list of objects with a field `name`, `false` if they are an object with the
+    /// names as keys. Only YAML files contain lists.
     pub is_list: bool,
 }
 
-/// Failure to read or change a settings file.
+/// Reason why a settings file cannot be read or changed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DocumentError {
-    /// Syntax error.
+    /// The file has a syntax error.
     #[error("line {line}: {problem}")]
     Syntax {
-        /// Line number, from 1.
+        /// Line number, counted from 1.
         line: usize,
         /// Message of the parser.
         problem: String,
@@ -44,15 +45,15 @@ pub enum DocumentError {
     /// A key on the path to the entries has a value of another type.
     #[error("`{0}` does not contain server entries")]
     NoEntries(String),
-    /// A key occurs twice.
+    /// A key on the path to the entries occurs twice.
     #[error("duplicate key `{0}`; remove one of them")]
     Twice(String),
-    /// An entry has a format that cannot be edited automatically.
+    /// An entry has a form that cannot be edited automatically.
     #[error("unsupported format of the entry `{0}`; edit the file by hand")]
     Unusual(String),
 }
 
-/// Parsed settings file.
+/// Parsed settings file, by syntax.
 pub(crate) enum Document {
     Json(jsonc::JsoncDocument),
     Toml(toml::TomlDocument),
@@ -68,7 +69,7 @@ impl Document {
         })
     }
 
-    /// Returns the text with these entries set, or removed if the value is `None`.
+    /// Returns the text of the file after setting entries; those with the value `None` are removed.
     pub(crate) fn changed(
         mut self,
         place: Place,
@@ -106,7 +107,7 @@ impl Document {
         }
     }
 
-    /// Returns the names and values of the entries, in file order.
+    /// Returns the names and values of the entries, in the order of the file.
     pub(crate) fn entries(&self, place: Place) -> Result<Vec<(String, Value)>, DocumentError> {
         match self {
             Self::Json(document) => document.entries(place.keys),
@@ -115,7 +116,7 @@ impl Document {
         }
     }
 
-    /// Sets an entry, creating missing objects on the path to it.
+    /// Sets an entry, creating the objects on the path to it if necessary.
     fn set(&mut self, place: Place, name: &str, value: &Value) -> Result<(), DocumentError> {
         match self {
             Self::Json(document) => document.set(place.keys, name, value),
@@ -142,7 +143,7 @@ impl Document {
     }
 }
 
-/// Returns the line number of a byte offset, from 1.
+/// Returns the line number of a byte offset, counted from 1.
 fn line_of(text: &str, offset: usize) -> usize {
     text.bytes().take(offset).filter(|byte| *byte == b'\n').count() + 1
 }

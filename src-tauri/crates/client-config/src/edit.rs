@@ -1,11 +1,11 @@
-//! Change of a file: its text before and after.
+//! Change of a file, as the text before and after.
 
 use similar::TextDiff;
 
-/// Number of context lines in a diff.
+/// Number of unchanged lines that a diff shows around a change.
 const AROUND: usize = 3;
 
-/// Change of a file.
+/// Change of a file that was not written yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Edit {
     /// Current text; `None` if the file does not exist.
@@ -19,7 +19,7 @@ impl Edit {
         Self { before: before.map(ToOwned::to_owned), after: Some(after) }
     }
 
-    /// Returns whether there is nothing to write.
+    /// Returns `true` if the change has no effect.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.before == self.after

@@ -1,4 +1,4 @@
-//! Server entries in clients' settings: parses and writes each client's format.
+//! Server entries in the settings of clients, each of which has its own format.
 
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -7,36 +7,36 @@ use std::path::Path;
 /// File name of the shim.
 const SHIM: &str = "ironcurtain-shim";
 
-/// Timeout for a call in Goose, in seconds; longer than a question stays pending.
+/// Timeout for a call in Goose, in seconds. Longer than a question to the user stays open.
 const GOOSE_SECONDS: u64 = 300;
 
-/// Command that starts a server.
+/// Command with which a client starts a server.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct StartCommand {
-    /// Program name or path.
+    /// Name or path of the program.
     pub command: String,
-    /// Arguments.
+    /// Arguments of the program.
     pub args: Vec<String>,
-    /// Environment variables.
+    /// Environment variables that the client sets.
     pub env: BTreeMap<String, String>,
 }
 
-/// Server entry in a client's settings.
+/// Server entry in the settings of a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SettingsEntry {
-    /// Name of the entry.
+    /// Name of the server.
     pub name: String,
-    /// Complete value of the entry.
+    /// Whole entry, as a JSON value.
     pub value: Value,
-    /// Command of a server that the client starts.
+    /// Command of a server that the client starts; `None` for a remote server.
     pub launch: Option<StartCommand>,
-    /// Address of a remote server.
+    /// URL of a remote server; `None` for a server that the client starts.
     pub url: Option<String>,
-    /// True if the entry is disabled.
+    /// `true` if the client does not use the entry.
     pub is_disabled: bool,
 }
 
-/// Format of a client's entries.
+/// Format in which a client writes an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
     /// `{command, args, env}`.
@@ -53,7 +53,7 @@ pub enum Shape {
     Copilot,
 }
 
-/// Servers that the shim provides to a client.
+/// Servers that a shim offers to its client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ShimSelection<'a> {
     /// All enabled servers.
@@ -65,7 +65,7 @@ pub enum ShimSelection<'a> {
 }
 
 impl StartCommand {
-    /// Returns the command that starts the shim for these servers.
+    /// Creates the command that starts the shim for these servers.
     #[must_use]
     pub fn of_shim(shim: &Path, selection: ShimSelection<'_>) -> Self {
         let args: &[&str] = match selection {
@@ -77,13 +77,13 @@ impl StartCommand {
         Self { command: shim.display().to_string(), args, env: BTreeMap::new() }
     }
 
-    /// Returns whether the command starts IronCurtain's shim, in any directory.
+    /// Returns `true` if the command starts the shim, in any directory.
     #[must_use]
     pub fn is_shim(&self) -> bool {
         Path::new(&self.command).file_stem().is_some_and(|name| name == SHIM)
     }
 
-    /// Returns the servers selected by the shim's arguments.
+    /// Returns the servers that the arguments of the shim select.
     #[must_use]
     pub fn shim_selection(&self) -> ShimSelection<'_> {
         let after = |option: &str| {
@@ -96,7 +96,7 @@ impl StartCommand {
 }
 
 impl SettingsEntry {
-    /// Parses an entry in the format of any client, because users copy entries between clients.
+    /// Parses an entry in any client's format, because users copy entries between clients.
     pub(crate) fn of(name: String, value: Value) -> Self {
         let text = |keys: &[&str]| keys.iter().find_map(|key| value.get(key)?.as_str());
         let url = text(&["url", "serverUrl", "httpUrl", "uri"]).map(ToOwned::to_owned);
@@ -140,7 +140,8 @@ fn as_text(value: &Value) -> Option<String> {
 }
 
 impl Shape {
-    /// Returns an entry with its fields in the usual order. `name` is added as a field if given, for formats where it is not the key.
+    /// Returns the entry as a JSON value, with the fields in the client's usual order. `name` is added as a
+    /// field for clients whose entries are in a list.
     pub(crate) fn write(self, name: Option<&str>, launch: &StartCommand) -> Value {
         let StartCommand { command, args, env } = launch;
         let mut fields: Vec<(&str, Value)> = match self {

@@ -1,8 +1,8 @@
-//! Configuration of agent clients: finds it, lists its servers, and adds or removes IronCurtain's shim.
+//! Settings of agent clients: finds them, lists their servers, and adds or removes IronCurtain's shim.
 //!
-//! - One table ([`CLIENTS`]) describes all clients.
+//! - A single table ([`CLIENTS`]) describes all clients.
 //! - Only the named entries of a file change; comments, order and layout of everything else are kept.
-//! - Writes no files: returns a change as a value ([`Edit`]) that the caller can show and write.
+//! - This crate writes no files. It returns each change as an [`Edit`], which the caller can display and write.
 
 mod client;
 mod document;

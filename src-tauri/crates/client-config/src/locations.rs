@@ -1,23 +1,23 @@
-//! Folders where clients store their configuration, by platform.
+//! Folders in which clients store their settings, by platform.
 //!
-//! - Takes the environment as an argument and never reads it.
+//! - The environment is an argument; this module does not read it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Environment variables that move a client's settings.
+/// Environment variables that move the settings of a client.
 const MOVED_BY: [&str; 3] = ["CLAUDE_CONFIG_DIR", "CODEX_HOME", "COPILOT_HOME"];
 
-/// Base folders for settings files.
+/// Base folders of settings files on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Places {
     /// The user's home directory.
     pub home: PathBuf,
-    /// Folder for application settings: `$XDG_CONFIG_HOME`, `~/Library/Application Support` or `%APPDATA%`.
+    /// Folder for settings of applications: `$XDG_CONFIG_HOME`, `~/Library/Application Support` or `%APPDATA%`.
     pub config: PathBuf,
     /// `$XDG_CONFIG_HOME` or `~/.config`, on macOS too; `%APPDATA%` on Windows.
     pub xdg: PathBuf,
-    /// Set variables that move a client's configuration, with their folders.
+    /// Folders to which environment variables move the settings of clients, by variable.
     pub variables: BTreeMap<String, PathBuf>,
 }
 
@@ -30,15 +30,15 @@ pub(crate) enum Base {
     Config,
     /// [`Places::xdg`].
     Xdg,
-    /// Folder in an environment variable; the location does not exist if it is not set.
+    /// Folder in an environment variable. Without the variable, the location does not exist.
     Variable(&'static str),
 }
 
-/// File or folder of a client.
+/// Location of a client's file or folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Location {
     pub base: Base,
-    /// Path relative to the base, separated by `/`.
+    /// Path relative to the base folder, with `/` as separator.
     pub below: &'static str,
 }
 
@@ -47,7 +47,7 @@ pub(crate) const fn at(base: Base, below: &'static str) -> Location {
 }
 
 impl Places {
-    /// Returns the folders for a home directory. `variable` reads the environment.
+    /// Determines the folders for a home directory. `variable` returns the value of an environment variable.
     #[must_use]
     pub fn of(home: &Path, variable: impl Fn(&str) -> Option<PathBuf>) -> Self {
         let set = |name: &str| variable(name).filter(|path| path.is_absolute());
@@ -66,7 +66,7 @@ impl Places {
 }
 
 impl Location {
-    /// Returns the path, or `None` if the base's variable is not set.
+    /// Returns the absolute path; `None` if the variable that contains the base folder is not set.
     pub(crate) fn path(self, places: &Places) -> Option<PathBuf> {
         let base = match self.base {
             Base::Home => &places.home,

@@ -1,6 +1,6 @@
-//! Table of supported agent clients, with the location and format of their settings.
+//! Table of the supported agent clients, with the locations and formats of their settings.
 //!
-//! - Sources: each client's documentation of its MCP settings, as of 2026.
+//! - Source: the documentation of each client's MCP settings, as of 2026.
 
 use crate::client::KnownClient;
 use crate::document::{Format, Place};
@@ -10,7 +10,7 @@ use crate::locations::at;
 
 const SERVERS: Place = Place { keys: &["mcpServers"], is_list: false };
 
-/// Supported clients, in display order.
+/// Supported clients, in the order in which they are displayed.
 pub const CLIENTS: &[KnownClient] = &[
     KnownClient {
         id: "claude-desktop",
@@ -191,7 +191,7 @@ pub const CLIENTS: &[KnownClient] = &[
 ];
 
 impl KnownClient {
-    /// Returns the client with this id.
+    /// Returns the client with this id, if it is supported.
     #[must_use]
     pub fn named(id: &str) -> Option<&'static Self> {
         CLIENTS.iter().find(|client| client.id == id)

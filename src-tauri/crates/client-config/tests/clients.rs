@@ -1,4 +1,4 @@
-//! Creates, extends, changes and restores the settings of every client.
+//! Tests creating, extending, changing and restoring the settings of every client.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail like tests")]
 
 use ironcurtain_client_config::{
@@ -18,7 +18,8 @@ fn launch() -> StartCommand {
     StartCommand::of_shim(Path::new(SHIM), ShimSelection::Server("files"))
 }
 
-/// Compares a text with the golden file of a client and operation. `UPDATE_GOLDEN=1` rewrites the file.
+/// Compares a text with the golden file of a client and operation. With `UPDATE_GOLDEN=1`, writes the file
+/// instead.
 fn golden(client: &KnownClient, operation: &str, text: &str) {
     let path =
         PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("tests/golden/{}.{operation}", client.id));
@@ -132,7 +133,7 @@ fn a_client_is_found_by_its_file_its_folder_or_its_program() {
     assert_eq!(cursor.find(&places, |_| false), Some(FoundClient::Installed(file.clone())));
     std::fs::write(&file, "{}").unwrap();
     assert_eq!(cursor.find(&places, |_| false), Some(FoundClient::Configured(file)));
-    // The home directory does not show that Claude Code is installed.
+    // An existing home directory is no sign that Claude Code is installed.
     let code = KnownClient::named("claude-code").unwrap();
     assert_eq!(code.find(&places, |_| false), Some(FoundClient::Missing(home.path().join(".claude.json"))));
     let moved = Places::of(home.path(), |name| (name == "CODEX_HOME").then(|| home.path().join("cx")));
@@ -163,7 +164,7 @@ fn entries_are_parsed_in_every_format() {
     assert_eq!((&of("odd").launch, &of("odd").url), (&None, &None));
 }
 
-/// Generates JSON with varying layout and comments.
+/// Generates settings in JSON with varying layout and comments.
 fn layout() -> impl Strategy<Value = String> {
     let names = prop::collection::btree_set("[a-z][a-z-]{0,6}", 1..4);
     let comment = prop_oneof![Just(""), Just("// one\n"), Just("/* two */ ")];

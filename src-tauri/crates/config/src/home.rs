@@ -137,6 +137,12 @@ impl Home {
         self.config.join("policy")
     }
 
+    /// Returns the directory of the user's run profiles.
+    #[must_use]
+    pub fn run_profiles(&self) -> PathBuf {
+        self.config.join("run-profiles")
+    }
+
     /// Returns the directory of the audit log.
     #[must_use]
     pub fn audit(&self) -> PathBuf {

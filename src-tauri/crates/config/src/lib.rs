@@ -18,6 +18,7 @@ mod policy_snapshot;
 mod protection;
 mod reading;
 mod remote;
+mod run_profiles;
 mod sandbox;
 #[cfg(test)]
 mod schemas;
@@ -30,11 +31,15 @@ pub use entry_error::RemoteEntryError;
 pub use policy_snapshot::{ExposedFile, Hosts, PolicyFiles, PolicySnapshot, PolicyTexts, SnapshotError};
 pub use protection::{Exposure, WritableBy, places, protection, watched};
 pub use remote::RemoteServer;
+pub use run_profiles::{
+    AddedArguments, LearnedAccess, PlanContext, ProgramFile, ProgramPattern, RunPlan, RunPlanError,
+    RunProfile, RunProfileError, RunProfiles, SettingCondition, proposed,
+};
 pub use sandbox::{
     AutostartSettings, FileView, FilesystemSettings, GitConfigSettings, LimitSettings, NetworkSettings,
     PassEnv, Sandbox, SandboxSettings,
 };
-pub use server::{Sampling, Server};
+pub use server::{Sampling, Server, ToolPinning};
 pub use servers::Servers;
 
 use crate::home::Home;
@@ -95,7 +100,8 @@ pub struct Config {
     /// Time until an unanswered question is denied, in seconds. Clients time out calls after 60 s.
     #[cfg_attr(test, schemars(range(min = 1, max = 3600)))]
     pub question_deadline_seconds: u64,
-    /// Maximum number of questions per client and minute. Further ones are denied.
+    /// Maximum number of questions per session and minute; a client may ask four times as many in all its sessions.
+    /// Further ones are denied.
     #[cfg_attr(test, schemars(range(min = 1, max = 1000)))]
     pub questions_per_minute: usize,
     /// Time for which a denied call is denied again without asking, in seconds. Each further denial doubles it; 0 asks

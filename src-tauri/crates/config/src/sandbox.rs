@@ -4,7 +4,10 @@
 //! - Any unknown key is an error that names it, so that a typo never weakens a sandbox.
 
 use super::reading::{NamesOrAll, false_or};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{self, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
+use std::fmt;
 
 /// Containment of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,9 +34,9 @@ pub struct SandboxSettings {
     pub view: Option<FileView>,
     /// Files that the server can access.
     pub filesystem: FilesystemSettings,
-    /// Hosts that the server can reach: `false` or absent for none.
-    #[cfg_attr(test, schemars(with = "super::schemas::FalseOr<NetworkSettings>"))]
-    #[serde(deserialize_with = "false_or", skip_serializing_if = "Option::is_none")]
+    /// Hosts that the server can reach: `false` or absent for none, `ask` to ask about each when the server connects to it.
+    #[cfg_attr(test, schemars(with = "super::schemas::FalseOrAsk<NetworkSettings>"))]
+    #[serde(deserialize_with = "hosts", skip_serializing_if = "Option::is_none")]
     pub network: Option<NetworkSettings>,
     /// True to allow unix sockets, which browsers use between their own processes. Sockets of other programs stay
     /// invisible.
@@ -120,11 +123,45 @@ pub struct NetworkSettings {
 }
 
 impl NetworkSettings {
+    /// Returns settings that ask about every host.
+    #[must_use]
+    pub fn asking() -> Self {
+        Self { allowed_domains: Vec::new(), denied_domains: Vec::new(), ask_unknown: true }
+    }
+
     /// Returns whether it allows no host, and the user is not asked about any.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.allowed_domains.is_empty() && !self.ask_unknown
     }
+}
+
+/// Deserializes hosts: `false`, `"ask"` for hosts that are all asked about, or an object.
+fn hosts<'de, D: Deserializer<'de>>(from: D) -> Result<Option<NetworkSettings>, D::Error> {
+    struct Reader;
+    impl<'de> Visitor<'de> for Reader {
+        type Value = Option<NetworkSettings>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("`false`, `\"ask\"` or an object")
+        }
+
+        fn visit_bool<E: de::Error>(self, on: bool) -> Result<Self::Value, E> {
+            if on { Err(E::invalid_value(Unexpected::Bool(true), &self)) } else { Ok(None) }
+        }
+
+        fn visit_str<E: de::Error>(self, word: &str) -> Result<Self::Value, E> {
+            match word {
+                "ask" => Ok(Some(NetworkSettings::asking())),
+                other => Err(E::invalid_value(Unexpected::Str(other), &self)),
+            }
+        }
+
+        fn visit_map<A: de::MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+            NetworkSettings::deserialize(MapAccessDeserializer::new(map)).map(Some)
+        }
+    }
+    from.deserialize_any(Reader)
 }
 
 /// Resource limits of a server. Absent limits have their defaults.

@@ -1,9 +1,9 @@
-//! JSON Schemas of `config.json` and `mcp-servers.json`, generated from the types that parse them and shipped in
+//! JSON Schemas of `config.json`, `mcp-servers.json` and run profiles, generated from the types that parse them and shipped in
 //! `docs/schemas`.
 
-use super::Config;
 use super::stored::StoredServer;
 use super::stored_remote::StoredRemote;
+use super::{Config, RunProfile};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema, schema_for};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -24,6 +24,23 @@ impl<T: JsonSchema> JsonSchema for FalseOr<T> {
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         json_schema!({ "anyOf": [{ "const": false }, generator.subschema_for::<T>()] })
+    }
+}
+
+/// `false`, `"ask"` or an object.
+pub(super) struct FalseOrAsk<T>(PhantomData<T>);
+
+impl<T: JsonSchema> JsonSchema for FalseOrAsk<T> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        format!("FalseOrAsk{}", T::schema_name()).into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "anyOf": [{ "const": false }, { "const": "ask" }, generator.subschema_for::<T>()] })
     }
 }
 
@@ -59,8 +76,12 @@ enum EntryShape {
 #[expect(dead_code, reason = "only its shape is used")]
 struct ServersShape(BTreeMap<String, EntryShape>);
 
-fn all() -> [(&'static str, Schema); 2] {
-    [("config", schema_for!(Config)), ("mcp-servers", schema_for!(ServersShape))]
+fn all() -> [(&'static str, Schema); 3] {
+    [
+        ("config", schema_for!(Config)),
+        ("mcp-servers", schema_for!(ServersShape)),
+        ("run-profile", schema_for!(RunProfile)),
+    ]
 }
 
 fn schema_path(name: &str) -> PathBuf {

@@ -36,6 +36,20 @@ pub struct Server {
     pub unannotated: Unannotated,
     /// Treatment of its requests for the client's model.
     pub sampling: Sampling,
+    /// Treatment of a tool whose definition changed.
+    pub pin: ToolPinning,
+}
+
+/// Treatment of a tool whose definition differs from the one that the server listed first.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum ToolPinning {
+    /// The tool is suspended until the user decides.
+    #[default]
+    Enforce,
+    /// The user is notified, and the new definition is used.
+    Warn,
 }
 
 /// Treatment of a server's requests for the client's model.

@@ -123,7 +123,7 @@ mod tests {
     use super::*;
     use crate::{
         AutostartSettings, FileView, FilesystemSettings, GitConfigSettings, LimitSettings, NetworkSettings,
-        PassEnv, Sampling, Sandbox, SandboxSettings,
+        PassEnv, Sampling, Sandbox, SandboxSettings, ToolPinning,
     };
     use ironcurtain_policy::{FileWrites, Unannotated};
 
@@ -249,7 +249,7 @@ mod tests {
                    "network": { "allowedDomains": ["a.example", "*.b.example:8443"], "deniedDomains": ["c.b.example"], "askUnknown": true },
                    "autostart": "strict", "gitConfig": "guarded", "unixSockets": true,
                    "limits": { "memoryMib": 11, "cpuPercent": 10, "processes": 9, "openFiles": 8, "fileSizeMib": 7, "tmpSizeMib": 6 } },
-                 "unannotated": "ask" } }"#,
+                 "unannotated": "ask", "pin": "warn" } }"#,
         )
         .unwrap();
         let texts = |list: &[&str]| list.iter().map(|t| (*t).to_owned()).collect::<Vec<_>>();
@@ -291,9 +291,28 @@ mod tests {
             file_writes: FileWrites::InPlace,
             unannotated: Unannotated::Ask,
             sampling: Sampling::Deny,
+            pin: ToolPinning::Warn,
         };
         assert_eq!(servers.find(None), Some(&expected));
         assert_eq!(expected.allowed_domains(), Some(&texts(&["a.example", "*.b.example:8443"])[..]));
+    }
+
+    #[test]
+    fn the_network_can_be_asked_about_as_a_whole() {
+        let network = |value: &str| {
+            let text = format!(r#"{{ "s": {{ "command": "c", "sandbox": {{ "network": {value} }} }} }}"#);
+            parse(&text).map(|servers| {
+                let server = servers.find(None).unwrap();
+                server.sandbox.settings().unwrap().network.clone()
+            })
+        };
+        assert_eq!(network("\"ask\""), Ok(Some(NetworkSettings::asking())));
+        assert_eq!(network(r#"{ "allowedDomains": [], "askUnknown": true }"#), network("\"ask\""));
+        assert_eq!(network("false"), Ok(None));
+        for invalid in ["true", "\"allow\""] {
+            let problem = network(invalid).unwrap_err();
+            assert!(problem.contains("expected `false`, `\"ask\"` or an object"), "{problem}");
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::entry_error::{EntryError, EntryPathError};
 use super::sandbox::{PassEnv, Sandbox, SandboxSettings};
-use super::server::{Sampling, Server};
+use super::server::{Sampling, Server, ToolPinning};
 use ironcurtain_egress::HostRules;
 use ironcurtain_policy::{FileWrites, Unannotated};
 use ironcurtain_secrets as secrets;
@@ -86,6 +86,9 @@ pub(super) struct StoredServer {
     /// Treatment of the server's requests for the agent client's model (`sampling/createMessage`).
     #[serde(default)]
     sampling: Sampling,
+    /// Treatment of a tool whose definition changed: `enforce` (default) suspends it until the user decides, `warn` notifies.
+    #[serde(default)]
+    pin: ToolPinning,
     /// Environment variables for the server.
     #[serde(default)]
     env: BTreeMap<String, String>,
@@ -162,6 +165,7 @@ impl StoredServer {
             works_with: worked_with(&self.works_with, home)?,
             sandbox: self.sandbox,
             sampling: self.sampling,
+            pin: self.pin,
             file_writes: match self.file_writes {
                 StoredFileWrites::InPlace => FileWrites::InPlace,
                 StoredFileWrites::Replace => FileWrites::Replace,

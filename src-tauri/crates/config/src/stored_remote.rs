@@ -3,7 +3,7 @@
 use super::entry_error::EntryError;
 use super::remote::RemoteServer;
 use super::sandbox::{PassEnv, Sandbox};
-use super::server::{Sampling, Server};
+use super::server::{Sampling, Server, ToolPinning};
 use super::stored::{StoredUnannotated, checked_name, ignored};
 use ironcurtain_policy::FileWrites;
 use serde::Deserialize;
@@ -28,6 +28,9 @@ pub(super) struct StoredRemote {
     /// Treatment of the server's requests for the agent client's model (`sampling/createMessage`).
     #[serde(default)]
     sampling: Sampling,
+    /// Treatment of a tool whose definition changed: `enforce` (default) suspends it until the user decides, `warn` notifies.
+    #[serde(default)]
+    pin: ToolPinning,
     /// Treatment of unannotated tools: `deny` (default) refuses their calls, `ask` asks the user about each call.
     #[serde(default)]
     unannotated: StoredUnannotated,
@@ -75,6 +78,7 @@ impl StoredRemote {
             file_writes: FileWrites::default(),
             unannotated: self.unannotated.into(),
             sampling: self.sampling,
+            pin: self.pin,
         })
     }
 }

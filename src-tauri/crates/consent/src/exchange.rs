@@ -138,7 +138,8 @@ impl Exchange<'_> {
             return Err(self.unasked(&inquiry, why).await);
         }
         let is_of_a_call = inquiry.question.tool.is_some();
-        let counted = self.broker.rate.count(&client.key, is_of_a_call, asked, self.limits.per_minute);
+        let asker = (client.key.as_str(), self.principal.session.as_str());
+        let counted = self.broker.rate.count(asker, is_of_a_call, asked, self.limits.per_minute);
         if let Err(TooMany { most, wait, is_first }) = counted {
             let seconds = whole_seconds(wait);
             if is_first {

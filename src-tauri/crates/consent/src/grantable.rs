@@ -7,7 +7,7 @@ use ironcurtain_egress::HostPort;
 use ironcurtain_grants::mounts::Need;
 use ironcurtain_grants::{Files, Granted};
 use ironcurtain_paths::{CanonicalPath, PathKind};
-use ironcurtain_policy::{Access, AccessSet, GrantKind, ToolUse};
+use ironcurtain_policy::{Access, AccessSet, GrantKind, JudgedRequest, ToolScope, ToolUse};
 
 /// One access of a call that needs approval.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,6 +35,8 @@ pub struct Grantable {
     pub hosts: Vec<HostPort>,
     /// Use of the tool, or `None` if the call names resources that can be granted themselves.
     pub tool: Option<ToolUse>,
+    /// True if the tool's annotation says that it only reads.
+    pub only_reads: bool,
 }
 
 impl Grantable {
@@ -58,9 +60,23 @@ impl Grantable {
             Reach::ProjectToChange => tree(&self.project, self.access_to_change()),
             Reach::OpenFolderToChange => tree(&self.open, self.access_to_change()),
             Reach::Host => self.hosts.iter().cloned().map(Granted::Host).collect(),
-            Reach::Tool => self.tool.iter().cloned().map(Granted::Tool).collect(),
+            Reach::Tool => self.tool.iter().cloned().map(ToolScope::Use).map(Granted::Tool).collect(),
+            Reach::AnyUse => {
+                let any = |tool: &ToolUse| Granted::Tool(ToolScope::Tool(tool.tool().to_owned()));
+                self.tools().map(any).into_iter().collect()
+            }
+            Reach::ReadingTools => {
+                let reads = self.tools().filter(|_| self.only_reads);
+                reads.map(|_| Granted::Tool(ToolScope::Reading)).into_iter().collect()
+            }
+            Reach::AllTools => self.tools().map(|_| Granted::Tool(ToolScope::All)).into_iter().collect(),
             Reach::Request => Vec::new(),
         }
+    }
+
+    /// Returns the use of the tool, if other tools of the server can be granted with it. Other requests are not tools.
+    pub(super) fn tools(&self) -> Option<&ToolUse> {
+        self.tool.as_ref().filter(|tool| JudgedRequest::parse(tool.tool()).is_none())
     }
 
     /// Returns all requested access, plus reading and writing.

@@ -100,7 +100,7 @@ impl Drop for ShownAgain<'_> {
 
 /// Returns whether an approval can serve a call other than the one asked about.
 pub(super) fn can_be_late(inquiry: &Inquiry) -> bool {
-    let once = inquiry.question.offers.first().is_some_and(|offer| offer.lifetimes.contains(&Lifetime::Once));
+    let once = inquiry.question.offers.iter().any(|offer| offer.lifetimes.contains(&Lifetime::Once));
     once && inquiry.question.tool.is_some()
 }
 

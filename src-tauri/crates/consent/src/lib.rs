@@ -54,8 +54,8 @@ pub use not_approved::{NotApproved, PAUSED};
 pub use offers::{grants_of, may_last, offers};
 pub use principal::{Principal, shown_client};
 pub use question::{
-    CallQuestion, HOST_RULE, HostQuestion, SAMPLING_RULE, SamplingQuestion, WORKSPACE_RULE,
-    WorkspaceQuestion, WorkspaceSource,
+    CallQuestion, ConnectionQuestion, HOST_RULE, HostQuestion, SAMPLING_RULE, SamplingQuestion,
+    WORKSPACE_RULE, WorkspaceQuestion, WorkspaceSource,
 };
 pub use question_metrics::QuestionMetrics;
 pub use rate::{DeniedKey, QuestionLimits};
@@ -334,6 +334,12 @@ pub enum Reach {
     Host,
     /// A tool, with its meaningful values fixed.
     Tool,
+    /// A tool, with any arguments.
+    AnyUse,
+    /// Every tool of the server that only reads.
+    ReadingTools,
+    /// Every tool of the server.
+    AllTools,
     /// This one request of a server.
     Request,
 }

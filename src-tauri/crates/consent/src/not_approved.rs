@@ -41,7 +41,7 @@ pub enum NotApproved {
     /// The client asks too many questions.
     #[error("the user was asked {most} times within a minute: too many questions; try again in {seconds} s")]
     TooMany {
-        /// Maximum number of questions per client and minute.
+        /// Maximum number of questions per minute, of the session or of the client.
         most: usize,
         /// Time until the client may ask again.
         seconds: u64,

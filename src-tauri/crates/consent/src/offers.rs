@@ -10,7 +10,7 @@ mod request;
 mod tool;
 
 pub use tool::may_last;
-pub(super) use tool::tool_offer;
+pub(super) use tool::tool_offers;
 
 use super::grantable::{Grantable, RequestedAccess, folders, merged};
 use super::{Consequence, Lifetime, Offer, Piece, Principal, Reach};
@@ -28,6 +28,9 @@ const LONGEST_IN_SENTENCE: usize = 200;
 
 pub(super) const STANDING: [Lifetime; 4] =
     [Lifetime::Session, Lifetime::QuarterHour, Lifetime::Hour, Lifetime::Always];
+
+/// Lifetimes of an offer for calls that the user has not seen.
+pub(super) const TIMED: [Lifetime; 3] = [Lifetime::Session, Lifetime::QuarterHour, Lifetime::Hour];
 
 /// Returns the offers for a call of `client`. Set `only_once` if something other than a path needs approval, so that
 /// no path is offered for longer.

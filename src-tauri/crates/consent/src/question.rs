@@ -1,14 +1,17 @@
-//! Builds the questions that the user sees: about a call, about a host that a server wants to reach, about a
-//! workspace, and about a server's request for the client's model.
+//! Builds the questions that the user sees: about a call, about a host that a server or a program wants to reach,
+//! about a workspace, and about a server's request for the client's model.
 //!
 //! - Pure: equal inputs always give the same question.
 
 mod call;
+mod connection;
 mod host;
+mod known_service;
 mod sampling;
 mod workspace;
 
 pub use call::CallQuestion;
+pub use connection::ConnectionQuestion;
 pub(super) use host::standing as host_offer;
 pub use host::{HostQuestion, RULE as HOST_RULE};
 pub use sampling::{RULE as SAMPLING_RULE, SamplingQuestion};

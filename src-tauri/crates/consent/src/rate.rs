@@ -1,5 +1,7 @@
-//! Limits how many questions a client may ask per minute, and remembers recently denied calls.
+//! Limits how many questions a session and a client may ask per minute, and remembers recently denied calls.
 //!
+//! - Each session with a server has a limit of its own, so that one busy server does not use up another's. A client has
+//!   a total over its sessions, so that opening sessions does not raise the limit.
 //! - Counts only questions that the user sees, not merged or settled ones.
 //! - Questions not caused by a call (a host, a folder, the client's model) get at most half of the limit, so that a
 //!   server cannot crowd out the agent.
@@ -20,6 +22,9 @@ const WINDOW: Duration = Duration::from_secs(60);
 /// Maximum number of clients that are counted, above any number seen in practice.
 const MOST_CLIENTS: usize = 1000;
 
+/// Limit of a client in all its sessions together, as a multiple of the limit of one session.
+const SESSIONS_AT_ONCE: usize = 4;
+
 /// Maximum number of remembered denials.
 const MOST_DENIED: usize = 1000;
 
@@ -29,7 +34,7 @@ const LONGEST_HOLD: Duration = Duration::from_secs(64 * 60);
 /// Limits on questions of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QuestionLimits {
-    /// Maximum number of questions per minute.
+    /// Maximum number of questions of a session per minute.
     pub per_minute: usize,
     /// Time for which the first denial of a call holds; each further one doubles it. Zero limits a denial to its
     /// call.
@@ -47,10 +52,11 @@ struct ClientRate {
     notified: bool,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 struct AskedAt {
     at: Instant,
     is_of_a_call: bool,
+    session: String,
 }
 
 impl ClientRate {
@@ -74,13 +80,13 @@ pub(super) struct TooMany {
 }
 
 impl QuestionRate {
-    /// Counts one more question of a client.
+    /// Counts one more question of a client in a session.
     ///
     /// # Errors
     /// Returns [`TooMany`] if the question must not be asked.
     pub(super) fn count(
         &self,
-        client: &str,
+        (client, session): (&str, &str),
         is_of_a_call: bool,
         now: Instant,
         most: usize,
@@ -98,16 +104,23 @@ impl QuestionRate {
         }
         let rate = all.entry(client.to_owned()).or_default();
         let wait = |at| WINDOW.saturating_sub(now.duration_since(at));
-        let share = most.div_ceil(2);
-        if !is_of_a_call && let Some(at) = rate.holds(share, |asked| !asked.is_of_a_call) {
-            return Err(TooMany { most: share, wait: wait(at), is_first: false });
-        }
-        if let Some(at) = rate.holds(most, |_| true) {
-            let is_first = is_of_a_call && !std::mem::replace(&mut rate.notified, true);
-            return Err(TooMany { most, wait: wait(at), is_first });
+        let is_own = |asked: &AskedAt| asked.session == session;
+        for (most, is_counted) in [
+            (most, &is_own as &dyn Fn(&AskedAt) -> bool),
+            (most.saturating_mul(SESSIONS_AT_ONCE), &|_: &AskedAt| true),
+        ] {
+            let share = most.div_ceil(2);
+            let others = |asked: &AskedAt| is_counted(asked) && !asked.is_of_a_call;
+            if !is_of_a_call && let Some(at) = rate.holds(share, others) {
+                return Err(TooMany { most: share, wait: wait(at), is_first: false });
+            }
+            if let Some(at) = rate.holds(most, is_counted) {
+                let is_first = is_of_a_call && !std::mem::replace(&mut rate.notified, true);
+                return Err(TooMany { most, wait: wait(at), is_first });
+            }
         }
         rate.notified = false;
-        rate.asked.push_back(AskedAt { at: now, is_of_a_call });
+        rate.asked.push_back(AskedAt { at: now, is_of_a_call, session: session.to_owned() });
         Ok(())
     }
 
@@ -212,12 +225,12 @@ mod tests {
     fn questions_per_minute_are_limited_and_reported_once() {
         let (rate, began) = (QuestionRate::default(), Instant::now());
         for n in 0..5 {
-            rate.count("a", true, began + SECOND * n, 5).unwrap();
+            rate.count(("a", "s"), true, began + SECOND * n, 5).unwrap();
         }
-        let at = |seconds: u32| rate.count("a", true, began + SECOND * seconds, 5);
+        let at = |seconds: u32| rate.count(("a", "s"), true, began + SECOND * seconds, 5);
         assert_eq!(at(10), Err(TooMany { most: 5, wait: SECOND * 50, is_first: true }));
         assert_eq!(at(11), Err(TooMany { most: 5, wait: SECOND * 49, is_first: false }));
-        rate.count("b", true, began + SECOND * 11, 5).unwrap();
+        rate.count(("b", "s"), true, began + SECOND * 11, 5).unwrap();
         assert_eq!(at(60), Ok(()));
         assert_eq!(at(60), Err(TooMany { most: 5, wait: SECOND, is_first: true }));
         // Settled questions are not counted.
@@ -226,10 +239,22 @@ mod tests {
     }
 
     #[test]
+    fn each_session_has_its_own_limit_below_a_total_of_its_client() {
+        let (rate, now) = (QuestionRate::default(), Instant::now());
+        let ask = |session: &str| rate.count(("node", session), true, now, 2);
+        for session in ["github", "slack", "memory", "sqlite"] {
+            assert_eq!((ask(session), ask(session)), (Ok(()), Ok(())), "{session}");
+            assert_eq!(ask(session).unwrap_err().most, 2);
+        }
+        assert_eq!(ask("fifth"), Err(TooMany { most: 8, wait: WINDOW, is_first: false }));
+        assert_eq!(rate.count(("python", "fifth"), true, now, 2), Ok(()), "another client has its own total");
+    }
+
+    #[test]
     fn questions_without_a_call_use_at_most_half_of_the_limit() {
         let (rate, began) = (QuestionRate::default(), Instant::now());
-        let by_itself = |seconds: u32, most| rate.count("a", false, began + SECOND * seconds, most);
-        let of_a_call = |seconds: u32, most| rate.count("a", true, began + SECOND * seconds, most);
+        let by_itself = |seconds: u32, most| rate.count(("a", "s"), false, began + SECOND * seconds, most);
+        let of_a_call = |seconds: u32, most| rate.count(("a", "s"), true, began + SECOND * seconds, most);
         for seconds in 0..3 {
             by_itself(seconds, 5).unwrap();
         }
@@ -239,19 +264,22 @@ mod tests {
         assert_eq!(of_a_call(10, 5), Err(TooMany { most: 5, wait: SECOND * 50, is_first: true }));
         by_itself(60, 5).unwrap();
         // With a limit of one per minute, either kind may use it.
-        assert_eq!(rate.count("b", false, began, 1), Ok(()));
-        assert_eq!(rate.count("c", true, began, 1), Ok(()));
-        assert_eq!(rate.count("c", false, began, 1), Err(TooMany { most: 1, wait: WINDOW, is_first: false }));
+        assert_eq!(rate.count(("b", "s"), false, began, 1), Ok(()));
+        assert_eq!(rate.count(("c", "s"), true, began, 1), Ok(()));
+        assert_eq!(
+            rate.count(("c", "s"), false, began, 1),
+            Err(TooMany { most: 1, wait: WINDOW, is_first: false })
+        );
     }
 
     #[test]
     fn the_number_of_counted_clients_is_limited() {
         let (rate, now) = (QuestionRate::default(), Instant::now());
         for n in 0..=MOST_CLIENTS {
-            rate.count(&n.to_string(), true, now, 5).unwrap();
+            rate.count((&n.to_string(), "s"), true, now, 5).unwrap();
         }
         assert_eq!(rate.lock().len(), MOST_CLIENTS);
-        rate.count("later", true, now + WINDOW, 5).unwrap();
+        rate.count(("later", "s"), true, now + WINDOW, 5).unwrap();
         assert_eq!(rate.lock().len(), 1);
     }
 

@@ -1,15 +1,15 @@
-//! Marks errors that the sandbox, not the server, caused.
+//! Marks error messages of servers that the sandbox probably caused.
 //!
-//! - Guessed from the error text, and only for servers that really run in a sandbox.
+//! - This is a guess from the text of the message, and made only for servers that run in a sandbox.
 
-/// Prefix of a marked error.
+/// Prefix of a marked message.
 const PREFIX: &str = "[SANDBOX BLOCKED] ";
 
-/// Error texts of operating systems and common programs, in lower case.
+/// Texts with which operating systems and common programs report a denial, in lower case.
 const SIGNS: [&str; 6] =
     ["eacces", "eperm", "erofs", "operation not permitted", "permission denied", "read-only file system"];
 
-/// Returns the error with the prefix if it resembles a sandbox denial.
+/// Returns the message with the prefix if it resembles a denial by the sandbox.
 #[must_use]
 pub fn annotate(message: &str, sandboxed: bool) -> Option<String> {
     let resembles_denial = || {

@@ -1,27 +1,27 @@
-//! Command line of a server in an `srt` sandbox.
+//! Command line that runs a server in an `srt` sandbox.
 //!
-//! - `srt` passes its `-c` string to a shell, so every word is quoted.
+//! - `srt` passes the value of `-c` to a shell, so every word is quoted.
 
 use super::ServerFiles;
 
-/// A program and its arguments.
+/// Program with its arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Launch {
-    /// The program.
+    /// Path or name of the program.
     pub command: String,
-    /// Its arguments.
+    /// Arguments of the program.
     pub args: Vec<String>,
 }
 
-/// A word that cannot be quoted for a shell.
+/// Word that cannot be quoted for a shell.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` contains a NUL character, which a command line cannot contain")]
 pub struct QuoteError(String);
 
-/// Returns the `srt` command line that runs a program in the sandbox described by the files.
+/// Returns the `srt` command line that runs a program with the settings in `files`.
 ///
 /// # Errors
-/// Returns a [`QuoteError`] that names the word.
+/// Returns [`QuoteError`] with the word that contains a NUL character.
 pub fn launch(srt: &str, program: &Launch, files: &ServerFiles) -> Result<Launch, QuoteError> {
     let words = std::iter::once(&program.command).chain(&program.args).map(String::as_str);
     let line = words.map(quoted).collect::<Result<Vec<_>, _>>()?.join(" ");

@@ -1,14 +1,15 @@
-//! Environment of a sandboxed server: an allow-list.
+//! Environment variables of a sandboxed server, as an allow-list.
 
 use ironcurtain_config::{PassEnv, Server};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
 
-/// Variables always passed on, if set.
+/// Variables that are always passed on, if they are set.
 const PASSED: [&str; 4] = ["LANG", "TERM", "USER", "LC_ALL"];
 
-/// Returns the basic variables, the variables that the entry passes on, the proxy's variables, and the variables that the entry sets.
+/// Returns the environment of a server. Later sources override earlier ones: fixed variables, variables passed
+/// on from `ours`, variables of the proxy, and variables from the server's entry.
 #[must_use]
 pub fn environment(
     server: &Server,
@@ -24,7 +25,7 @@ pub fn environment(
     let home = home.to_string_lossy();
     let fixed = [("PATH", "/usr/local/bin:/usr/bin:/bin"), ("HOME", &*home), ("TMPDIR", "/tmp")];
     let mut env = BTreeMap::from(fixed.map(|(name, value)| (name.to_owned(), value.to_owned())));
-    // The sandbox description is JSON, which cannot hold invalid UTF-8.
+    // The description of the sandbox is JSON, which cannot contain invalid UTF-8.
     let text =
         |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
     env.extend(ours.into_iter().filter_map(text).filter(|(name, _)| passed(name)));
@@ -36,7 +37,7 @@ pub fn environment(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ironcurtain_config::{Sampling, Sandbox};
+    use ironcurtain_config::{Sampling, Sandbox, ToolPinning};
     use ironcurtain_policy::{FileWrites, Unannotated};
 
     fn given(pass_env: PassEnv) -> Vec<(String, String)> {
@@ -52,6 +53,7 @@ mod tests {
             sandbox: Sandbox::default(),
             file_writes: FileWrites::InPlace,
             unannotated: Unannotated::Deny,
+            pin: ToolPinning::Enforce,
             sampling: Sampling::Ask,
         };
         let ours = [

@@ -1,9 +1,10 @@
-//! Sandbox of a local server: its resolved `sandbox` entry, the settings and command line of the `srt` backend, and the message
-//! to the agent when the sandbox blocked something.
+//! Sandbox of a local server: its resolved `sandbox` entry, the settings and command line for `srt`, and the
+//! marking of errors that the sandbox caused.
 //!
-//! - A server runs in its resolved sandbox. Without a usable one, it starts only if its entry opts out or `sandboxPolicy` is `warn`.
-//! - One list of unreadable paths applies to all servers, from the policy's defaults and our own folders. Entries can only add
-//!   to it.
+//! - A server runs in its resolved sandbox. If the machine cannot create one, the server starts only if its
+//!   entry opts out or `sandboxPolicy` is `warn`.
+//! - The same paths are unreadable for all servers: the policy's defaults and IronCurtain's own folders. An
+//!   entry can only add to them.
 
 mod blocked;
 mod command;

@@ -1,11 +1,13 @@
-//! Recognizes folders that contain only installed packages, so that exposing them reveals no documents of the user.
+//! Recognizes folders that contain only installed packages, so that a server that can read them sees no
+//! documents of the user.
 
 use std::path::Path;
 
-/// Folder names that package managers install into.
+/// Names of the folders into which package managers install.
 const INSTALLED: [&str; 3] = ["node_modules", "site-packages", "dist-packages"];
 
-/// Returns whether a path is in a package folder, by its name or by files of pip or a virtual environment. Returns `false` if unsure.
+/// Returns `true` if a path is in such a folder, judging by folder names or by files of pip or a virtual
+/// environment.
 pub(super) fn holds_packages_alone(path: &Path) -> bool {
     let is_named = |name: &str| INSTALLED.contains(&name);
     if path.components().any(|part| part.as_os_str().to_str().is_some_and(is_named)) {

@@ -1,7 +1,8 @@
-//! Converts a profile to the input of our own sandbox: its view, its limits and its writable paths.
+//! Converts a profile to the parameters of IronCurtain's own sandbox: its view, its limits and its writable
+//! paths.
 //!
-//! - An entry cannot open protected paths: our own folders are always refused, and so is a folder with a protected path in a
-//!   view that cannot hide it.
+//! - An entry cannot open protected paths. IronCurtain's own folders are always rejected, and so is a folder
+//!   that contains a protected path in a view that cannot hide it.
 
 use super::resolve::{Profile, expand_home, normal};
 use ironcurtain_config::home::Home;
@@ -13,30 +14,30 @@ use ironcurtain_sandbox::{ResourceLimits, View};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Folders and protected paths that determine what a sandbox shows.
+/// Folders and protected paths on which a sandbox's view depends.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Surroundings {
     /// Sandbox directory of the session.
     pub session_dir: CanonicalPath,
-    /// Home of the user.
+    /// Home directory of the user.
     pub home: CanonicalPath,
-    /// Our own folders.
+    /// IronCurtain's own folders.
     pub own: Vec<CanonicalPath>,
-    /// Paths that no server may read (including our own folders) or change.
+    /// Paths that no server may read or may change; includes IronCurtain's own folders.
     pub protected: ProtectedPaths,
-    /// Folder of the journals and quarantined files of all sandboxes.
+    /// Folder with the journals and the quarantined files of all sandboxes.
     pub sandboxes: CanonicalPath,
-    /// Data folders of all servers. Each server sees only its own.
+    /// Folders that contain the data folders of all servers. Each server sees only its own data folder.
     pub data: [PathBuf; 2],
 }
 
-/// Error for a path in an entry that cannot be opened to the server.
+/// Path in an entry that cannot be opened to the server.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ViewError {
     /// The path is invalid.
     #[error("`{0}` is not a path that can be opened to a server")]
     NotAPath(String),
-    /// The path is one of our own folders, or is inside one.
+    /// The path is, or is inside, one of IronCurtain's own folders.
     #[error("`{0}` belongs to IronCurtain and cannot be opened to a server")]
     Own(CanonicalPath),
     /// The folder contains a protected path.
@@ -46,23 +47,23 @@ pub enum ViewError {
     Holds {
         /// Path in the entry.
         path: CanonicalPath,
-        /// Protected path in it.
+        /// Protected path inside it.
         inside: CanonicalPath,
     },
-    /// The path contains, or is inside, a read-only path.
+    /// The path contains, or is inside, a path that no server may change.
     #[error("`{path}` cannot be writable, because no server may change `{inside}`")]
     ReadOnly {
         /// Path in the entry.
         path: String,
-        /// Read-only path.
+        /// Path that no server may change.
         inside: CanonicalPath,
     },
 }
 
-/// Folders of the kernel. Every sandbox has its own.
+/// Folders of the kernel, of which every sandbox has its own.
 const KERNEL: [&str; 3] = ["/proc", "/sys", "/dev"];
 
-/// Returns the view of a server's sandbox. By default, it shows only what is granted.
+/// Returns the view that a server's settings choose. The default shows only what is granted.
 #[must_use]
 pub fn view_of(settings: &SandboxSettings) -> FileView {
     settings.view.unwrap_or(FileView::Roots)
@@ -70,7 +71,7 @@ pub fn view_of(settings: &SandboxSettings) -> FileView {
 
 /// Returns the default access to the `config` file of git repositories.
 ///
-/// A server whose tools change repositories needs to write the file, as git does.
+/// It is writable for servers whose tools change repositories, because git writes to it.
 #[must_use]
 pub fn default_git_config(server: &str, annotations: &Annotations) -> GitConfigSettings {
     let is_of_git =
@@ -82,7 +83,7 @@ pub fn default_git_config(server: &str, annotations: &Annotations) -> GitConfigS
     }
 }
 
-/// Returns every role that an argument of the server's tools can have.
+/// Iterates over the roles that the arguments of the server's tools can have.
 fn roles(server: &str, annotations: &Annotations) -> impl Iterator<Item = Role> {
     let arguments = annotations.tools(server).flat_map(|(_, tool)| &tool.arguments);
     arguments.flat_map(|(_, roles)| {
@@ -91,10 +92,10 @@ fn roles(server: &str, annotations: &Annotations) -> impl Iterator<Item = Role> 
 }
 
 impl Surroundings {
-    /// Creates the surroundings of a session's sandbox.
+    /// Creates the surroundings for a sandbox of a session.
     ///
     /// # Errors
-    /// Fails if one of our folders does not exist.
+    /// Returns an error if one of IronCurtain's own folders does not exist.
     pub fn new(
         ours: &Home,
         home: &CanonicalPath,
@@ -112,10 +113,11 @@ impl Surroundings {
         Ok(Self { session_dir, home, own, protected: protected.clone(), sandboxes, data })
     }
 
-    /// Returns the part of the file system that is visible without any grant. `program` is the file to run.
+    /// Returns the part of the file system that the server sees without any grant. `program` is the file to
+    /// run.
     ///
     /// # Errors
-    /// [`ViewError`], which names the path that cannot be opened.
+    /// Returns [`ViewError`] with the path that cannot be opened.
     pub fn view(&self, profile: &Profile, kind: FileView, program: &str) -> Result<View, ViewError> {
         let session_dir = self.session_dir.as_str().to_owned();
         let read = self.paths(&profile.allow_read);
@@ -128,7 +130,7 @@ impl Surroundings {
         }
         let mut view = match kind {
             FileView::Roots => {
-                // A missing path opens nothing, as in the other view.
+                // A path that does not exist opens nothing, as in the other view.
                 let programs = read.into_iter().filter(|path| Path::new(path).exists()).collect();
                 View::Roots { session_dir, programs }
             }
@@ -145,7 +147,7 @@ impl Surroundings {
         Ok(view)
     }
 
-    /// Returns the paths that this server must not read, including the paths that no server may read.
+    /// Returns the paths that the server must not read, including the paths that no server may read.
     #[must_use]
     pub fn denied(&self, profile: &Profile) -> Vec<String> {
         let kernel = |path: &&CanonicalPath| KERNEL.iter().any(|own| path.as_path().starts_with(own));
@@ -158,12 +160,12 @@ impl Surroundings {
         denied
     }
 
-    /// Returns the data folders to hide. A folder that the entry opens is mounted again later.
+    /// Returns the data folders to hide. The server's own one is mounted again later.
     fn data_folders(&self) -> impl Iterator<Item = String> {
         self.data.iter().filter(|folder| folder.is_dir()).map(|folder| folder.to_string_lossy().into_owned())
     }
 
-    /// Returns the paths that this server must not write, including existing paths that no server may write.
+    /// Returns the paths that the server must not write, including existing ones that no server may change.
     #[must_use]
     pub fn not_written(&self, profile: &Profile) -> Vec<String> {
         let there =
@@ -174,7 +176,7 @@ impl Surroundings {
             .collect()
     }
 
-    /// Returns the writable mounts to add to a view, without paths that do not exist.
+    /// Returns the writable mounts to add to a view. Paths that do not exist are omitted.
     #[must_use]
     pub fn mounted(&self, profile: &Profile) -> Vec<Need> {
         let writable = self.paths(&profile.allow_write);
@@ -185,7 +187,7 @@ impl Surroundings {
         there.filter(|path| !self.session_dir.contains(path)).map(|path| Need::new(path, true)).collect()
     }
 
-    /// Returns the paths that are writable without any grant. The session's own folder is first.
+    /// Returns the paths that are writable without any grant, starting with the session's sandbox directory.
     #[must_use]
     pub fn writable(&self, profile: &Profile, kind: FileView) -> Vec<CanonicalPath> {
         let named = match kind {
@@ -195,13 +197,14 @@ impl Surroundings {
         std::iter::once(self.session_dir.clone()).chain(named.into_iter().map(|need| need.path)).collect()
     }
 
-    /// Returns the paths that the entry makes read-only, even if they do not exist.
+    /// Returns the paths that the entry makes read-only, including paths that do not exist.
     #[must_use]
     pub fn unwritable(&self, profile: &Profile) -> Vec<String> {
         self.paths(&profile.deny_write)
     }
 
-    /// Returns the paths to mask in a folder so that the rest of it can be writable.
+    /// Returns the paths in a folder over which the sandbox must mount a mask, so that the rest can be
+    /// writable.
     #[must_use]
     pub fn kept_in(&self, folder: &CanonicalPath) -> Vec<String> {
         self.protected.masked_in(folder).into_iter().map(|kept| kept.as_str().to_owned()).collect()
@@ -213,7 +216,7 @@ impl Surroundings {
     }
 
     fn may_be_opened(&self, path: &str, kind: FileView) -> Result<(), ViewError> {
-        // Check both the path as spelled and its real path.
+        // Both the path as written and its real path must be permitted.
         let real = Path::new(path).canonicalize().ok().and_then(|real| Some(real.to_str()?.to_owned()));
         for path in std::iter::once(path.to_owned()).chain(real) {
             let Ok(path) = CanonicalPath::assume_canonical(&path) else {
@@ -236,7 +239,8 @@ impl Surroundings {
 }
 
 impl Surroundings {
-    /// Refuses to make a read-only path writable, or in [`FileView::Roots`] a folder with one that cannot be masked.
+    /// Returns an error if making `path` writable would also open a read-only path, which [`FileView::Roots`]
+    /// cannot always mask.
     fn may_be_changed(&self, path: &str, kind: FileView) -> Result<(), ViewError> {
         let Some(real) = Path::new(path).canonicalize().ok() else { return Ok(()) };
         let folder = real.to_str().and_then(|real| CanonicalPath::assume_canonical(real).ok());
@@ -250,13 +254,14 @@ impl Surroundings {
     }
 }
 
-/// Returns the files that a program needs to see: its file, or the whole virtual environment if it is a link in one.
+/// Returns the files that a program needs: the program or, if it is a symlink in a virtual environment, the
+/// environment.
 fn own_files(program: &str) -> &str {
     let environment = Path::new(program).parent().and_then(Path::parent).and_then(Path::to_str);
     environment.filter(|_| Path::new(program).is_symlink()).unwrap_or(program)
 }
 
-/// Returns the limits of an entry, with defaults for missing ones.
+/// Converts the limits in an entry. Missing ones get their defaults.
 #[must_use]
 pub fn limits(wanted: &LimitSettings) -> ResourceLimits {
     const MIB: u64 = 1 << 20;

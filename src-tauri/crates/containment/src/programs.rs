@@ -1,4 +1,4 @@
-//! Finds the programs of servers, and verifies that our own are as installed.
+//! Finds the programs of servers, and checks that no other user can change IronCurtain's own.
 
 use ironcurtain_config::Exposure;
 use ironcurtain_packages::Packages;
@@ -7,48 +7,48 @@ use ironcurtain_secrets::SecretStore;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Rejects a program that another server may change.
+/// Function that returns an error if another server may change a program.
 pub type RefusesProgram = dyn Fn(&Path) -> Result<(), ProgramError> + Send + Sync;
 
-/// Our helper programs, installed packages, and the secrets passed to servers.
+/// Directories and stores from which servers are started.
 #[derive(Debug, Clone)]
 pub struct ServerPrograms {
-    /// Directory of `ironcurtain-sandbox` and `ironcurtain-filesystem`.
+    /// Directory that contains `ironcurtain-sandbox` and `ironcurtain-filesystem`.
     pub dir: PathBuf,
-    /// True if uid 0 may create sandboxes.
+    /// `true` if uid 0 may create sandboxes.
     pub allow_root: bool,
-    /// Packages that servers run from.
+    /// Installed packages, from which servers may run.
     pub packages: Packages,
-    /// Secrets that entries refer to.
+    /// Store of the secrets to which entries refer.
     pub secrets: SecretStore,
 }
 
-/// Why a program is not started.
+/// Reason why a program is not started.
 #[derive(Debug, thiserror::Error)]
 pub enum ProgramError {
-    /// A relative path depends on the current directory.
+    /// The path is relative, so it would depend on the current directory.
     #[error("`{0}` is a relative path; write the whole path or a name")]
     Relative(String),
-    /// Not found in `PATH`.
+    /// No folder in `PATH` contains the program.
     #[error("the program `{0}` was not found in `PATH`")]
     Nowhere(String),
-    /// The path cannot be resolved.
+    /// The path of the program cannot be resolved.
     #[error("failed to resolve the program `{program}`: {source}")]
     Unusable {
-        /// The program.
+        /// Path of the program.
         program: PathBuf,
         /// Error of the operating system.
         source: io::Error,
     },
-    /// Users other than root and this one may change it.
+    /// A user other than root and this one can change the program.
     #[error("`{program}` is not started: {source}")]
     Refused {
-        /// The program.
+        /// Path of the program.
         program: PathBuf,
-        /// Who may change it, and what to do.
+        /// Description of who can change it and how to prevent that.
         source: io::Error,
     },
-    /// Another server may change it.
+    /// Another server can change the program.
     #[error(
         "`{}` is not started: it is at `{}`, where {} may write; move it to a folder that no server may write, or remove the server's access",
         .0.file.display(), .0.place, .0.by
@@ -56,12 +56,13 @@ pub enum ProgramError {
     Exposed(Exposure),
 }
 
-/// Finds a program by its absolute path, among our own programs, or in `PATH`, and resolves links.
+/// Finds a program by its absolute path, among IronCurtain's own programs, or in `PATH`, and resolves symlinks.
 ///
-/// The `python` of a virtual environment stays a link, because Python finds its modules by the location of the link.
+/// The `python` of a virtual environment remains a symlink, because Python finds its modules relative to it.
 ///
 /// # Errors
-/// [`ProgramError`], if the program is not found, or others may change one of our own programs.
+/// Returns [`ProgramError`] if the program is not found, or if it is IronCurtain's own and another user can
+/// change it.
 pub fn find_program(command: &str, ours: &Path) -> Result<PathBuf, ProgramError> {
     let found = named_program(command, ours)?;
     let real = |path: &Path| {
@@ -77,10 +78,10 @@ pub fn find_program(command: &str, ours: &Path) -> Result<PathBuf, ProgramError>
     }
 }
 
-/// Finds a program by its absolute path, among our own programs, or in `PATH`, without resolving links.
+/// Finds a program like [`find_program`], without resolving symlinks or checking who can change it.
 ///
 /// # Errors
-/// [`ProgramError`], if the program is not found.
+/// Returns [`ProgramError`] if the program is not found.
 pub fn named_program(command: &str, ours: &Path) -> Result<PathBuf, ProgramError> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = if command.starts_with('/') {
@@ -94,10 +95,10 @@ pub fn named_program(command: &str, ours: &Path) -> Result<PathBuf, ProgramError
     found.ok_or_else(|| ProgramError::Nowhere(command.to_owned()))
 }
 
-/// Refuses a program that users other than root and this one may change.
+/// Checks that only root and this user can change a program.
 ///
 /// # Errors
-/// [`ProgramError::Refused`], which names who may change it.
+/// Returns [`ProgramError::Refused`] otherwise.
 pub fn trusted(program: &Path) -> Result<(), ProgramError> {
     match OwnProgram::open(program) {
         Ok(_) => Ok(()),

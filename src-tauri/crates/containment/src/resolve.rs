@@ -1,4 +1,5 @@
-//! Resolves a server's `sandbox` entry: a pure function of the entry, the session, the machine and the user's choice.
+//! Resolves a server's `sandbox` entry, as a pure function of the entry, the session, the machine and the
+//! policy setting.
 
 use super::package_folder::holds_packages_alone;
 use ironcurtain_config::{
@@ -8,50 +9,51 @@ use ironcurtain_config::{
 use ironcurtain_sandbox::Availability;
 use std::path::{Component, Path, PathBuf};
 
-/// The resolved `sandbox` entry.
+/// Resolved `sandbox` entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Resolved {
-    /// Runs in this sandbox.
+    /// The server runs in this sandbox.
     Sandboxed(Box<Profile>),
-    /// Runs without a sandbox.
+    /// The server runs without a sandbox, for this reason.
     Unsandboxed(Exemption),
 }
 
-/// Why a server runs without a sandbox.
+/// Reason why a server runs without a sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exemption {
-    /// The user opted out for this server.
+    /// The server's entry opts out.
     OptOut,
-    /// The machine cannot create a sandbox, and the user chose to run servers anyway.
+    /// The machine cannot create a sandbox, and `sandboxPolicy` is `warn`.
     PlatformUnavailable,
 }
 
-/// A server's access in its sandbox, with absolute, unresolved paths. The default grants nothing.
+/// Access of a server in its sandbox. Paths are not resolved. The default grants no access.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Profile {
-    /// Writable paths, starting with the session's own folder.
+    /// Writable paths, absolute and starting with the session's sandbox directory.
     pub allow_write: Vec<String>,
-    /// Readable paths in every view.
+    /// Readable paths.
     pub allow_read: Vec<String>,
-    /// Unreadable paths as written, in addition to those for all servers; `None` if the entry has none.
+    /// Paths that are unreadable in addition to those for all servers, as written in the entry; `None` if the
+    /// entry has none.
     pub deny_read: Option<Vec<String>>,
-    /// Read-only paths as written.
+    /// Read-only paths, as written in the entry.
     pub deny_write: Vec<String>,
-    /// Persistence files that are writable despite the defaults.
+    /// Autostart files that the server may write despite the defaults.
     pub allow_persistence: Vec<String>,
-    /// Which autostart files may stay.
+    /// Autostart files that the server may leave behind.
     pub autostart: AutostartSettings,
-    /// Access to the `config` of git repositories; derived from annotations if `None`.
+    /// Access to the `config` file of git repositories; `None` derives it from the tools' annotations.
     pub git_config: Option<GitConfigSettings>,
-    /// Reachable hosts; `None` means no network.
+    /// Hosts that the server can reach; `None` for no network.
     pub network: Option<NetworkSettings>,
-    /// True if unix sockets are allowed.
+    /// `true` if the server may use Unix sockets.
     pub unix_sockets: bool,
-    /// Resource limits.
+    /// Resource limits; missing ones get their defaults.
     pub limits: LimitSettings,
 }
 
-/// The server requires a sandbox that this machine cannot create, and the user allows no exception.
+/// The server requires a sandbox that this machine cannot create, and `sandboxPolicy` is `enforce`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "it requires a sandbox, which this machine cannot create: {missing}{fix}; `sandboxPolicy` is `enforce`"
@@ -62,7 +64,7 @@ pub struct Unavailable {
 }
 
 impl Profile {
-    /// Returns the profile of an entry.
+    /// Creates the profile of an entry.
     #[must_use]
     pub fn new(settings: &SandboxSettings, session_dir: &Path, home: &Path) -> Self {
         let files = &settings.filesystem;
@@ -84,11 +86,11 @@ impl Profile {
 }
 
 impl Profile {
-    /// Returns whether the profile grants only the session's folder and `data`, the server's own data folder: apart from installed packages
-    /// nothing to read, nothing to write, and no network.
+    /// Returns `true` if the server can access only the session's sandbox directory, its own data folder `data`
+    /// and installed packages, and has no network.
     #[must_use]
     pub fn opens_nothing(&self, session_dir: &Path, data: &Path) -> bool {
-        // Exhaustive, so that a new field cannot be forgotten here.
+        // The pattern is exhaustive, so that a new field cannot be forgotten.
         let Self {
             allow_write,
             allow_read,
@@ -98,7 +100,7 @@ impl Profile {
             allow_persistence: _,
             autostart: _,
             git_config: _,
-            // Without other access, only its own sockets are visible.
+            // Without other access, the server finds only its own sockets.
             unix_sockets: _,
             limits: _,
         } = self;
@@ -112,10 +114,10 @@ impl Profile {
     }
 }
 
-/// Resolves how a server runs.
+/// Determines how a server runs.
 ///
 /// # Errors
-/// Returns [`Unavailable`], which names what is missing and the command that installs it.
+/// Returns [`Unavailable`] with the missing parts and the command that installs it.
 pub fn resolve(
     sandbox: &Sandbox,
     session_dir: &Path,
@@ -136,7 +138,7 @@ pub fn resolve(
     }
 }
 
-/// Replaces a leading `~` with the user's home.
+/// Replaces the `~` in `~` and `~/x` by the home directory.
 #[must_use]
 pub fn expand_home(path: &str, home: &Path) -> String {
     match path.strip_prefix('~') {
@@ -145,7 +147,8 @@ pub fn expand_home(path: &str, home: &Path) -> String {
     }
 }
 
-/// Makes a path absolute relative to `dir`, without accessing the file system.
+/// Makes a path absolute, starting at `dir`, without accessing the file system. An absolute path stays as it
+/// is.
 #[must_use]
 pub fn absolute(path: &str, dir: &Path) -> String {
     if path.starts_with('/') { path.to_owned() } else { normal(path, dir) }

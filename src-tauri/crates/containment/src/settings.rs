@@ -1,4 +1,4 @@
-//! Settings files for `srt`, one per server, in a directory that only this user can access.
+//! Settings files for `srt`, one per server, that only this user can access.
 
 use super::Profile;
 use ironcurtain_config::home::{HomeError, private_dir};
@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Contents of a settings file. Unknown keys are preserved.
+/// Content of a settings file. Keys that IronCurtain does not know are preserved.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SrtSettings {
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -47,28 +47,28 @@ struct Filesystem {
     other: Map<String, Value>,
 }
 
-/// Paths of one server's files.
+/// Paths of the files for one server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerFiles {
-    /// Settings file.
+    /// Path of the settings file.
     pub settings: PathBuf,
     /// Working directory of the server.
     pub cwd: PathBuf,
 }
 
-/// Error from writing a settings file.
+/// Reason why a settings file could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum SrtSettingsError {
-    /// The name of the server is not a valid file name.
+    /// The server name contains a slash or NUL, or is empty.
     #[error("the server name `{0}` is not a valid file name")]
     Name(String),
-    /// A directory is unusable.
+    /// The working directory cannot be created.
     #[error(transparent)]
     Directory(#[from] HomeError),
-    /// Writing the file failed.
+    /// Writing the settings file failed.
     #[error("failed to write `{path}`: {source}")]
     Write {
-        /// Path of the file.
+        /// Path of the settings file.
         path: PathBuf,
         /// Error of the operating system.
         source: io::Error,
@@ -76,10 +76,10 @@ pub enum SrtSettingsError {
 }
 
 impl ServerFiles {
-    /// Returns the paths of a server's files in a directory.
+    /// Returns the paths of a server's files in `dir`.
     ///
     /// # Errors
-    /// [`SrtSettingsError::Name`], if the name is not a valid file name.
+    /// Returns [`SrtSettingsError::Name`] if the server name is not a valid file name.
     pub fn of(server: &str, dir: &Path) -> Result<Self, SrtSettingsError> {
         if server.is_empty() || server.contains(['/', '\0']) {
             return Err(SrtSettingsError::Name(server.escape_default().to_string()));
@@ -92,7 +92,8 @@ impl ServerFiles {
 }
 
 impl SrtSettings {
-    /// Creates the settings for a profile. `agent` is the socket of the user's key agent, if the server may use it.
+    /// Creates the settings for a profile. `agent` is the socket of the user's SSH agent, if the server may use
+    /// it.
     #[must_use]
     pub fn new(profile: &Profile, deny_read: Vec<String>, cwd: &Path, agent: Option<&Path>) -> Self {
         let network = profile.network.clone();
@@ -118,10 +119,10 @@ impl SrtSettings {
         }
     }
 
-    /// Writes the file with access for this user only, and creates the working directory.
+    /// Writes the settings file and creates the working directory. Only this user can access them.
     ///
     /// # Errors
-    /// [`SrtSettingsError`], which names the path.
+    /// Returns [`SrtSettingsError`] with the path that could not be written.
     pub fn write(&self, files: &ServerFiles) -> Result<(), SrtSettingsError> {
         private_dir(&files.cwd)?;
         let problem = |source: io::Error| SrtSettingsError::Write { path: files.settings.clone(), source };
@@ -129,7 +130,7 @@ impl SrtSettings {
         atomic_file::replace(&files.settings, &text).map_err(problem)
     }
 
-    /// Allows reading or writing more paths.
+    /// Adds readable and writable paths.
     pub fn extend(&mut self, allow_read: &[String], allow_write: &[String]) {
         let files = &mut self.filesystem;
         add_missing(&mut files.allow_read, allow_read);
@@ -137,7 +138,7 @@ impl SrtSettings {
     }
 }
 
-/// Appends paths in order, without duplicates.
+/// Appends paths that the list does not contain.
 fn add_missing(list: &mut Option<Vec<String>>, more: &[String]) {
     if more.is_empty() {
         return;

@@ -1,6 +1,7 @@
-//! Finds `srt`, the program of the npm package `@anthropic-ai/sandbox-runtime`, and checks that it can create a sandbox.
+//! Finds `srt`, the program of the npm package `@anthropic-ai/sandbox-runtime`, and tests whether it can create
+//! a sandbox.
 //!
-//! - Each server has its own `srt` process with its own settings.
+//! - Each server has a separate `srt` process with its own settings.
 
 use super::command::{Launch, QuoteError, launch};
 use super::settings::{ServerFiles, SrtSettings, SrtSettingsError};
@@ -15,13 +16,14 @@ use tokio::process::Command;
 /// Command that installs `srt`.
 const INSTALL: &str = "npm install -g @anthropic-ai/sandbox-runtime";
 
-/// Command that installs the dependencies of `srt`.
+/// Command that installs the programs on which `srt` depends.
 const INSTALL_HELPERS: &str = "sudo apt-get install -y bubblewrap socat ripgrep";
 
-/// Time limit of the check.
+/// Timeout of the test.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Checks that `srt` can create a sandbox, and names what is missing otherwise.
+/// Tests whether `srt` can create a sandbox. `trial` is a directory for the files of the test. If the test
+/// fails, the result names what is missing.
 pub async fn check(programs: &Path, trial: &Path) -> Availability {
     let problem = match try_sandbox(programs, trial).await {
         Ok(()) => return Availability { usable: true, missing: vec![], fix_command: None, warnings: vec![] },
@@ -44,28 +46,28 @@ pub async fn check(programs: &Path, trial: &Path) -> Availability {
     }
 }
 
-/// Error from creating a sandbox.
+/// Reason why the test failed.
 #[derive(Debug, thiserror::Error)]
 enum TrialError {
     /// `srt` was not found, or must not be started.
     #[error(transparent)]
     Program(#[from] ProgramError),
-    /// Creating its directories failed.
+    /// The directory of the test cannot be created.
     #[error(transparent)]
     Directory(#[from] HomeError),
-    /// Writing its settings failed.
+    /// The settings file could not be written.
     #[error(transparent)]
     Settings(#[from] SrtSettingsError),
-    /// Quoting its command line failed.
+    /// The command line could not be quoted.
     #[error(transparent)]
     CommandLine(#[from] QuoteError),
-    /// The check timed out.
+    /// `srt` did not exit within [`PATIENCE`].
     #[error("`srt` timed out after {n} s", n = PATIENCE.as_secs())]
     Slow,
-    /// `srt` did not start.
+    /// Spawning `srt` failed.
     #[error("failed to start `srt`: {0}")]
     Start(std::io::Error),
-    /// `srt` failed with this last line of output.
+    /// `srt` exited with an error. Contains the last line of its output.
     #[error("`srt` failed to create a sandbox: {0}")]
     NoSandbox(String),
 }

@@ -44,20 +44,20 @@ struct Rounds {
 }
 
 const MEASURED: Rounds = Rounds {
-    passing: Amount { calls: 5000, pipelined: 20_000, each: 500 },
+    passing: Amount { calls: 5000, pipelined: 20_000, each: 500, sessions: 20, tries: 3 },
     idle: 300,
     questions: 100,
     churn: 200,
     starts: 50,
-    of_reference: Amount { calls: 500, pipelined: 4000, each: 100 },
+    of_reference: Amount { calls: 500, pipelined: 4000, each: 100, sessions: 20, tries: 3 },
 };
 const SMOKE: Rounds = Rounds {
-    passing: Amount { calls: 1, pipelined: 1, each: 1 },
+    passing: Amount { calls: 1, pipelined: 1, each: 1, sessions: 2, tries: 1 },
     idle: 1,
     questions: 1,
     churn: 1,
     starts: 1,
-    of_reference: Amount { calls: 1, pipelined: 1, each: 1 },
+    of_reference: Amount { calls: 1, pipelined: 1, each: 1, sessions: 2, tries: 1 },
 };
 
 fn main() -> anyhow::Result<()> {

@@ -17,7 +17,7 @@ use ironcurtain_protocol::{
     AuditCheckView, ErrorCode, GrantView, MAX_FRAME_BYTES, Passphrase, Protection, Reply, ReplyFrame,
     Request, RequestFrame, SecretsFileView, SessionView, StatusView,
 };
-use ironcurtain_secrets::{Secret, SecretStore, in_time};
+use ironcurtain_secrets::{Secret, SecretError, SecretName, SecretStore, in_time};
 use std::sync::Arc;
 use zeroize::Zeroizing;
 
@@ -92,6 +92,22 @@ pub(crate) async fn answer(state: &Arc<DaemonState>, request: Request, asker: As
         Request::VerifyAudit => verify(state).await,
         Request::Metrics => metrics(state),
         Request::UnlockSecrets { passphrase } => unlock_secrets(state, passphrase).await,
+        Request::SecretNames => {
+            let names = with_secrets(state, SecretStore::list).await;
+            let shown = |names: Vec<SecretName>| names.iter().map(ToString::to_string).collect();
+            names.map_or_else(|failed| failed, |names| Reply::SecretNames(shown(names)))
+        }
+        Request::StoreSecret { name, secret } => match SecretName::try_from(name.as_str()) {
+            Ok(name) => {
+                let secret = Secret::new(secret.reveal().to_owned());
+                done(with_secrets(state, move |store| store.set(&name, &secret)).await)
+            }
+            Err(problem) => failed(ErrorCode::Malformed, problem.to_string()),
+        },
+        Request::RemoveSecret { name } => match SecretName::try_from(name.as_str()) {
+            Ok(name) => done(with_secrets(state, move |store| store.remove(&name)).await),
+            Err(problem) => failed(ErrorCode::Malformed, problem.to_string()),
+        },
         Request::LockSecrets => {
             state.services.programs.secrets.lock();
             state.services.changed();
@@ -170,6 +186,19 @@ async fn unlock_secrets(state: &DaemonState, passphrase: Passphrase) -> Reply {
         Ok(()) => Reply::Done,
         Err(problem) => failed(ErrorCode::Storage, problem.to_string()),
     }
+}
+
+/// Uses the servers' secrets, as this process unlocked them.
+async fn with_secrets<T: Send + 'static>(
+    state: &DaemonState,
+    then: impl FnOnce(&SecretStore) -> Result<T, SecretError> + Send + 'static,
+) -> Result<T, Reply> {
+    let store = state.services.programs.secrets.clone();
+    in_time(move || then(&store)).await.map_err(|problem| failed(ErrorCode::Storage, problem.to_string()))
+}
+
+fn done(outcome: Result<(), Reply>) -> Reply {
+    outcome.map_or_else(|failed| failed, |()| Reply::Done)
 }
 
 /// Returns the standing grants, those of in-flight calls, and those whose revocation is not stored yet.

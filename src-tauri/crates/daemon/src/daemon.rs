@@ -9,6 +9,7 @@ mod take_over;
 pub use changed_servers::ChangedServers;
 pub use manual_grants::{GrantRequest, GrantRequestError, GrantTarget, GrantTerms, VerifiedClient};
 
+use crate::changed_tools::ChangedTools;
 use crate::control::{self, Asker};
 use crate::daemon_state::DaemonState;
 use crate::descriptors;
@@ -183,6 +184,7 @@ pub async fn start(mut options: DaemonOptions, consent: Arc<dyn Consent>) -> Res
         sandboxes: &shutdown.sandboxes,
     });
     let identities = Identities::open(&options.home, audit.clone(), health.clone()).await;
+    let changed_tools = ChangedTools::new(&options.home, health.clone());
     let stops = Stops::open(options.home.lockdown());
     let services = Services {
         machine,
@@ -201,6 +203,7 @@ pub async fn start(mut options: DaemonOptions, consent: Arc<dyn Consent>) -> Res
         audit,
         grants,
         identities,
+        changed_tools,
         health,
         workspaces,
         metrics: Metrics::default(),

@@ -28,6 +28,8 @@ pub enum Concern {
     Storage,
     /// The program of a server changed.
     Identities,
+    /// A server changed its tools.
+    Tools,
 }
 
 /// Handle to the list of problems.

@@ -17,8 +17,8 @@ use ironcurtain_git_facts::{GitContext, RemoteQuestion};
 use ironcurtain_paths::{CanonicalPath, Resolver};
 use ironcurtain_policy::{
     AllowedBy, CallPlan, Context, Denial, DeniedBy, Explanation, Fact, FileOperation, FileWrites, GrantKind,
-    HostGrant, PathGrant, PendingApproval, ResolvedCall, ServerReach, ToolGrant, Unannotated, Verdict,
-    explain, judge,
+    HostConnection, HostGrant, PathGrant, PendingApproval, ResolvedCall, ServerReach, ToolGrant, Unannotated,
+    Verdict, explain, judge,
 };
 use serde_json::{Map, Value};
 use std::borrow::Cow;
@@ -161,6 +161,19 @@ impl JudgingContext {
         arguments: &'a Arc<Map<String, Value>>,
     ) -> Result<Planned<'a>, Denial> {
         let plan = operation.plan(&self.server, arguments)?;
+        let found = found_paths::paths(&plan, &Fact::Plain, |raw| self.resolver.resolve(raw))?;
+        Ok(Planned { plan, found, remotes: None })
+    }
+
+    /// Plans a sandboxed program's connection to a host.
+    ///
+    /// # Errors
+    /// Returns a denial if the arguments are invalid.
+    pub fn plan_connection<'a>(
+        &'a self,
+        arguments: &'a Arc<Map<String, Value>>,
+    ) -> Result<Planned<'a>, Denial> {
+        let plan = HostConnection.plan(&self.server, arguments)?;
         let found = found_paths::paths(&plan, &Fact::Plain, |raw| self.resolver.resolve(raw))?;
         Ok(Planned { plan, found, remotes: None })
     }

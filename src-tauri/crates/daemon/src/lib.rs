@@ -4,6 +4,7 @@
 //! - Every piece of mutable state has one owner; no lock is held across an await.
 //! - Errors fail closed: the call is denied with a reason, and the session continues.
 
+mod changed_tools;
 mod control;
 mod daemon;
 mod daemon_state;

@@ -1,28 +1,40 @@
-//! Network of one server in one session: a proxy that knows the allowed hosts, asks about others and records both.
+//! Network of one server in one session, or of one run: a proxy that knows the allowed hosts, asks about others and records
+//! both.
 //!
 //! - A server that may reach no host runs in a sandbox without a network.
 //! - The reachable hosts follow only from the server's entry, the current policy's list, live grants and in-flight calls.
 //! - Revoking a grant completes once no connection depends on it.
 
 mod asking;
+mod basis;
 mod caller;
+mod local;
 mod pace;
 mod reach;
 mod recording;
+mod run_asking;
+mod run_targets;
 mod unrecorded;
 
-pub use caller::Caller;
+pub use caller::{Caller, HostSource};
+pub(crate) use local::LocalServices;
+pub use local::RunPorts;
 pub use reach::HostLease;
+pub use run_targets::RunTargets;
 pub(crate) use unrecorded::unrecorded_dialer;
 
+use crate::run::RunNotes;
+use crate::services::Services;
 use asking::HostAsker;
 use ironcurtain_config::NetworkSettings;
+use ironcurtain_consent::Principal;
 use ironcurtain_egress::{
     AskHost, Connections, Dialer, HostPort, HostRules, Proxy, ProxyLimits, Record, RuleError, SystemResolver,
     serve,
 };
 use reach::ReachableHosts;
 use recording::ConnectionRecorder;
+use run_asking::{RunAsker, RunAsking};
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,6 +50,8 @@ pub struct ServerNetwork {
     connections: Connections,
     ask: Option<Arc<dyn AskHost>>,
     record: Arc<dyn Record>,
+    /// Services of this computer, which only a run can use.
+    local: Option<Arc<LocalServices>>,
     _following: EndOnDrop,
 }
 
@@ -94,27 +108,57 @@ impl ServerNetwork {
         if rules.is_closed() {
             return Ok(None);
         }
-        Ok(Some(Self::with(rules, settings.ask_unknown, caller)))
+        let (caller, reach) = (Arc::new(caller), Arc::new(ReachableHosts::new(rules)));
+        let asker = || -> Arc<dyn AskHost> { Arc::new(HostAsker::new(caller.clone(), reach.clone())) };
+        let asker = settings.ask_unknown.then(asker);
+        Ok(Some(Self::with(caller, reach, asker, None)))
     }
 
     /// Creates the network for a remote server, which reaches that server's host only.
     #[must_use]
     pub fn to_remote(rules: HostRules, caller: Caller) -> Arc<Self> {
-        Self::with(rules, false, caller)
+        Self::with(Arc::new(caller), Arc::new(ReachableHosts::new(rules)), None, None)
     }
 
-    fn with(rules: HostRules, asks: bool, caller: Caller) -> Arc<Self> {
-        let (caller, reach) = (Arc::new(caller), Arc::new(ReachableHosts::new(rules)));
-        let following = tokio::spawn(follow(caller.clone(), reach.clone())).abort_handle();
-        let person = || -> Arc<dyn AskHost> { Arc::new(HostAsker::new(caller.clone(), reach.clone())) };
+    /// Creates the network for a run.
+    #[must_use]
+    pub(crate) fn of_run(
+        services: &Services,
+        principal: &Arc<Principal>,
+        (targets, ports): (RunTargets, RunPorts),
+        notes: Arc<RunNotes>,
+    ) -> Arc<Self> {
+        let targets = Arc::new(targets);
+        let (services, principal) = (services.clone(), principal.clone());
+        let caller = Arc::new(Caller { services, principal, source: HostSource::Run(targets.clone()) });
+        let reach = Arc::new(ReachableHosts::new(HostRules::asking()));
+        let asking = Arc::new(RunAsking::new(caller.clone(), targets, reach.clone(), notes));
+        let record = Arc::new(ConnectionRecorder::new(caller.clone(), reach.clone()));
+        let local = Arc::new(LocalServices::new(caller.clone(), asking.clone(), record, ports));
+        Self::with(caller, reach, Some(Arc::new(RunAsker(asking))), Some(local))
+    }
+
+    fn with(
+        caller: Arc<Caller>,
+        reach: Arc<ReachableHosts>,
+        ask: Option<Arc<dyn AskHost>>,
+        local: Option<Arc<LocalServices>>,
+    ) -> Arc<Self> {
+        let following = tokio::spawn(follow(caller.clone(), reach.clone(), local.clone())).abort_handle();
         Arc::new(Self {
-            ask: asks.then(person),
+            ask,
             record: Arc::new(ConnectionRecorder::new(caller.clone(), reach.clone())),
             connections: Connections::default(),
+            local,
             caller,
             reach,
             _following: EndOnDrop(following),
         })
+    }
+
+    /// Returns the services of this computer, which only a run can use.
+    pub(crate) fn local(&self) -> Option<Arc<LocalServices>> {
+        self.local.clone()
     }
 
     /// Returns a dialer for our own connections to the server.
@@ -125,7 +169,7 @@ impl ServerNetwork {
 
     fn proxy(&self) -> Proxy {
         Proxy {
-            server: self.caller.server.name.clone(),
+            server: self.caller.principal.server.clone(),
             rules: self.reach.rules(),
             ask: self.ask.clone(),
             record: self.record.clone(),
@@ -135,10 +179,14 @@ impl ServerNetwork {
         }
     }
 
-    /// Returns the hosts that the server may reach without asking.
+    /// Returns the hosts that it may reach without asking.
     #[must_use]
     pub fn reachable(&self) -> Vec<String> {
-        self.reach.rules().borrow().reachable()
+        let known = self.reach.rules().borrow().reachable();
+        match &self.caller.source {
+            HostSource::Server(_) => known,
+            HostSource::Run(targets) => targets.with_patterns(known),
+        }
     }
 
     /// Returns `true` if the user could allow the server to reach this host.
@@ -157,7 +205,13 @@ impl ServerNetwork {
     pub async fn is_within_grants(&self) -> bool {
         self.caller.publish_rules(&self.reach);
         let rules = self.reach.rules().borrow().clone();
-        tokio::time::timeout(CUT_BOUND, self.connections.all_within(&rules)).await.is_ok()
+        let local = async {
+            if let Some(local) = &self.local {
+                local.settle().await;
+            }
+        };
+        let all = async { tokio::join!(self.connections.all_within(&rules), local) };
+        tokio::time::timeout(CUT_BOUND, all).await.is_ok()
     }
 }
 
@@ -168,12 +222,15 @@ impl ServesNetwork for ServerNetwork {
 }
 
 /// Publishes the rules whenever the policy or the grants change.
-async fn follow(caller: Arc<Caller>, reach: Arc<ReachableHosts>) {
+async fn follow(caller: Arc<Caller>, reach: Arc<ReachableHosts>, local: Option<Arc<LocalServices>>) {
     let (mut grants, mut snapshots) = (caller.services.grants.watch(), caller.services.snapshots.clone());
     loop {
         grants.mark_unchanged();
         snapshots.mark_unchanged();
         caller.publish_rules(&reach);
+        if let Some(local) = &local {
+            local.settle().await;
+        }
         let changed = tokio::select! {
             changed = grants.changed() => changed,
             changed = snapshots.changed() => changed,

@@ -1,7 +1,7 @@
 //! A run: a program that the user starts in a sandbox, with the user's own terminal and files.
 //!
-//! - Its working folder is mounted. Every other file is opened only after the access was judged like a call, by the same rules,
-//!   questions and grants.
+//! - Its working folder is mounted, and its network is a proxy that asks about each host. Every other file is opened only after the
+//!   access was judged like a call, by the same rules, questions and grants.
 //! - INVARIANT: an access is permitted without a further question only as long as judging it again would allow it.
 //! - A run owns its sandbox and the grants of its session, and releases both when it ends.
 
@@ -9,22 +9,30 @@ mod asking;
 mod freeze;
 mod judge;
 mod link;
+mod network;
 mod notes;
 mod open;
 mod permissions;
+mod ports;
+mod profile;
 mod raise;
+mod searching;
 mod serve;
 
+use crate::network::ServerNetwork;
 use crate::services::Services;
+use asking::AskedFolders;
 use ironcurtain_consent::{Principal, shown_client};
 use ironcurtain_grants::GrantSubject;
 use ironcurtain_paths::{CanonicalPath, Resolver};
-use ironcurtain_protocol::{RootView, RunAsk, SessionView};
+use ironcurtain_protocol::{RootView, SessionView};
 use ironcurtain_sandbox::file_access::ToView;
 use ironcurtain_visible as visible;
-use notes::RunNotes;
+pub(crate) use notes::RunNotes;
 pub(crate) use open::RunOptions;
 use permissions::Permissions;
+use profile::{ProfileGrants, SandboxOrder};
+use searching::Searches;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::mpsc;
@@ -38,14 +46,18 @@ pub(crate) struct Run {
     pub(crate) principal: Arc<Principal>,
     services: Services,
     resolver: Resolver,
+    network: Arc<ServerNetwork>,
     /// Working folder, and whether it is mounted.
     folder: (CanonicalPath, bool),
     pid: u32,
     started_ms: u64,
     counts: Counts,
-    ask: RunAsk,
-    notes: RunNotes,
+    notes: Arc<RunNotes>,
     permissions: Permissions,
+    profile: ProfileGrants,
+    to_sandbox: mpsc::UnboundedSender<SandboxOrder>,
+    searches: Searches,
+    asked: AskedFolders,
     to_view: mpsc::UnboundedSender<ToView>,
     end: CancellationToken,
     /// Cancelled once the sandbox has exited.
@@ -93,7 +105,7 @@ impl Run {
             denied: self.counts.denied.load(Ordering::Relaxed),
             asked: self.counts.asked.load(Ordering::Relaxed),
             roots: is_mounted.then(root).into_iter().collect(),
-            hosts: vec![],
+            hosts: self.network.reachable(),
             left: self.services.autostart.undecided(&self.id),
             paused: self.services.broker.stops().is_paused(&self.id),
         }

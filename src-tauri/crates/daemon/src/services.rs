@@ -2,6 +2,7 @@
 //!
 //! - Independent of sessions and servers.
 
+use crate::changed_tools::ChangedTools;
 use crate::health::Health;
 use crate::identity_gate::{Identities, IdentityGate};
 use crate::machine::Machine;
@@ -50,6 +51,8 @@ pub struct Services {
     pub health: Health,
     /// Recorded identities of server programs.
     pub(crate) identities: Identities,
+    /// Servers with suspended tools.
+    pub(crate) changed_tools: ChangedTools,
     /// Workspaces that the user declined.
     pub(crate) workspaces: Workspaces,
     /// Prometheus metrics.

@@ -21,6 +21,8 @@ mod open;
 mod out_of_reach;
 mod params;
 mod passthrough;
+mod pin_error;
+mod pinned_tools;
 mod progress;
 mod queue;
 mod refusal;
@@ -49,6 +51,7 @@ use ironcurtain_visible as visible;
 use issued::Issued;
 use one_time::OneTimeGrants;
 pub use open::{SessionError, SessionOptions};
+use pinned_tools::PinnedTools;
 use queue::CallQueue;
 pub use serve::Attached;
 use std::collections::HashSet;
@@ -98,6 +101,8 @@ pub struct Session {
     tasks: Tasks,
     /// Cursors and tasks that the server issued to the client.
     issued: Issued,
+    /// Tools that are not as pinned.
+    pinned_tools: PinnedTools,
     /// Memory budget for the client's messages.
     memory: Allowance,
     queue: CallQueue,

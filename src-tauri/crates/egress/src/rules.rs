@@ -131,6 +131,12 @@ impl HostRules {
         Ok(Self { denied, allowed, granted: Vec::new(), ask_unknown })
     }
 
+    /// Returns rules that ask about every name.
+    #[must_use]
+    pub fn asking() -> Self {
+        Self { ask_unknown: true, ..Self::default() }
+    }
+
     /// Returns the same rules with these grants in place of the previous ones.
     #[must_use]
     pub fn with_grants(&self, granted: Vec<GrantedHost>) -> Self {

@@ -1,10 +1,10 @@
-//! Allowed directories, and the check of a requested path against them.
+//! Directories that the server may access, and the check of requested paths against them.
 //!
-//! - A path is allowed if both its text and its real path, with links resolved, are below an allowed directory.
-//! - The real path is the one that is checked. The returned [`ResolvedPath`] is opened without
-//!   leaving the allowed directory, so a link created after the check has no effect.
-//! - A name means the entry with exactly that name. The reference server also accepts another
-//!   Unicode form, so a path judged by the trusted process could mean another file.
+//! - A path is allowed if both its text and its real path are in an allowed directory.
+//! - The returned [`ResolvedPath`] can be opened only inside the allowed directory, so that a symlink that is
+//!   created after the check has no effect.
+//! - A name means the entry with exactly that name. The reference server also accepts other Unicode forms of a
+//!   name, so a path that the trusted process judged could mean another file.
 //! - An empty list allows nothing.
 
 use std::fs;
@@ -16,7 +16,7 @@ use crate::error::ToolError;
 use crate::paths;
 use crate::resolved_path::ResolvedPath;
 
-/// An immutable set of allowed directories; a change replaces it.
+/// Immutable set of allowed directories. A change of the roots replaces the set.
 #[derive(Debug, Default)]
 pub(crate) struct AllowedDirectories {
     directories: Vec<PathBuf>,
@@ -24,18 +24,18 @@ pub(crate) struct AllowedDirectories {
 }
 
 impl AllowedDirectories {
-    /// Allows these directories and everything below them. Pass real paths; a directory that is
-    /// reached through a link must be listed under both names.
+    /// Creates a set that allows these directories and everything below them. A directory whose path contains a
+    /// symlink must be listed under its real path too.
     pub(crate) fn new(directories: Vec<PathBuf>) -> Self {
         Self { directories, narrowed: AtomicBool::new(false) }
     }
 
-    /// Returns the allowed directories, in the given order.
+    /// Iterates over the allowed directories, in the order in which they were given.
     pub(crate) fn directories(&self) -> impl Iterator<Item = String> {
         self.directories.iter().map(|directory| directory.to_string_lossy().into_owned())
     }
 
-    /// Marks this set as replaced by `next`, so that running calls stop if `next` allows less.
+    /// Marks this set as replaced by `next`. If `next` allows less, running calls stop.
     pub(crate) fn replace_with(&self, next: &Self) {
         if !self.directories.iter().all(|directory| next.directories.contains(directory)) {
             self.narrowed.store(true, Ordering::Release);
@@ -47,7 +47,7 @@ impl AllowedDirectories {
         self.narrowed.load(Ordering::Acquire)
     }
 
-    /// Checks a path as written by an agent. The last components may be missing.
+    /// Checks a path as an agent wrote it. The last components may not exist yet.
     pub(crate) fn resolve(&self, requested: &str) -> Result<ResolvedPath, ToolError> {
         let home = paths::home();
         let expanded = paths::expand_home(requested, home.as_deref());
@@ -66,7 +66,8 @@ impl AllowedDirectories {
         self.place(real)
     }
 
-    /// Makes a path absolute: relative paths are tried below each allowed directory, and default to the first.
+    /// Makes a path absolute. A relative path is searched in each allowed directory; if none contains it, it
+    /// starts at the first.
     fn absolute(&self, path: &Path) -> PathBuf {
         if path.is_absolute() {
             return paths::normalize(path);
@@ -81,7 +82,7 @@ impl AllowedDirectories {
         candidates.find(|candidate| self.contains(candidate)).unwrap_or(first)
     }
 
-    /// Resolves the existing part of a missing path.
+    /// Resolves the existing part of a path that does not exist.
     fn resolve_missing(&self, absolute: &Path) -> Result<PathBuf, ToolError> {
         let no_parent = || ToolError::NoParent(lossy(absolute.parent().unwrap_or(absolute)));
         let base = self
@@ -99,7 +100,7 @@ impl AllowedDirectories {
             match fs::symlink_metadata(&found) {
                 Ok(_) => {}
                 Err(error) if error.kind() == ErrorKind::NotFound => {
-                    // Nothing below exists yet, so there are no more links to resolve.
+                    // Nothing exists below, so there are no more symlinks to resolve.
                     current.push(name);
                     current.extend(components);
                     return Ok(current);
@@ -138,7 +139,7 @@ impl AllowedDirectories {
         }
     }
 
-    /// `starts_with` compares whole components, so `/a/bc` is not below `/a/b`.
+    /// Returns `true` if a path is in an allowed directory, by whole components: `/a/bc` is not below `/a/b`.
     fn contains(&self, path: &Path) -> bool {
         self.directories.iter().any(|directory| path.starts_with(directory))
     }
@@ -233,7 +234,7 @@ mod tests {
         fs::write(nested.join("secret"), "harmless").expect("file");
         let allowed = AllowedDirectories::new(vec![root.join("in"), nested.clone()]);
         allowed.resolve("nested/secret").expect("a real directory");
-        // Replace the directory by a link after the check.
+        // Replace the directory by a symlink after the check.
         let place = |allowed: &AllowedDirectories| allowed.place(nested.join("secret"));
         fs::remove_dir_all(&nested).expect("removed");
         symlink(root.join("out"), &nested).expect("link");
@@ -249,7 +250,7 @@ mod tests {
         assert_eq!((one.narrowed(), two.narrowed()), (false, true));
     }
 
-    /// Creates a tree for tests that allow `in`, but not `in2` and `out`.
+    /// Creates a temporary tree in which `in` is to be allowed, but not `in2` and `out`.
     fn tree() -> (tempfile::TempDir, PathBuf) {
         let keep = tempfile::tempdir().expect("temporary directory");
         let root = keep.path().canonicalize().expect("real path");

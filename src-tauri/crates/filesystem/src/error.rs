@@ -1,14 +1,14 @@
-//! Errors of tool calls, worded for agents.
+//! Errors of tool calls, as agents see them.
 //!
-//! - The texts match the reference server (and so Node), including capitals and codes: agents and the trusted process
-//!   recognize `Access denied`, `ENOENT`, `EACCES` and the like.
-//! - Every message about a path contains that path.
+//! - The texts match those of the reference server, and so of Node, including capitals and codes, because
+//!   agents and the trusted process recognize `Access denied`, `ENOENT`, `EACCES` and similar words.
+//! - A message about a path contains the path.
 
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A failed tool call; it becomes a result with `isError`, never a protocol error.
+/// Error of a tool call. Sent as a result with `isError`, never as a protocol error.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ToolError {
     #[error("Access denied - path outside allowed directories: {path} not in {allowed}")]
@@ -43,7 +43,7 @@ pub(crate) enum ToolError {
     Io(IoError),
 }
 
-/// A failed system call and its path.
+/// Error of a system call, with the paths that it was about.
 #[derive(Debug)]
 pub(crate) struct IoError {
     error: io::Error,
@@ -53,12 +53,12 @@ pub(crate) struct IoError {
 }
 
 impl ToolError {
-    /// Creates an error of the system call `call` on `path`.
+    /// Creates the error of the system call named `call` on a path.
     pub(crate) fn io(error: io::Error, call: &'static str, path: &Path) -> Self {
         Self::Io(IoError { error, call, path: path.to_path_buf(), destination: None })
     }
 
-    /// Creates an error of a system call with a source and a destination.
+    /// Creates the error of a system call with a source and a destination.
     pub(crate) fn io_between(error: io::Error, call: &'static str, path: &Path, destination: &Path) -> Self {
         let destination = Some(destination.to_path_buf());
         Self::Io(IoError { error, call, path: path.to_path_buf(), destination })
@@ -79,7 +79,7 @@ impl fmt::Display for IoError {
     }
 }
 
-/// Returns Node's code and text for a system error.
+/// Returns Node's code and text for an error with an errno; `None` if Node's text is unknown.
 #[cfg(unix)]
 fn describe(error: &io::Error) -> Option<(&'static str, &'static str)> {
     use rustix::io::Errno;
@@ -117,7 +117,8 @@ fn describe(error: &io::Error) -> Option<(&'static str, &'static str)> {
     describe_kind(error.kind())
 }
 
-/// Handles errors without an errno: our own, and cap-std's when a path would leave its directory.
+/// Returns Node's code and text for an error without an errno: our own, or that of cap-std for a path that
+/// leaves its directory.
 fn describe_kind(kind: io::ErrorKind) -> Option<(&'static str, &'static str)> {
     let known = [
         (io::ErrorKind::PermissionDenied, "EACCES", "permission denied, path leaves its directory"),

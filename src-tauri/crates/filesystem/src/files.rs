@@ -1,8 +1,8 @@
-//! Reads and writes regular files, within limits.
+//! Reads and writes regular files of limited size.
 //!
-//! - Pipes, sockets and devices are refused; opening them never blocks.
-//! - Files are written in place: a granted file may be a mount of only that file, where renaming
-//!   over it or creating a sibling is impossible.
+//! - Named pipes, sockets and devices are rejected, and opening them never blocks.
+//! - Files are written in place. A granted file may be a mount of that file only, where renaming another file
+//!   over it is impossible.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -12,13 +12,13 @@ use cap_std::fs::OpenOptions;
 use crate::error::ToolError;
 use crate::resolved_path::ResolvedPath;
 
-/// Maximum size of text in one result, in bytes.
+/// Maximum size of the text in one result, in bytes.
 pub(crate) const TEXT_LIMIT: u64 = 64 * 1024 * 1024;
 
 /// Opens a regular file for reading.
 pub(crate) fn open(place: &ResolvedPath) -> Result<File, ToolError> {
-    // Opening a device can have side effects, so check the type first. The check of the open file
-    // below is authoritative.
+    // Opening a device can have side effects, so the type is checked before. The check of the open file below
+    // decides.
     let metadata = place.metadata().map_err(|error| ToolError::io(error, "open", place.path()))?;
     if metadata.is_dir() {
         return Err(ToolError::io(std::io::ErrorKind::IsADirectory.into(), "read", place.path()));
@@ -32,7 +32,7 @@ pub(crate) fn open(place: &ResolvedPath) -> Result<File, ToolError> {
     require_regular(place, file)
 }
 
-/// Reads a whole file of at most `limit` bytes.
+/// Reads a whole file of at most `limit` bytes. `advice` is part of the error for a larger file.
 pub(crate) fn read(place: &ResolvedPath, limit: u64, advice: &'static str) -> Result<Vec<u8>, ToolError> {
     let file = open(place)?;
     let fail = |error| ToolError::io(error, "read", place.path());
@@ -50,7 +50,7 @@ pub(crate) fn read(place: &ResolvedPath, limit: u64, advice: &'static str) -> Re
     }
 }
 
-/// Reads a whole file as text, replacing invalid UTF-8.
+/// Reads a whole file as text, replacing invalid UTF-8 by U+FFFD.
 pub(crate) fn read_text(place: &ResolvedPath) -> Result<String, ToolError> {
     read(place, TEXT_LIMIT, "use head or tail").map(to_text)
 }
@@ -60,7 +60,7 @@ pub(crate) fn to_text(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
-/// Creates a file or replaces its content in place.
+/// Creates a file, or replaces its content in place.
 pub(crate) fn write(place: &ResolvedPath, content: &[u8]) -> Result<(), ToolError> {
     let fail = |error| ToolError::io(error, "open", place.path());
     match place.metadata() {
@@ -75,7 +75,7 @@ pub(crate) fn write(place: &ResolvedPath, content: &[u8]) -> Result<(), ToolErro
     file.write_all(content).map_err(fail)
 }
 
-/// Returns the open file if it is a regular one.
+/// Returns the open file if it is a regular file.
 fn require_regular(place: &ResolvedPath, file: File) -> Result<File, ToolError> {
     let metadata = file.metadata().map_err(|error| ToolError::io(error, "fstat", place.path()))?;
     if metadata.is_file() { Ok(file) } else { Err(not_regular(place)) }

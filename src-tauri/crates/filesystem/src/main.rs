@@ -1,12 +1,13 @@
 //! `ironcurtain-filesystem`: the embedded MCP filesystem server.
 //!
-//! It offers the 14 tools of the reference npm filesystem server, with the same arguments and results, over standard input
-//! and output. Inside our sandbox the kernel is the boundary; on its own, the server enforces its allowed directories.
+//! It offers the 14 tools of the reference server from npm, with the same arguments and results, over standard
+//! input and output. In IronCurtain's sandbox, the kernel restricts its access; elsewhere, the server itself
+//! enforces its allowed directories.
 //!
-//! - Accesses nothing outside the allowed directories, even through links or races.
-//! - Holds no file or directory open between two calls, so that mounts can be revoked at once.
-//! - Never falls back to wider access: an empty list of roots allows nothing.
-//! - Standard output carries only protocol messages.
+//! - Nothing outside the allowed directories is accessed, even through symlinks or races.
+//! - No file or directory stays open between two calls, so that mounts can be removed at once.
+//! - Access is never widened by a failure; an empty list of roots allows nothing.
+//! - Standard output contains only protocol messages.
 
 mod allowed_directories;
 mod error;
@@ -45,7 +46,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Writes to the server's log on standard error, because standard output carries the protocol.
+/// Writes a line to the server's log on standard error.
 pub(crate) fn note(text: &str) {
     // INVARIANT: a closed standard error never stops the server.
     let _ = writeln!(std::io::stderr(), "ironcurtain-filesystem: {text}");
@@ -56,7 +57,7 @@ fn run(arguments: impl Iterator<Item = OsString>) -> anyhow::Result<()> {
         return Ok(());
     };
     let roots = Arc::new(Roots::from_command_line(&directories)?);
-    // A working directory below a granted path would keep its mount busy.
+    // A working directory in a granted folder would keep its mount busy.
     #[cfg(unix)]
     std::env::set_current_dir("/")?;
 

@@ -1,10 +1,10 @@
-//! Lexical path operations.
+//! Path operations that do not access the disk.
 //!
-//! - Never touches the disk: `allowed_directories` resolves links.
+//! - Symlinks are resolved in `allowed_directories`.
 
 use std::path::{Component, Path, PathBuf};
 
-/// Resolves `.` and `..` lexically; `..` at the root stays at the root.
+/// Resolves `.` and `..` lexically. The parent of the root is the root.
 pub(crate) fn normalize(path: &Path) -> PathBuf {
     let mut normal = PathBuf::new();
     for component in path.components() {
@@ -21,7 +21,7 @@ pub(crate) fn normalize(path: &Path) -> PathBuf {
     normal
 }
 
-/// Replaces a leading `~` with the home directory, if there is one.
+/// Replaces the `~` in `~` and `~/x` by the home directory, if it is known.
 pub(crate) fn expand_home(path: &str, home: Option<&Path>) -> PathBuf {
     let (Some(rest), Some(home)) = (path.strip_prefix('~'), home) else {
         return PathBuf::from(path);
@@ -35,12 +35,12 @@ pub(crate) fn expand_home(path: &str, home: Option<&Path>) -> PathBuf {
     }
 }
 
-/// Returns the home directory of the user who runs the server.
+/// Returns the absolute path of the user's home directory, if it is known.
 pub(crate) fn home() -> Option<PathBuf> {
     std::env::home_dir().filter(|home| home.is_absolute())
 }
 
-/// Returns `true` if `path` is a Windows path with a drive.
+/// Returns `true` if a path starts with a Windows drive.
 pub(crate) fn is_windows_style(path: &str) -> bool {
     let mut characters = path.chars();
     characters.next().is_some_and(|drive| drive.is_ascii_alphabetic())

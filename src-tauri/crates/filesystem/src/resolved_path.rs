@@ -1,8 +1,8 @@
-//! A handle for a checked path. It cannot be redirected.
+//! Checked path that cannot be redirected by later changes on disk.
 //!
-//! - The allowed directory is opened by its real path without following links. Everything below it
-//!   is opened through that handle, which prevents leaving it (`openat2` where available).
-//! - Lives no longer than its call.
+//! - The allowed directory is opened by its real path without following symlinks. Everything below it is opened
+//!   relative to that handle, which cannot be left (`openat2` where available).
+//! - A value exists no longer than its call.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -13,7 +13,7 @@ use cap_std::fs::{Dir, Metadata, OpenOptions};
 
 use crate::error::ToolError;
 
-/// An open allowed directory and a path below it.
+/// Open allowed directory, with a path below it.
 #[derive(Debug)]
 pub(crate) struct ResolvedPath {
     directory: Dir,
@@ -22,7 +22,7 @@ pub(crate) struct ResolvedPath {
 }
 
 impl ResolvedPath {
-    /// Opens the allowed directory `base`, which is above the real path `path`.
+    /// Opens the allowed directory `base`, which contains the real path `path`.
     pub(crate) fn open(base: &Path, path: PathBuf) -> Result<Self, ToolError> {
         let directory = open_directory(base).map_err(|error| ToolError::io(error, "open", base))?;
         let below = match path.strip_prefix(base) {
@@ -33,22 +33,22 @@ impl ResolvedPath {
         Ok(Self { directory, below, path })
     }
 
-    /// Returns the real, absolute path; for messages and results, not for opening.
+    /// Returns the real absolute path, for messages and results. It must not be used for opening.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Returns the allowed directory.
+    /// Returns the open allowed directory.
     pub(crate) fn directory(&self) -> &Dir {
         &self.directory
     }
 
-    /// Returns the path below the allowed directory; `.` for the directory itself.
+    /// Returns the path relative to the allowed directory; `.` for the directory itself.
     pub(crate) fn below(&self) -> &Path {
         &self.below
     }
 
-    /// Returns the metadata, following links within the allowed directory.
+    /// Returns the metadata of the file. Symlinks are followed within the allowed directory.
     pub(crate) fn metadata(&self) -> io::Result<Metadata> {
         self.directory.metadata(&self.below)
     }
@@ -58,7 +58,7 @@ impl ResolvedPath {
         self.directory.open_dir(&self.below)
     }
 
-    /// Opens the path as a file, without blocking on a pipe or device.
+    /// Opens the path as a file. Never blocks, even on a named pipe or device.
     pub(crate) fn open_file(&self, options: &mut OpenOptions) -> io::Result<File> {
         #[cfg(unix)]
         {
@@ -69,7 +69,7 @@ impl ResolvedPath {
         self.directory.open_with(&self.below, options).map(cap_std::fs::File::into_std)
     }
 
-    /// Opens the parent directory, and returns it with the name in it.
+    /// Opens the parent directory, and returns it with the last component.
     pub(crate) fn parent(&self) -> io::Result<(Dir, &OsStr)> {
         let name = self.below.file_name().ok_or(io::ErrorKind::InvalidInput)?;
         let above = self.below.parent().filter(|above| !above.as_os_str().is_empty());
@@ -94,7 +94,7 @@ fn open_directory(path: &Path) -> io::Result<Dir> {
     open_real(path)
 }
 
-/// Opens a directory whose path has no links; the fallback without `openat2`.
+/// Opens a directory whose path contains no symlinks. Used where `openat2` is unavailable.
 fn open_real(path: &Path) -> io::Result<Dir> {
     let directory = Dir::open_ambient_dir(path, cap_std::ambient_authority())?;
     if std::fs::canonicalize(path)? == path {

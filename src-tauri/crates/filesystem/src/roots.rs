@@ -1,8 +1,9 @@
-//! Currently allowed directories: from the command line until the client sends its roots, then the client's roots.
+//! Directories that are currently allowed: those of the command line, until the client sends its roots.
 //!
-//! - Keeps the order: a call after an announced change waits for the new roots, at most [`PATIENCE`], and uses them.
-//! - Never widens access by accident: an empty list of roots, roots that are not directories, or a
-//!   failure to send roots again allow nothing.
+//! - Messages keep their order: a call after an announced change waits for the new roots, at most [`PATIENCE`],
+//!   and uses them.
+//! - Access is never widened by accident. An empty list of roots, roots that are not directories, and a failure
+//!   to send roots again allow nothing.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,10 +18,10 @@ use tokio::time::timeout;
 use crate::allowed_directories::AllowedDirectories;
 use crate::{note, paths, root_uri};
 
-/// Timeout for the client's response to `roots/list`.
+/// Timeout of the client's response to `roots/list`.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Allowed directories and their pending changes.
+/// Allowed directories, and changes of the client's roots that have not taken effect yet.
 #[derive(Debug)]
 pub(crate) struct Roots {
     current: Mutex<Current>,
@@ -36,10 +37,10 @@ struct Current {
 }
 
 impl Roots {
-    /// Starts with the directories of the command line.
+    /// Allows the directories of the command line.
     ///
     /// # Errors
-    /// Returns an error if directories were given but all are unusable.
+    /// Returns an error if directories were given but none is usable.
     pub(crate) fn from_command_line(directories: &[PathBuf]) -> anyhow::Result<Self> {
         let home = paths::home();
         let mut usable = Vec::new();
@@ -50,7 +51,7 @@ impl Roots {
             };
             let absolute = paths::normalize(&std::path::absolute(expanded)?);
             match std::fs::canonicalize(&absolute) {
-                // A directory reached through a link is allowed under both names.
+                // A directory whose path contains a symlink is allowed under both paths.
                 Ok(real) if real.is_dir() && real != absolute => usable.extend([absolute, real]),
                 Ok(real) if real.is_dir() => usable.push(real),
                 Ok(_) => note(&format!("warning: {} is not a directory, skipping", absolute.display())),
@@ -71,12 +72,12 @@ impl Roots {
         })
     }
 
-    /// Records that the client's roots may have changed. Called in the order of the messages.
+    /// Records that the client announced a change of its roots. Called in the order of the messages.
     pub(crate) fn announce(&self) {
         self.announced.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Updates the allowed directories to the latest announcement.
+    /// Requests the client's roots and allows them, until the latest announcement has taken effect.
     pub(crate) async fn refresh(&self, client: &Peer<RoleServer>) {
         let _one_at_a_time = self.refreshing.lock().await;
         loop {
@@ -91,12 +92,12 @@ impl Roots {
         }
     }
 
-    /// Returns the allowed directories once every announced change has taken effect.
+    /// Returns the allowed directories, after waiting for all announced changes.
     pub(crate) async fn current(&self) -> Arc<AllowedDirectories> {
         let target = self.announced.load(Ordering::Acquire);
         let mut applied = self.applied.subscribe();
-        // The timeout only guards against a bug here: `refresh` itself finishes in time. Allow
-        // nothing, because the previous directories may no longer be allowed.
+        // `refresh` itself has a timeout, so this one only guards against a bug. Nothing is allowed then,
+        // because the previous directories may no longer be.
         match timeout(PATIENCE * 2, applied.wait_for(|applied| *applied >= target)).await {
             Ok(Ok(_)) => Arc::clone(&self.lock().allowed),
             Ok(Err(_)) | Err(_) => Arc::default(),
@@ -132,10 +133,10 @@ impl Roots {
 /// Reason why the client's roots are unknown.
 #[derive(Debug, thiserror::Error)]
 enum NoRoots {
-    /// The request failed or was refused.
+    /// The request failed, or the client answered with an error.
     #[error(transparent)]
     Refused(#[from] ServiceError),
-    /// The client did not respond.
+    /// The client did not answer within [`PATIENCE`].
     #[error("no response within {n} s", n = PATIENCE.as_secs())]
     Silent,
 }

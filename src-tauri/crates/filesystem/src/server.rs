@@ -1,8 +1,8 @@
-//! MCP side: server information, and dispatch of tool calls to `tools`.
+//! MCP server: its capabilities, and the dispatch of tool calls.
 //!
-//! - Supports the protocol versions with a handshake (2024-11-05 to 2025-11-25): roots need it.
-//! - A call waits for announced changes of roots, then runs on its own thread. A panic there
-//!   becomes an error response, and the server continues.
+//! - The protocol versions with a handshake are supported (2024-11-05 to 2025-11-25), because roots require it.
+//! - A call waits for announced changes of the roots, then runs on a blocking thread. A panic there becomes an
+//!   error response.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ const REVISIONS: &[ProtocolVersion] = &[
     ProtocolVersion::V_2025_11_25,
 ];
 
-/// The filesystem server for one client.
+/// MCP server for one client.
 pub(crate) struct Server {
     roots: Arc<Roots>,
     tools: Vec<Tool>,
@@ -81,7 +81,7 @@ impl ServerHandler for Server {
         request: CustomRequest,
         _context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        // A known method gets here if its parameters are invalid.
+        // A known method arrives here if its parameters are invalid.
         let known = ["tools/call", "tools/list", "initialize", "ping"];
         if known.contains(&request.method.as_str()) {
             let text = format!("Invalid params for {}", request.method);
@@ -99,7 +99,7 @@ impl ServerHandler for Server {
     }
 }
 
-/// Returns the content twice, as text and as structured content, like the reference.
+/// Creates a result that contains the answer as text and as structured content, like the reference server's.
 fn success(answer: Answer) -> CallToolResult {
     let (content, structured) = match answer {
         Answer::Text(text) => (ContentBlock::text(text.clone()), serde_json::json!({ "content": text })),

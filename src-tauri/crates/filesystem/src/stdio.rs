@@ -1,10 +1,10 @@
-//! Messages over standard input and output, one JSON value per line.
+//! Transport over standard input and output, with one JSON message per line.
 //!
-//! - One thread reads and one writes, so a slow client does not delay calls, and the descriptors
-//!   stay in blocking mode, which other programs share.
-//! - Changes of roots are announced here, in the order of the messages, before any later message is passed on.
-//! - Invalid input never stops the server: a line that is not JSON is logged; JSON that is not a
-//!   message, or a line over [`LINE_LIMIT`], gets an error response.
+//! - One thread reads and another writes, so that a slow client does not delay calls, and the descriptors,
+//!   which other programs may share, stay in blocking mode.
+//! - A change of roots is announced here, before any later message is passed on.
+//! - Invalid input never stops the server. A line that is not JSON is logged; JSON that is not a message, and a
+//!   line longer than [`LINE_LIMIT`], get an error response.
 
 mod lines;
 
@@ -24,13 +24,13 @@ use self::lines::{Line, Lines};
 use crate::note;
 use crate::roots::Roots;
 
-/// Maximum length of a line: 64 MiB of content and its envelope.
+/// Maximum length of a line in bytes: 64 MiB of content plus its envelope.
 const LINE_LIMIT: usize = 65 * 1024 * 1024;
 
-/// Maximum number of unprocessed messages. Beyond it, reading pauses.
+/// Maximum number of messages that wait to be processed. Reading pauses beyond it.
 const READ_AHEAD: usize = 64;
 
-/// The server's end of standard input and output.
+/// Server's end of the transport.
 pub(crate) struct Stdio {
     incoming: mpsc::Receiver<ClientJsonRpcMessage>,
     outgoing: mpsc::Sender<Outgoing>,
@@ -43,17 +43,17 @@ struct Outgoing {
     done: oneshot::Sender<io::Result<()>>,
 }
 
-/// An error response for a message that does not reach the server.
+/// Error response for a message that is not passed to the server.
 struct Refusal {
     id: Option<RequestId>,
     reason: String,
 }
 
 impl Stdio {
-    /// Starts the two threads.
+    /// Spawns the two threads.
     ///
     /// # Errors
-    /// Fails when the system cannot create a thread.
+    /// Returns an error if a thread cannot be spawned.
     pub(crate) fn start(roots: Arc<Roots>) -> io::Result<Self> {
         let (send_incoming, incoming) = mpsc::channel(READ_AHEAD);
         let (outgoing, receive_outgoing) = mpsc::channel(READ_AHEAD);
@@ -88,11 +88,11 @@ impl Transport<RoleServer> for Stdio {
         loop {
             let message = tokio::select! {
                 message = self.incoming.recv() => message?,
-                // The client no longer reads.
+                // The client has closed its end.
                 () = self.outgoing.closed() => return None,
             };
             self.started |= matches!(message, JsonRpcMessage::Request(_));
-            // Ignore other messages before the first request.
+            // Messages before the first request are ignored.
             if !self.started {
                 continue;
             }
@@ -145,13 +145,13 @@ fn read(
     }
 }
 
-/// Parses a message, or returns the error response to send instead, if any.
+/// Parses a message. An error is the error response to send, or `None` if the line is to be ignored.
 fn parse(line: &[u8]) -> Result<ClientJsonRpcMessage, Option<Refusal>> {
     let error = match serde_json::from_slice(line) {
         Ok(message) => return Ok(message),
         Err(error) => error,
     };
-    // Like other SDKs, ignore a line that is not JSON: it has no id to respond to.
+    // A line that is not JSON has no id to respond to, so it is ignored, as in other SDKs.
     let Ok(value) = serde_json::from_slice::<Value>(line) else {
         note(&format!("ignoring a line that is not JSON: {error}"));
         return Err(None);
@@ -172,7 +172,7 @@ fn too_long() -> Refusal {
     Refusal { id: None, reason: format!("message is longer than {LINE_LIMIT} bytes") }
 }
 
-/// Sends an error response. Returns whether the connection can continue.
+/// Sends an error response. Returns `true` if the connection can continue.
 fn refuse(refusal: Option<Refusal>, refusals: &mpsc::WeakSender<Outgoing>) -> bool {
     let (Some(Refusal { id, reason }), Some(refusals)) = (refusal, refusals.upgrade()) else {
         return true;
@@ -187,7 +187,7 @@ fn write(mut output: impl io::Write, mut messages: mpsc::Receiver<Outgoing>) {
     while let Some(Outgoing { message, done }) = messages.blocking_recv() {
         let outcome = write_line(&mut output, &message);
         let broken = outcome.is_err();
-        // The sender may have stopped waiting.
+        // Sending fails if the task that waits was cancelled.
         let _ = done.send(outcome);
         if broken {
             return;

@@ -1,7 +1,7 @@
-//! The 14 tools: their catalogue and their implementation.
+//! The 14 tools.
 //!
 //! - A tool accesses the disk only through a [`ResolvedPath`].
-//! - Long operations stop when the call is cancelled or its directories are no longer allowed.
+//! - Long operations stop when the call is cancelled, or when its directories are no longer allowed.
 
 mod arguments;
 mod catalogue;
@@ -27,19 +27,19 @@ use crate::allowed_directories::AllowedDirectories;
 use crate::error::ToolError;
 use crate::resolved_path::ResolvedPath;
 
-/// Result of a tool.
+/// Result of a tool call.
 pub(crate) enum Answer {
     /// Plain text.
     Text(String),
-    /// An image, audio or other data: as a content block, and as structured content.
+    /// An image, audio or other data, as a content block and as structured content.
     Media { block: Box<ContentBlock>, data: Value },
 }
 
-/// Context of one call.
+/// Context in which a tool call runs.
 pub(crate) struct Call<'a> {
-    /// Allowed directories that apply to the call.
+    /// Directories that the call may access.
     pub(crate) allowed: &'a AllowedDirectories,
-    /// Returns `true` if the client has cancelled the call.
+    /// Function that returns `true` once the client has cancelled the call.
     pub(crate) cancelled: &'a dyn Fn() -> bool,
 }
 
@@ -48,13 +48,13 @@ impl Call<'_> {
         self.allowed.resolve(path)
     }
 
-    /// Fails if the call was cancelled or its directories are no longer allowed.
+    /// Returns an error if the call was cancelled or its directories are no longer allowed.
     fn check(&self) -> Result<(), ToolError> {
         if self.allowed.narrowed() || (self.cancelled)() { Err(ToolError::Stopped) } else { Ok(()) }
     }
 }
 
-/// Runs the tool `name`.
+/// Runs the tool with this name.
 pub(crate) fn run(name: &str, values: JsonObject, call: &Call<'_>) -> Result<Answer, ToolError> {
     let arguments = Arguments::new(name, values);
     let text = match name {

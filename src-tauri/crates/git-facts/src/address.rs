@@ -1,13 +1,13 @@
-//! Addresses for judging, display and the audit log.
+//! Prepares addresses of remotes for the judge, for display and for the audit log.
 //!
-//! - The address shown to the user has no password and has the same destination as the original: the judge's parser
-//!   confirms both.
-//! - An address that git and that parser may read differently is unknown.
+//! - An address that is displayed has no password, and the judge's parser finds the same target in it as in the
+//!   original.
+//! - An address that git and that parser may interpret differently is unknown.
 
 use super::UnknownAddress;
 use ironcurtain_policy::{Destination, Role};
 
-/// Returns the address without the secrets it may contain.
+/// Returns the address without a password or token that it may contain.
 pub(super) fn shown(address: &str) -> Result<String, UnknownAddress> {
     let trimmed = address.trim() == address;
     if !trimmed || address.contains(|c: char| c.is_control() || c == '\\') {
@@ -16,12 +16,12 @@ pub(super) fn shown(address: &str) -> Result<String, UnknownAddress> {
     let shown = without_login(address);
     let (full, bare) = (parse(address), parse(&shown));
     let same = (full.domain(), full.host_and_port()) == (bare.domain(), bare.host_and_port());
-    // An address without a host may have a password in another part.
+    // Without a host, another part of the address may contain a password.
     let hides = bare.domain().is_none() && has_password(&shown);
     if same && !hides { Ok(shown) } else { Err(UnknownAddress::Ambiguous) }
 }
 
-/// Returns the address to send in place of the agent's.
+/// Returns the address that is sent to the server instead of the agent's.
 pub(super) fn sent(written: &str) -> String {
     parse(written).text().to_owned()
 }

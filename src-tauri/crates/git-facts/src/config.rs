@@ -1,9 +1,11 @@
-//! Settings in a repository's own files.
+//! Reads the settings in a repository's own configuration files.
 //!
-//! - An included file counts at the position of its include, and is resolved as in git: relative to the path under which
-//!   the including file was opened.
-//! - Settings that git reads before any include (a repository's extensions) are taken from the file alone.
-//! - A repository that redirects its connections, or keeps remotes outside its configuration, is unknown.
+//! - The settings of an included file count at the position of the include. Its path is resolved as git does:
+//!   relative to the path under which the including file was opened.
+//! - Settings that git reads before any include, namely the extensions of the repository, are taken from the
+//!   file itself only.
+//! - If a repository redirects its connections, or stores remotes outside its configuration, its addresses are
+//!   unknown.
 
 use super::UnknownAddress;
 use super::files::{MayLook, is_empty, is_there, read};
@@ -12,10 +14,10 @@ use super::run::GitRunner;
 use super::settings::GitSettings;
 use std::path::Path;
 
-/// Maximum depth of includes, as in git.
+/// Maximum nesting depth of includes, as in git.
 const DEEPEST: usize = 10;
 
-/// Maximum number of settings of one repository.
+/// Maximum number of settings in one repository.
 const MOST: usize = 20_000;
 
 /// Reads the settings of a repository.
@@ -24,7 +26,7 @@ pub(super) fn read_settings(
     runner: &GitRunner,
     may_look: &MayLook<'_>,
 ) -> Result<GitSettings, UnknownAddress> {
-    // Git uses the addresses in these if it finds no others.
+    // Git takes addresses from these folders if the configuration has none.
     for legacy in ["remotes", "branches"] {
         if !is_empty(&place.common, legacy, may_look)? {
             return Err(UnknownAddress::Legacy);
@@ -46,8 +48,8 @@ pub(super) fn read_settings(
     }
 }
 
-/// Returns `true` if worktrees have their own settings, considering only extensions that all versions of git support. Some
-/// versions may ignore a repository with other extensions.
+/// Returns `true` if worktrees have their own settings. Extensions that some versions of git do not support are
+/// an error, because those versions may ignore the repository.
 fn has_worktree_settings(own: &GitSettings) -> Result<bool, UnknownAddress> {
     let version = own.last("core.repositoryformatversion");
     let is_known = |(key, value): &(String, Option<String>)| match key.strip_prefix("extensions.") {
@@ -64,7 +66,7 @@ fn has_worktree_settings(own: &GitSettings) -> Result<bool, UnknownAddress> {
     }
 }
 
-/// Returns the reason that a repository with this setting is unknown, if it is.
+/// Returns the reason why addresses are unknown in a repository with this setting, if they are.
 fn objection(key: &str) -> Option<UnknownAddress> {
     let (section, _) = key.split_once('.')?;
     let (before, name) = key.rsplit_once('.')?;
@@ -85,13 +87,13 @@ struct SettingsReader<'a> {
 }
 
 impl SettingsReader<'_> {
-    /// Reads the settings of a file without its includes.
+    /// Reads the settings of a file without following its includes.
     fn alone(&self, file: &Path) -> Result<GitSettings, UnknownAddress> {
         let text = read(file, self.may_look)?;
         text.map_or(Ok(GitSettings::default()), |text| self.runner.spelled_out(text.as_bytes()))
     }
 
-    /// Adds the settings of a file, with those of included files in their positions.
+    /// Adds the settings of a file, with those of its includes in their positions.
     fn with_included(
         &self,
         own: GitSettings,

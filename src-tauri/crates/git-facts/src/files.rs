@@ -1,7 +1,7 @@
 //! Reads files of a repository without git.
 //!
-//! - Each file must be allowed by the caller, regular and not too big. It is opened without following a link and without
-//!   blocking.
+//! - A file must be permitted by the caller, regular, and at most [`MOST_BYTES`] long. It is opened without
+//!   blocking and without following a symlink.
 
 use super::UnknownAddress;
 use ironcurtain_paths::bounded_read;
@@ -10,13 +10,13 @@ use rustix::fs::Access;
 use std::io::{self, ErrorKind, Read};
 use std::path::Path;
 
-/// Maximum size of a file, in bytes.
+/// Maximum size of a file in bytes.
 const MOST_BYTES: u64 = 1024 * 1024;
 
-/// Returns `true` if a path may be accessed.
+/// Function that returns `true` if a path may be accessed.
 pub(super) type MayLook<'a> = dyn Fn(&CanonicalPath) -> bool + 'a;
 
-/// Returns the content of a file as text; `None` if it does not exist. A link at `path` is followed.
+/// Reads a file as text; `None` if it does not exist. Symlinks in `path` are resolved first.
 pub(super) fn read(path: &Path, may_look: &MayLook<'_>) -> Result<Option<String>, UnknownAddress> {
     let path = path.to_str().ok_or(UnknownAddress::NotPlain)?;
     let path = resolve(&CanonicalPath::root(), path)?;
@@ -27,7 +27,7 @@ pub(super) fn read(path: &Path, may_look: &MayLook<'_>) -> Result<Option<String>
     String::from_utf8(content).map(Some).map_err(|_| UnknownAddress::NotUnderstood)
 }
 
-/// Reads like [`read`], from a folder that must not be a link.
+/// Reads a file in a folder like [`read`], but fails if the file is a symlink.
 pub(super) fn read_unlinked(
     folder: &CanonicalPath,
     name: &str,
@@ -48,7 +48,7 @@ fn read_regular(path: &CanonicalPath) -> Result<Option<Vec<u8>>, UnknownAddress>
     if content.len() as u64 > MOST_BYTES { Err(UnknownAddress::TooBig) } else { Ok(Some(content)) }
 }
 
-/// Resolves a name from a folder; `~` is not expanded. A path that the system would not follow is unknown.
+/// Resolves a name relative to a folder, without expanding `~`. Fails for a path that the kernel would reject.
 pub(super) fn resolve(folder: &CanonicalPath, name: &str) -> Result<CanonicalPath, UnknownAddress> {
     let spelled = folder.as_path().join(name);
     let name = if name.starts_with('~') { format!("./{name}") } else { name.to_owned() };
@@ -57,7 +57,7 @@ pub(super) fn resolve(folder: &CanonicalPath, name: &str) -> Result<CanonicalPat
     if spelled.exists() == path.as_path().exists() { Ok(path) } else { Err(UnknownAddress::NotPlain) }
 }
 
-/// Returns `true` if a folder has an entry of that name, or this cannot be determined.
+/// Returns `true` unless a folder certainly has no entry with this name.
 pub(super) fn is_there(folder: &CanonicalPath, name: &str) -> bool {
     !folder.as_path().join(name).symlink_metadata().is_err_and(|e| is_missing(&e))
 }
@@ -66,13 +66,13 @@ fn is_missing(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
 }
 
-/// Returns `true` if a folder has a searchable subfolder of that name.
+/// Returns `true` if a folder has a subfolder with this name that can be searched.
 pub(super) fn has_folder(folder: &CanonicalPath, name: &str) -> bool {
     let path = folder.as_path().join(name);
     path.is_dir() && rustix::fs::access(&path, Access::EXEC_OK).is_ok()
 }
 
-/// Returns `true` if the entry with that name does not exist or is an empty folder.
+/// Returns `true` if a folder has no entry with this name, or only an empty folder.
 pub(super) fn is_empty(
     folder: &CanonicalPath,
     name: &str,

@@ -1,15 +1,17 @@
-//! Resolves the git remotes of a call to addresses, from the configuration of the repository and the user.
+//! Resolves the git remotes of a call to addresses, using the configuration of the repository and the user.
 //!
-//! - Git never works in the repository: its configuration is read here, within limits and only from regular files at paths
-//!   that the caller allows, and git only parses it (`git config --file -`). This starts no hook, file system monitor,
-//!   credential helper, ssh command, pager or alias, and git follows no include.
-//! - Git itself reads the configuration of the user and the machine (`git config --file` and `--system`), because it
-//!   determines git's behaviour. With `GIT_DIR` set, git reads only `HEAD` and `config` there, for conditional includes.
-//! - Every run is limited in time, memory and output (`run`). No pattern covers an address that cannot be determined: the
-//!   call then requires approval or is refused.
-//! - Never decides, connects or writes: it only reports possible destinations of the call.
-//! - All addresses count: those of every push URL, with and without the user's configuration where the server may not see
-//!   it, and with and without the machine's where the environment may make git ignore it.
+//! - Git never runs in the repository. This crate reads the repository's configuration, within limits and only
+//!   from regular files that the caller permits, and git merely parses it (`git config --file -`). No hook,
+//!   file system monitor, credential helper, ssh command, pager or alias is started, and git follows no
+//!   include.
+//! - Git itself reads the configuration of the user and the machine (`git config --file` and `--system`),
+//!   because their behaviour depends on git. With `GIT_DIR` set, git reads only `HEAD` and `config` there, for
+//!   conditional includes.
+//! - Every run is limited in time, memory and output. An address that cannot be determined is replaced by one
+//!   that no pattern covers, so that the call requires approval or is denied.
+//! - This crate never decides, connects or writes.
+//! - All possible addresses are reported: those of every push URL, with and without the user's configuration if
+//!   the server may not see it, and with and without the machine's if the environment may make git ignore it.
 
 mod address;
 mod config;
@@ -27,16 +29,16 @@ use repository::Repository;
 use run::GitRunner;
 use settings::GitSettings;
 
-/// Environment that git's answers depend on.
+/// Environment on which the result depends.
 #[derive(Debug, Clone)]
 pub struct GitContext {
     /// The user's home directory.
     pub home: CanonicalPath,
-    /// Set if the server's git may not see the user's configuration.
+    /// `true` if the server runs in a sandbox in which git may not see the user's configuration.
     pub in_sandbox: bool,
 }
 
-/// Question about the remotes of a call, which git's configuration answers.
+/// Remotes of a call whose addresses are to be determined.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemoteQuestion {
     repositories: Vec<CanonicalPath>,
@@ -47,13 +49,13 @@ pub struct RemoteQuestion {
 /// Reason why an address is unknown.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 enum UnknownAddress {
-    #[error("git did not answer in time")]
+    #[error("git timed out")]
     Late,
-    #[error("git cannot be run")]
+    #[error("failed to run git")]
     NotRun,
     #[error("git cannot parse the configuration of the repository")]
     NotUnderstood,
-    #[error("the configuration of the repository is too big")]
+    #[error("the configuration of the repository is too large")]
     TooBig,
     #[error("the configuration of the repository is in a place that may not be read")]
     NotAllowed,
@@ -79,18 +81,18 @@ enum UnknownAddress {
     NoRepository,
 }
 
-/// Remotes as git sees them.
+/// Remotes that git may use for a call.
 #[derive(Default)]
 struct KnownRemotes {
-    /// Remotes in the call's repository.
+    /// Remotes in the repositories of the call.
     there: Vec<Remotes>,
-    /// Remotes outside any repository, where git may also use those.
+    /// Remotes outside any repository, if git may use those instead.
     anywhere: Vec<Remotes>,
 }
 
 impl RemoteQuestion {
-    /// Returns the question of a call, or `None` if it has no git remote. `paths` may be in repositories. Uses addresses in the
-    /// form in which they are sent.
+    /// Collects the remotes of a call; `None` if it has none. `paths` are folders that may be in repositories.
+    /// Addresses are taken in the form in which they are sent.
     #[must_use]
     pub fn of<'a>(plan: &CallPlan<'_>, paths: impl IntoIterator<Item = &'a CanonicalPath>) -> Option<Self> {
         let remotes = plan.values().iter().enumerate().filter(|(_, value)| value.is_remote());
@@ -100,19 +102,20 @@ impl RemoteQuestion {
         (!values.is_empty()).then(|| Self { repositories, way: RemoteUse::of(plan.tool()), values })
     }
 
-    /// Returns the answer for when nothing may be read.
+    /// Returns unknown addresses for all remotes, for a caller that may not read the repositories.
     #[must_use]
     pub fn refused(&self) -> Vec<(usize, Fact)> {
         self.values.iter().map(|(at, _)| (*at, unknown(&UnknownAddress::NotAllowed))).collect()
     }
 
-    /// Returns the folders that may be repositories.
+    /// Returns the folders that may be in repositories.
     #[must_use]
     pub fn repositories(&self) -> &[CanonicalPath] {
         &self.repositories
     }
 
-    /// Determines the addresses with git. Blocking. `may_look` returns whether the file or folder at a path may be accessed.
+    /// Determines the addresses of the remotes. Blocking. `may_look` returns `true` for paths that may be
+    /// accessed.
     #[must_use]
     pub fn answer(&self, git: &GitContext, may_look: &MayLook<'_>) -> Vec<(usize, Fact)> {
         let runner = GitRunner::new(&git.home);
@@ -139,13 +142,14 @@ impl RemoteQuestion {
         Ok(all)
     }
 
-    /// Returns the settings of each repository with the user's configuration and, in a sandbox, also without it.
+    /// Returns the remotes in each repository, with the user's configuration and, in a sandbox, also without
+    /// it.
     ///
-    /// - A call that creates a repository needs none, and git ignores surrounding ones.
-    /// - Any other call without a path works in a repository that it was given before, or in its server's. Those settings
-    ///   could redirect the address anywhere.
-    /// - Push and fetch require a repository. Other operations also work without one, which includes a repository that git
-    ///   may not use.
+    /// - A call that creates a repository uses no existing one, and git ignores those around it.
+    /// - Any other call without a path works in a repository from an earlier call or in the server's folder,
+    ///   whose settings could redirect the address anywhere. Its addresses are unknown.
+    /// - Push and fetch require a repository. Other operations also work without one, or if git rejects the
+    ///   repository.
     fn all_settings(
         &self,
         git: &GitContext,
@@ -183,10 +187,10 @@ fn inside(
     runner: &GitRunner,
     may_look: &MayLook<'_>,
 ) -> Result<Vec<Remotes>, UnknownAddress> {
-    // Unusual content is found before git reads the place.
+    // Unsupported content must be found before git reads the repository.
     let local = config::read_settings(place, runner, may_look)?;
     let branch = place.branch(&local, may_look)?;
-    // With a separate working tree, names are resolved there.
+    // With a separate working tree, git resolves names there.
     let is_elsewhere = local.last("core.worktree").is_some();
     let known = |own| {
         let remotes = Remotes::new([own, local.clone()], branch.clone());
@@ -195,8 +199,8 @@ fn inside(
     Ok(own_layers(git, runner, Some(place))?.into_iter().map(known).collect())
 }
 
-/// Returns the settings of the machine and the user; in a sandbox also those of the machine alone. Where git may ignore
-/// the machine's settings, also the same without them.
+/// Returns the possible combinations of the machine's and the user's settings. In a sandbox, git may see only
+/// the machine's; and the environment may make git ignore the machine's.
 fn own_layers(
     git: &GitContext,
     runner: &GitRunner,
@@ -212,7 +216,7 @@ fn own_layers(
     Ok(layers)
 }
 
-/// Creates a placeholder that no pattern covers, because it is a sentence.
+/// Returns a placeholder that no pattern covers, because it is a sentence.
 fn unknown(why: &UnknownAddress) -> Fact {
     Fact::Remotes(vec![format!("(unknown: {why})")])
 }

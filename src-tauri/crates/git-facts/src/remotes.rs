@@ -1,21 +1,21 @@
-//! Resolves settings to addresses as git does (`remote.c`). Pure.
+//! Resolves remotes to addresses from settings, as git's `remote.c` does. Performs no IO.
 
 use super::UnknownAddress;
 use super::settings::GitSettings;
 
-/// Maximum number of remotes of one call.
+/// Maximum number of remotes that one call may involve.
 const MOST: usize = 1000;
 
-/// Use of a remote by a tool.
+/// Use that a tool makes of a remote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RemoteUse {
-    /// Receives from it.
+    /// Receives objects from the remote.
     Fetch,
-    /// Sends to it.
+    /// Sends objects to the remote.
     Push,
-    /// Creates a new repository: git ignores an existing one.
+    /// Creates a new repository from the remote; git ignores an existing one.
     Clone,
-    /// Unclear from the tool's name.
+    /// Unknown from the tool's name.
     Either,
 }
 
@@ -35,7 +35,7 @@ impl RemoteUse {
     }
 }
 
-/// Remotes known to git, in one repository or outside any.
+/// Remotes that git knows, in one repository or outside any.
 #[derive(Debug, Clone)]
 pub(super) struct Remotes {
     settings: GitSettings,
@@ -44,20 +44,21 @@ pub(super) struct Remotes {
 }
 
 impl Remotes {
-    /// Creates the remotes from settings in git's order and the current branch.
+    /// Creates the remotes from settings in the order in which git reads them, and the name of the current
+    /// branch.
     pub(super) fn new(layers: impl IntoIterator<Item = GitSettings>, branch: Option<String>) -> Self {
         let settings = GitSettings(layers.into_iter().flat_map(|layer| layer.0).collect());
         Self { settings, branch, beside: Vec::new() }
     }
 
-    /// Adds which of git's default names may be repositories next to this one on disk.
+    /// Determines which of the default remotes may be repositories in the folder, using `is_beside`.
     pub(super) fn with_beside(mut self, is_beside: impl Fn(&str) -> bool) -> Self {
         let beside = self.defaults(true).into_iter().filter(|name| is_beside(name));
         self.beside = beside.collect();
         self
     }
 
-    /// Returns every address that a value, or a missing value, can mean.
+    /// Returns every address that a value, or its absence, can mean.
     pub(super) fn addresses(&self, raw: Option<&str>, way: RemoteUse) -> Result<Vec<String>, UnknownAddress> {
         match way {
             RemoteUse::Fetch | RemoteUse::Clone => self.one_way(raw, false),
@@ -69,25 +70,26 @@ impl Remotes {
     fn one_way(&self, raw: Option<&str>, pushes: bool) -> Result<Vec<String>, UnknownAddress> {
         let mut all = Vec::new();
         match raw {
-            // Git would parse this as an option.
+            // Git would parse a leading dash as an option.
             Some(raw) if raw.starts_with('-') => all.push(raw.to_owned()),
             Some(raw) => self.named(raw, pushes, &mut Vec::new(), &mut all)?,
             None => self.usual(pushes, &mut all)?,
         }
-        // In any operation, git may fetch missing objects from these.
+        // Any operation may make git fetch missing objects from these remotes.
         for name in self.names()?.into_iter().filter(|name| self.has_missing(name)) {
             all.extend(self.remote(name, false)?);
         }
         Ok(all)
     }
 
-    /// Returns `true` if a remote provides the objects that a partial clone omitted.
+    /// Returns `true` if git may fetch objects from this remote that a partial clone omitted.
     fn has_missing(&self, name: &str) -> bool {
         let is_named = self.settings.all("extensions.partialclone").any(|partial| partial == name);
         is_named || self.of_remote(name).any(|(key, _)| matches!(key, "promisor" | "partialclonefilter"))
     }
 
-    /// Adds the addresses that a value means: a remote, an address, or a group. Git uses groups of two or more.
+    /// Adds the addresses that a name can mean: those of a remote, an address itself, or those of a group of at
+    /// least two.
     fn named(
         &self,
         name: &str,
@@ -108,14 +110,14 @@ impl Remotes {
             self.named(member, pushes, met, all)?;
         }
         let own = self.remote(name, pushes)?;
-        // Only a fetch accepts a group; other operations read its name as a remote.
+        // Only a fetch accepts a group. Other operations take its name as a remote.
         if pushes || members.len() < 2 || !self.is_unknown(name, &own) {
             all.extend(own);
         }
         Ok(())
     }
 
-    /// Adds the addresses that git uses if no remote is named. A plain name without a match is skipped.
+    /// Adds the addresses that git uses if no remote is named. A plain name that is not configured is skipped.
     fn usual(&self, pushes: bool, all: &mut Vec<String>) -> Result<(), UnknownAddress> {
         if !pushes && self.settings.is_on("fetch.all")? {
             let mut met = Vec::new();
@@ -140,7 +142,7 @@ impl Remotes {
         Ok(())
     }
 
-    /// Returns the default remotes from the configuration, in order of precedence.
+    /// Returns the remotes that the configuration chooses as defaults, in order of precedence.
     fn defaults(&self, pushes: bool) -> Vec<String> {
         let of_branch = |key: &str| Some(format!("branch.{}.{key}", self.branch.as_deref()?));
         let for_push = [of_branch("pushremote"), Some("remote.pushdefault".to_owned())];
@@ -148,7 +150,7 @@ impl Remotes {
         keys.filter_map(|key| self.settings.last(&key).map(str::to_owned)).collect()
     }
 
-    /// Returns the addresses of the remote that git derives from a name, configured or not.
+    /// Returns the addresses of the remote with this name, whether it is configured or not.
     fn remote(&self, name: &str, pushes: bool) -> Result<Vec<String>, UnknownAddress> {
         let given = |key: &str| {
             let of_key = self.of_remote(name).filter(|(known, _)| *known == key);
@@ -180,7 +182,7 @@ impl Remotes {
         if all.iter().any(String::is_empty) { Err(UnknownAddress::Empty) } else { Ok(all) }
     }
 
-    /// Returns `true` if a name is not a remote and does not resolve to an address.
+    /// Returns `true` if a name is neither a configured remote nor an address.
     fn is_unknown(&self, name: &str, found: &[String]) -> bool {
         let is_plain = !name.is_empty() && !name.contains(['/', ':', '.', '\\']);
         is_plain && !self.is_configured(name) && found == [name]
@@ -190,7 +192,7 @@ impl Remotes {
         self.of_remote(name).next().is_some()
     }
 
-    /// Returns the settings of a remote. Git ignores settings for a name that starts like a path.
+    /// Iterates over the settings of a remote. Git ignores those of a name that starts with a slash.
     fn of_remote<'a>(&'a self, name: &'a str) -> impl Iterator<Item = (&'a str, Option<&'a str>)> {
         let settings = self.settings.0.iter().filter(move |_| !name.starts_with('/'));
         settings.filter_map(move |(key, value)| {
@@ -199,7 +201,7 @@ impl Remotes {
         })
     }
 
-    /// Returns the names of all remotes.
+    /// Returns the names of all configured remotes.
     fn names(&self) -> Result<Vec<&str>, UnknownAddress> {
         let mut names = Vec::new();
         for (key, _) in &self.settings.0 {
@@ -212,8 +214,8 @@ impl Remotes {
         Ok(names)
     }
 
-    /// Replaces the longest matching prefix of an address, if any. Among prefixes of equal length git uses the replacement
-    /// that it read first, even if that was for another prefix.
+    /// Replaces the longest matching prefix of an address; `None` if no prefix matches. If several have that
+    /// length, git uses the replacement that it read first, even if it was read for another prefix.
     fn instead(&self, url: &str, name: &str) -> Option<String> {
         let fits = |(_, beginning): &(&str, &str)| url.starts_with(beginning);
         let fitting: Vec<_> = self.settings.between("url.", name).filter(fits).collect();
@@ -226,7 +228,7 @@ impl Remotes {
     }
 }
 
-/// Splits a list at the blanks that git uses as separators.
+/// Splits a list at the characters that git uses as separators.
 fn words(list: &str) -> impl Iterator<Item = &str> {
     list.split([' ', '\t', '\n']).filter(|word| !word.is_empty())
 }

@@ -1,15 +1,16 @@
-//! Finds a repository's folder and its current branch.
+//! Finds the repository of a folder, and its current branch.
 //!
-//! - Searches like git: `.git` in the folder or the nearest parent, a `.git` file that points elsewhere, a bare repository,
-//!   a linked worktree. Ignores folders that git ignores; folders that git might ignore are unknown.
-//! - Each folder must be allowed by the caller before it is read.
+//! - The search is that of git: `.git` in the folder or its nearest parent, a `.git` file that points
+//!   elsewhere, a bare repository, or a linked worktree. Folders that git ignores are ignored; those that git
+//!   might ignore are an error.
+//! - The caller must permit each folder before it is read.
 
 use super::UnknownAddress;
 use super::files::{MayLook, has_folder, is_there, read, read_unlinked, resolve};
 use super::settings::GitSettings;
 use ironcurtain_paths::CanonicalPath;
 
-/// Line endings in a file that names a folder. Git keeps all other blanks.
+/// Characters that git strips from the end of a file that names a folder.
 const LINE_ENDS: [char; 2] = ['\n', '\r'];
 
 /// Characters that git strips around the name of a branch.
@@ -18,16 +19,16 @@ const BLANKS: [char; 4] = [' ', '\t', '\n', '\r'];
 /// Folders of a repository.
 #[derive(Debug)]
 pub(super) struct Repository {
-    /// Folder that `GIT_DIR` would name.
+    /// Folder that belongs to this worktree, as `GIT_DIR` would name it.
     pub(super) git_dir: CanonicalPath,
-    /// Folder shared by all worktrees.
+    /// Folder that all worktrees share.
     pub(super) common: CanonicalPath,
-    /// Working tree; `None` for a bare repository.
+    /// Root of the working tree; `None` for a bare repository.
     top: Option<CanonicalPath>,
 }
 
 impl Repository {
-    /// Returns the repository that git would find from a folder.
+    /// Finds the repository that git would use in a folder; `None` outside any repository.
     pub(super) fn find(
         folder: &CanonicalPath,
         may_look: &MayLook<'_>,
@@ -45,7 +46,7 @@ impl Repository {
         Ok(None)
     }
 
-    /// Returns the current branch.
+    /// Returns the name of the current branch; `None` if `HEAD` is a commit.
     pub(super) fn branch(
         &self,
         settings: &GitSettings,
@@ -58,14 +59,14 @@ impl Repository {
         };
         let name = target.trim_matches(BLANKS).strip_prefix("refs/heads/");
         let name = name.filter(|name| is_branch_name(name)).ok_or(UnknownAddress::NotUnderstood)?;
-        // A branch may be a symbolic reference to another one.
+        // The file of a branch could be a symbolic reference to another branch.
         match read_unlinked(&self.common, &format!("refs/heads/{name}"), may_look)? {
             Some(text) if !is_commit(&text) => Err(UnknownAddress::NotPlain),
             Some(_) | None => Ok(Some(name.to_owned())),
         }
     }
 
-    /// Returns `true` if a name could be a repository or a bundle next to the files of this one.
+    /// Returns `true` if a name could be that of a repository or a bundle in the working tree.
     pub(super) fn may_hold(&self, name: &str, may_look: &MayLook<'_>) -> bool {
         let Some(top) = &self.top else { return true };
         let may_be =
@@ -87,7 +88,7 @@ impl Repository {
         Self::at(git_dir, Some(folder), may_look)?.ok_or(UnknownAddress::NotUnderstood).map(Some)
     }
 
-    /// Returns the repository whose own files are in this folder, or `None` if a part is missing.
+    /// Returns the repository with its own files in this folder; `None` if the folder lacks some of them.
     fn at(
         git_dir: CanonicalPath,
         top: Option<&CanonicalPath>,
@@ -114,14 +115,14 @@ impl Repository {
     }
 }
 
-/// Returns `true` if a text is a commit id.
+/// Returns `true` if a text is a commit id in the repository's object format.
 fn is_object_name(text: &str, settings: &GitSettings) -> bool {
     let digits = if settings.last("extensions.objectformat") == Some("sha256") { 64 } else { 40 };
     let name = text.trim_end_matches(BLANKS);
     name.len() == digits && name.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// Returns `true` if git accepts a text as the name of a branch; git ignores the branch otherwise.
+/// Returns `true` if git accepts a text as the name of a branch. Git ignores other branches.
 fn is_branch_name(name: &str) -> bool {
     let odd = |c: char| c.is_ascii_control() || " ~^:?*[\\".contains(c);
     let fits = |part: &str| !part.is_empty() && !part.starts_with('.') && !part.ends_with(".lock");

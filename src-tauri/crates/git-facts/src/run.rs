@@ -1,7 +1,8 @@
-//! Runs git so that it can only parse configuration.
+//! Runs git in such a way that it can only parse configuration.
 //!
-//! - It runs in `/`, with an environment built here, without a terminal, and with only the given input.
-//! - It is killed on timeout, has a memory limit, and can write no file.
+//! - Git runs in `/`, with an environment that contains only known variables, without a terminal, and with the
+//!   given input.
+//! - It is killed after a timeout, its memory is limited, and it can write no file.
 
 use super::UnknownAddress;
 use super::repository::Repository;
@@ -16,24 +17,24 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-/// Timeout of all runs for one call together.
+/// Timeout for all runs of one call together.
 const BOUND: Duration = Duration::from_secs(2);
 
-/// Maximum size of the output, in bytes.
+/// Maximum size of git's output in bytes.
 const MOST_BYTES: u64 = 4 * 1024 * 1024;
 
-/// Maximum memory of a run, in bytes.
+/// Maximum address space of git in bytes.
 #[cfg(target_os = "linux")]
 const MOST_MEMORY: u64 = 512 * 1024 * 1024;
 
-/// The user's variables for the location of git's configuration.
+/// Variables of the user that locate git's configuration.
 const PASSED: [&str; 3] = ["XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"];
 
-/// Variable that makes git ignore the machine's configuration, except when it is requested explicitly. A server may or may
-/// not have it set.
+/// Variable that makes git ignore the machine's configuration, unless it is requested explicitly. The server's
+/// environment may or may not contain it.
 const NO_MACHINE: &str = "GIT_CONFIG_NOSYSTEM";
 
-/// Variables that isolate git.
+/// Variables that keep git from prompting, locking, fetching and tracing.
 const SET: [(&str, &str); 6] = [
     ("GIT_TERMINAL_PROMPT", "0"),
     ("GIT_OPTIONAL_LOCKS", "0"),
@@ -43,7 +44,7 @@ const SET: [(&str, &str); 6] = [
     ("LC_ALL", "C"),
 ];
 
-/// Runs git for one call.
+/// Runs git for one call, until a common deadline.
 pub(super) struct GitRunner {
     home: CanonicalPath,
     until: Instant,
@@ -54,12 +55,13 @@ impl GitRunner {
         Self { home: home.clone(), until: Instant::now() + BOUND }
     }
 
-    /// Returns the machine's settings as they apply to a repository.
+    /// Returns the machine's settings, as they apply to a repository.
     pub(super) fn of_machine(&self, place: Option<&Repository>) -> Result<GitSettings, UnknownAddress> {
         self.own(&["--system"], place)
     }
 
-    /// Returns the user's settings as they apply to a repository. With `--global`, git may skip one of its two files.
+    /// Returns the user's settings, as they apply to a repository. Both files are read, although `--global` may
+    /// skip one.
     pub(super) fn of_user(&self, place: Option<&Repository>) -> Result<GitSettings, UnknownAddress> {
         if std::env::var_os("GIT_CONFIG_GLOBAL").is_some() {
             return self.own(&["--global"], place);
@@ -80,24 +82,25 @@ impl GitRunner {
 
     fn own(&self, which: &[&str], place: Option<&Repository>) -> Result<GitSettings, UnknownAddress> {
         let arguments = [&["config"], which, &["--includes", "--list", "-z"]].concat();
-        // Git fails if the file is missing. If the file is invalid, every git command of the user fails.
+        // Git fails if a file does not exist. It also fails if the file is invalid, as every git command of the
+        // user then does.
         let settings = self
             .run(&arguments, place, &[])?
             .map_or(Ok(GitSettings::default()), |out| GitSettings::parse(&out))?;
-        // With only these files, git does not see the remotes of the repository.
+        // These files alone do not show git the remotes of the repository.
         let by_remote = settings.0.iter().any(|(key, _)| key.starts_with("includeif.hasconfig:"));
         if by_remote { Err(UnknownAddress::ByRemote) } else { Ok(settings) }
     }
 
-    /// Returns the settings in a text; includes are not followed.
+    /// Returns the settings in the text of a configuration file, without following includes.
     pub(super) fn spelled_out(&self, text: &[u8]) -> Result<GitSettings, UnknownAddress> {
         let arguments = ["config", "--file", "-", "--no-includes", "--list", "-z"];
         GitSettings::parse(&self.run(&arguments, None, text)?.ok_or(UnknownAddress::NotUnderstood)?)
     }
 
-    /// Returns the path of an include in `folder`, by name: git resolves no link on the way to a name.
+    /// Returns the path of an included file, relative to `folder`. Symlinks are not resolved, as in git.
     pub(super) fn included(&self, folder: &Path, written: &str) -> Result<PathBuf, UnknownAddress> {
-        // Prefixes with a special meaning to git are not guessed.
+        // Prefixes that have a special meaning for git are not supported.
         if written.starts_with("%(") || written.starts_with(":(") {
             return Err(UnknownAddress::Conditional);
         }
@@ -108,7 +111,7 @@ impl GitRunner {
         }
     }
 
-    /// Returns the output; `None` if git reports failure.
+    /// Runs git and returns its output; `None` if it exits with an error.
     fn run(
         &self,
         arguments: &[&str],
@@ -139,12 +142,12 @@ impl GitRunner {
         };
         let (send, receive) = mpsc::channel();
         std::thread::scope(|threads| {
-            // If git exits before reading everything, its status shows it.
+            // If git exits before it has read everything, its exit status shows that.
             threads.spawn(move || drop(stdin.write_all(input)));
             threads.spawn(move || {
                 let mut output = Vec::new();
                 let read = stdout.take(MOST_BYTES + 1).read_to_end(&mut output);
-                // On timeout, the receiver was dropped and git killed.
+                // Sending fails after a timeout, when the receiver is gone.
                 let _ = send.send(read.map(|_| output));
             });
             let left = self.until.saturating_duration_since(Instant::now());
@@ -163,17 +166,17 @@ impl GitRunner {
     }
 }
 
-/// Returns the search path for git. Tests put a fake git on their own `PATH`.
+/// Returns the search path for git. Tests put a fake git into their own `PATH`.
 fn search_path() -> OsString {
     if cfg!(test) { std::env::var_os("PATH").unwrap_or_default() } else { SYSTEM_PATH.into() }
 }
 
-/// Returns `true` if git may ignore the machine's configuration.
+/// Returns `true` if the environment may make git ignore the machine's configuration.
 pub(super) fn may_pass_over_machine() -> bool {
     std::env::var_os(NO_MACHINE).is_some()
 }
 
-/// Limits the process's resources; if that fails, the timeout still applies.
+/// Limits the resources of a process. Without these limits, the timeout still applies.
 #[cfg(target_os = "linux")]
 fn limit(child: &Child) {
     use rustix::process::{Resource, Rlimit, prlimit};
@@ -184,7 +187,7 @@ fn limit(child: &Child) {
     }
 }
 
-/// Other platforms cannot limit a process from outside.
+/// Does nothing, because other platforms cannot limit another process.
 #[cfg(not(target_os = "linux"))]
 fn limit(_: &Child) {}
 

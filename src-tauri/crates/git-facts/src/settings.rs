@@ -1,8 +1,8 @@
-//! Git's configuration as a list of settings, in git's order.
+//! Settings of git's configuration, in the order in which git reads them.
 
 use super::UnknownAddress;
 
-/// Names and values. Sections and keys are lower case; subsections are verbatim.
+/// Names and values of settings. Sections and keys are in lower case; subsections are as written.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct GitSettings(pub(super) Vec<(String, Option<String>)>);
 
@@ -17,17 +17,17 @@ impl GitSettings {
         Ok(Self(text.split_terminator('\0').map(setting).collect()))
     }
 
-    /// Returns the values of a setting, the newest last.
+    /// Iterates over the values of a setting, in order. The last one takes precedence.
     pub(super) fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         self.0.iter().filter(move |(known, _)| known == name).filter_map(|(_, value)| value.as_deref())
     }
 
-    /// Returns the effective value.
+    /// Returns the last value of a setting, which takes precedence.
     pub(super) fn last<'a>(&'a self, name: &'a str) -> Option<&'a str> {
         self.all(name).last()
     }
 
-    /// Returns `true` if a boolean is set. Git accepts many more spellings than this.
+    /// Returns `true` if a boolean setting is on. Fails for the less common spellings that git also accepts.
     pub(super) fn is_on(&self, name: &str) -> Result<bool, UnknownAddress> {
         let Some((_, value)) = self.0.iter().rfind(|(known, _)| known == name) else { return Ok(false) };
         let Some(value) = value else { return Ok(true) };
@@ -38,7 +38,7 @@ impl GitSettings {
         }
     }
 
-    /// Returns the subsections between a section and a key, each with its value.
+    /// Iterates over the subsections of a section with a certain key, each with the key's value.
     pub(super) fn between<'a>(
         &'a self,
         section: &'a str,

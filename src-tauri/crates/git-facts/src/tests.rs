@@ -1,4 +1,4 @@
-//! Tests with real repositories, compared with git's own answers.
+//! Tests with real repositories, comparing results with git's own.
 
 mod bounds;
 mod differential;
@@ -44,7 +44,7 @@ fn every_remote_leads_where_git_says() {
         "gh:q",
     ] {
         assert_eq!(user.fetch(Some(address)), get_url(&["ls-remote", "--get-url", address]), "{address}");
-        // A temporary remote shows how git reads an address.
+        // A temporary remote shows how git interprets an address.
         get_url(&["remote", "add", "probe", address]);
         let pushed = get_url(&["remote", "get-url", "--push", "--all", "probe"]);
         get_url(&["remote", "remove", "probe"]);
@@ -104,7 +104,7 @@ fn worktrees_bare_repositories_and_folders_below_are_found() {
     user.git(&["init", "-q", "--bare", "bare.git"]);
     user.git(&["-C", "bare.git", "remote", "add", "origin", "https://github.com/bare/b"]);
     assert_eq!(found("bare.git"), ["https://github.com/bare/b"]);
-    // Git itself evaluates the user's conditional includes.
+    // Git itself evaluates conditional includes in the user's configuration.
     user.file(".gitconfig", "[includeIf \"gitdir:~/repo/\"]\n\tpath = ~/work.inc\n");
     user.file("work.inc", "[url \"ssh://work.example/\"]\n\tinsteadOf = https://github.com/\n");
     assert_eq!(found("repo"), ["ssh://work.example/a/b"]);
@@ -248,7 +248,7 @@ fn unusual_files_are_not_read() {
     user.is_unknown(not_plain);
     std::fs::remove_file(config.as_path()).unwrap();
     user.config(&"[remote \"origin\"]\n\turl = https://github.com/a/b\n".repeat(30_000));
-    user.is_unknown("the configuration of the repository is too big");
+    user.is_unknown("the configuration of the repository is too large");
     user.config("[remote \"origin\"\n\turl = x\n");
     user.is_unknown("git cannot parse the configuration of the repository");
     user.config("[remote \"origin\"]\n\turl = x\n\tvcs = ext\n");
@@ -265,7 +265,7 @@ fn a_user_configuration_that_blocks_times_out() {
     let own = user.path(".gitconfig");
     assert!(Command::new("mkfifo").arg(own.as_path()).status().unwrap().success());
     let began = Instant::now();
-    assert_eq!(user.push(Some("origin")), ["(unknown: git did not answer in time)"]);
+    assert_eq!(user.push(Some("origin")), ["(unknown: git timed out)"]);
     assert!(began.elapsed() < Duration::from_secs(6), "{:?}", began.elapsed());
     std::fs::remove_file(own.as_path()).unwrap();
     assert_eq!(user.push(Some("origin")), ["https://github.com/a/b"]);
@@ -290,7 +290,7 @@ fn secrets_in_addresses_are_not_passed_on() {
     for hidden in ["https://u:p/w@github.com/a", "https://u:p?w@github.com/a", "https://u:p#w@github.com/a"] {
         assert_eq!(shown(hidden), unknown, "{hidden}");
     }
-    // Surrounding blanks, and characters that some programs ignore or treat as a slash.
+    // Surrounding whitespace, and characters that some programs ignore or treat as a slash.
     for odd in [" https://github.com/a", "git@h:x\u{a0}", "https://github.com/a\tb", "git@h:a\\b"] {
         assert_eq!(shown(odd), unknown, "{odd}");
     }

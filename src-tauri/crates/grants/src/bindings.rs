@@ -1,34 +1,34 @@
-//! Table of server names: which program owns the grants and data under each name.
+//! Binds server names to the programs that own the grants and data under each name.
 //!
-//! - Identities are opaque text here; `server_identity` creates and compares them.
-//! - The trusted process binds and suspends names. Only the user's own programs decide, by writing to the same table;
-//!   no request on the socket can.
-//! - Every change is one statement, so that concurrent processes cannot interleave.
+//! - Identities are opaque text here; the crate `server-identity` creates and compares them.
+//! - The trusted process binds and suspends names. The user's decisions come from the user's own programs,
+//!   which write to the same table; no request on the socket can make one.
+//! - Every change is a single statement or transaction, so that concurrent processes cannot interleave.
 
 use super::StoreError;
 use super::store::schema;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use std::path::{Path, PathBuf};
 
-/// Binding of a server's name to the program that owns its grants and data.
+/// Binding of a server name to the program that owns the grants and data under that name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Binding {
     /// Name of the server.
     pub server: String,
-    /// Identity of the owner. If `None`, it is unknown and every program counts as a different one.
+    /// Identity of the owner. `None` if it is unknown, so that every program counts as a different one.
     pub owner: Option<String>,
-    /// Different identity found under the name; everything under the name is suspended then.
+    /// Identity of another program that now uses the name; the grants and data are suspended then.
     pub found: Option<String>,
-    /// The user's decision, until it is recorded.
+    /// The user's decision about the other program, until it is in the audit log.
     pub decided: Option<IdentityDecision>,
 }
 
 /// The user's decision about a name that another program now uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IdentityDecision {
-    /// The new program takes over the grants and data.
+    /// Transfer the grants and data to the new program.
     Keep,
-    /// The grants and data are set aside.
+    /// Set the grants and data aside and start without any.
     StartAfresh,
 }
 
@@ -43,23 +43,23 @@ impl IdentityDecision {
     }
 }
 
-/// Bindings table in the grants database.
+/// Table of bindings in the grant database.
 #[derive(Debug, Clone)]
 pub struct Bindings {
     database: PathBuf,
 }
 
 impl Bindings {
-    /// Returns the table in this database.
+    /// Creates a handle to the table in this database.
     #[must_use]
     pub fn of(database: &Path) -> Self {
         Self { database: database.to_path_buf() }
     }
 
-    /// Returns all rows by name; empty if the trusted process has not created the table yet.
+    /// Returns all bindings, sorted by name; empty if the trusted process has not created the table yet.
     ///
     /// # Errors
-    /// [`StoreError`].
+    /// Returns [`StoreError`] if the database cannot be read.
     pub fn all(&self) -> Result<Vec<Binding>, StoreError> {
         let all = self.with(|connection| {
             let mut statement = connection.prepare("SELECT * FROM bindings ORDER BY server")?;
@@ -69,10 +69,10 @@ impl Bindings {
         Ok(all.unwrap_or_default())
     }
 
-    /// Returns the row of a server.
+    /// Returns the binding of a server, if any.
     ///
     /// # Errors
-    /// [`StoreError`].
+    /// Returns [`StoreError`] if the database cannot be read.
     pub fn get(&self, server: &str) -> Result<Option<Binding>, StoreError> {
         let query = "SELECT * FROM bindings WHERE server = ?1";
         Ok(self.with(|connection| connection.query_row(query, [server], binding).optional())?.flatten())
@@ -86,9 +86,9 @@ impl Bindings {
         Ok(())
     }
 
-    /// Binds an unbound name and returns its binding.
+    /// Returns the binding of a server, after binding the name to `owner` if it is unbound.
     pub fn bound(&self, server: &str, owner: &str, at_ms: u64) -> Result<Binding, StoreError> {
-        // Reads first, because writing needs the lock, which another process may hold for a long time.
+        // Read first: writing needs the database lock, which another process may hold for a long time.
         if let Some(binding) = self.get(server)? {
             return Ok(binding);
         }
@@ -96,10 +96,10 @@ impl Bindings {
         self.get(server)?.ok_or_else(|| StoreError::Replaced(self.database.clone()))
     }
 
-    /// Replaces the owner if it is still `from`, and returns whether it was.
+    /// Replaces the owner `from` by `to`. Returns `false` if `from` is not the owner.
     ///
     /// # Errors
-    /// [`StoreError`].
+    /// Returns [`StoreError`] if the database cannot be written.
     pub fn carry_over(&self, server: &str, from: &str, to: &str) -> Result<bool, StoreError> {
         self.change(
             "UPDATE bindings SET owner = ?3, found = NULL WHERE server = ?1 AND owner = ?2",
@@ -107,7 +107,7 @@ impl Bindings {
         )
     }
 
-    /// Rebinds a name that has no grants or data to another owner.
+    /// Replaces the owner of a name that has no grants or data.
     pub fn bind_anew(&self, server: &str, owner: &str, at_ms: u64) -> Result<(), StoreError> {
         self.change(
             "UPDATE bindings SET owner = ?2, since_ms = ?3, found = NULL, decided = NULL WHERE server = ?1",
@@ -116,18 +116,18 @@ impl Bindings {
         Ok(())
     }
 
-    /// Records the identity found in place of the owner, or `None` when the owner was found again.
+    /// Records the identity of another program that uses the name, or `None` once the owner uses it again.
     pub fn found(&self, server: &str, found: Option<&str>) -> Result<(), StoreError> {
         let update = "UPDATE bindings SET found = ?2 WHERE server = ?1 AND found IS NOT ?2";
         self.change(update, params![server, found])?;
         Ok(())
     }
 
-    /// Applies the user's decision and makes the found identity the owner. Returns `false` if another identity was
-    /// found since, or the decision was already made.
+    /// Makes the identity `found` the owner and records the user's decision. Returns `false` if another
+    /// identity was found meanwhile, or the decision was already made.
     ///
     /// # Errors
-    /// [`StoreError`].
+    /// Returns [`StoreError`] if the database cannot be written.
     pub fn decide(&self, server: &str, found: &str, decision: IdentityDecision) -> Result<bool, StoreError> {
         self.change(
             "UPDATE bindings SET owner = found, found = NULL, decided = ?3 WHERE server = ?1 AND found = ?2",
@@ -135,19 +135,19 @@ impl Bindings {
         )
     }
 
-    /// Clears a decision once it is recorded.
+    /// Clears a decision that is in the audit log.
     pub fn decision_recorded(&self, server: &str) -> Result<(), StoreError> {
         self.change("UPDATE bindings SET decided = NULL WHERE server = ?1", params![server])?;
         Ok(())
     }
 
-    /// Returns whether the database is from an older version whose names are not bound yet.
+    /// Returns `true` if an older version wrote the database, so that its names must be bound.
     pub fn are_outstanding(&self) -> Result<bool, StoreError> {
         let query = "SELECT 1 FROM steps WHERE name = 'bound'";
         Ok(self.with(|connection| connection.query_row(query, [], |_| Ok(())).optional())? == Some(None))
     }
 
-    /// Binds the names of an older database, all or none, each to its owner if known.
+    /// Binds the names in the database of an older version, all or none, each to its owner if that is known.
     pub fn bind_existing(&self, all: &[(String, Option<String>)], at_ms: u64) -> Result<(), StoreError> {
         let bound = self.with(|connection| {
             let change = connection.transaction()?;
@@ -164,7 +164,7 @@ impl Bindings {
         bound.ok_or_else(|| StoreError::Replaced(self.database.clone()))
     }
 
-    /// Runs one change and returns whether it affected a row.
+    /// Executes a statement and returns `true` if it changed a row.
     fn change(&self, statement: &str, values: impl rusqlite::Params) -> Result<bool, StoreError> {
         let changed = self.with(|connection| connection.execute(statement, values))?;
         Ok(changed.unwrap_or_default() > 0)

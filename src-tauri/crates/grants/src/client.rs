@@ -1,15 +1,15 @@
-//! Client to which a grant is tied.
+//! Identity of the client to which grants belong.
 
 use ironcurtain_protocol::ClientView;
 
-/// Key of a client whose executable is unknown.
+/// Value of [`Client::key`] if the executable is unknown.
 pub const UNKNOWN: &str = "unknown";
 
-/// A verified client.
+/// Client whose identity the kernel verified.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Client {
-    /// Executable, to which grants are tied.
+    /// Path of the client's executable, to which grants belong.
     pub key: String,
-    /// Client for display.
+    /// Description of the client for the user.
     pub view: ClientView,
 }

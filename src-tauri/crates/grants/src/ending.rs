@@ -1,10 +1,10 @@
-//! End of a grant, until it is in the audit log and the database.
+//! End of a grant, from its removal until it is in the audit log and the database.
 
 use super::StandingGrant;
 use ironcurtain_audit::{Entry, Event};
 use serde::{Deserialize, Serialize};
 
-/// Reason that a grant ended.
+/// Reason why a grant ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum EndReason {
     /// The user revoked the grant.
@@ -13,13 +13,13 @@ pub enum EndReason {
     /// The grant expired.
     #[serde(rename = "clock")]
     Expired,
-    /// The grant was recorded but could not be stored.
+    /// The grant was recorded in the audit log but could not be stored.
     #[serde(rename = "not-kept")]
     NotStored,
 }
 
 impl EndReason {
-    /// Returns the sentence for the audit log.
+    /// Returns the summary for the audit log.
     fn sentence(self) -> &'static str {
         match self {
             Self::Revoked => "a grant was revoked",
@@ -28,7 +28,7 @@ impl EndReason {
         }
     }
 
-    /// Returns the name in the database.
+    /// Returns the name of the reason in the database.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Revoked => "taken-back",
@@ -37,37 +37,37 @@ impl EndReason {
         }
     }
 
-    /// Parses the name in the database.
+    /// Returns the reason with this name in the database.
     pub(super) fn named(name: &str) -> Option<Self> {
         [Self::Revoked, Self::Expired, Self::NotStored].into_iter().find(|why| why.name() == name)
     }
 }
 
-/// An ended grant whose end is not stored yet.
+/// End of a grant that is not stored yet.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ending {
     /// Id of the grant.
     pub id: String,
-    /// The grant, unless the database no longer contains it.
+    /// The grant; `None` if the database no longer contains it.
     pub grant: Option<StandingGrant>,
-    /// Reason for the end.
+    /// Reason why the grant ended.
     pub why: EndReason,
-    /// Time of the end.
+    /// Time of the end, in milliseconds since the Unix epoch.
     pub at_ms: u64,
-    /// Reason that storing it failed, if it did.
+    /// Error of the last attempt to store the end; `None` before the first one.
     pub trouble: Option<String>,
-    /// Audit entry.
+    /// Entry about the end for the audit log.
     pub(super) entry: Box<Entry>,
 }
 
 impl Ending {
-    /// Creates the end of a grant at this moment, in milliseconds since the Unix epoch.
+    /// Creates the end of a grant at a time in milliseconds since the Unix epoch.
     pub fn new(grant: StandingGrant, why: EndReason, at_ms: u64) -> Self {
         let entry = Box::new(entry(&grant, why));
         Self { id: grant.id.clone(), grant: Some(grant), why, at_ms, trouble: None, entry }
     }
 
-    /// Creates an end from a journal line of the previous run.
+    /// Creates an end from a line that the previous process left in the journal.
     pub(super) fn left(left: Left, grant: Option<StandingGrant>) -> Self {
         let Left { id, why, at_ms, mut entry } = left;
         entry.summary.push_str("; IronCurtain exited before this was stored");
@@ -75,7 +75,8 @@ impl Ending {
     }
 }
 
-/// Line of the journal: an end to store, or, for a grant being given, the end it gets if it cannot be stored.
+/// Line of the journal: an end to store or, for a grant that is being created, the end to record if it is not
+/// stored.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Left {
     pub(super) id: String,
@@ -101,11 +102,11 @@ fn entry(grant: &StandingGrant, why: EndReason) -> Entry {
     entry
 }
 
-/// Stored end of a grant.
+/// End of a grant that is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ended {
-    /// Reason for the end.
+    /// Reason why the grant ended.
     pub why: EndReason,
-    /// Time of the end.
+    /// Time of the end, in milliseconds since the Unix epoch.
     pub at_ms: u64,
 }

@@ -1,9 +1,9 @@
-//! Journal of grants that are being created and of ends that are not in the database yet.
+//! Journal of grants that are being created, and of ends that are not in the database yet.
 //!
-//! - INVARIANT: disk space is reserved in advance, so that an end is durable even on a full disk or while another
-//!   process locks the database.
-//! - Read and cleared at start, before any grant is created. It stays short: all lines are cleared when none is
-//!   pending.
+//! - INVARIANT: disk space is reserved in advance, so that an end can be made durable even if the disk is full
+//!   or another process locks the database.
+//! - The journal is read and cleared at the start, before any grant is created. It stays short, because it is
+//!   cleared whenever no end is pending.
 
 use super::ending::Left;
 use ironcurtain_paths::bounded_read;
@@ -14,53 +14,53 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// File name, next to the database.
+/// Name of the journal, in the folder of the database.
 const NAME: &str = "grants.journal";
 
-/// Reserved space, in bytes: enough for some hundred pending ends.
+/// Size of the journal in bytes, reserved on disk. Suffices for several hundred ends.
 const ROOM: u64 = 256 * 1024;
 
-/// Reason that the journal cannot be used.
+/// Reason why the journal cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
-    /// The file cannot be used.
-    #[error("the journal of grants `{path}` cannot be used: {source}")]
+    /// Opening, reading or writing the journal failed.
+    #[error("failed to access the grant journal `{path}`: {source}")]
     File {
-        /// The file.
+        /// Path of the journal.
         path: PathBuf,
-        /// Reason.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// A line is damaged.
+    /// A line of the journal is invalid.
     #[error(
-        "line {line} of the journal of grants `{path}` is damaged, so revoked grants may be in force again: check the grants, \
+        "line {line} of the grant journal `{path}` is damaged, so revoked grants may be in force again: check the grants, \
          revoke what should not be there, and remove the file"
     )]
     Damaged {
-        /// The file.
+        /// Path of the journal.
         path: PathBuf,
-        /// The line.
+        /// Number of the invalid line, counted from 1.
         line: usize,
     },
 }
 
-/// The open journal.
+/// Journal that is open for writing.
 #[derive(Debug)]
 pub(super) struct Journal {
     path: PathBuf,
     file: File,
-    /// Length of the lines.
+    /// Total length of the lines in bytes.
     length: u64,
 }
 
 impl Journal {
-    /// Opens the journal of this database and reads the lines left in it.
+    /// Opens the journal of a database, and returns the lines that the previous process left.
     pub(super) fn open(database: &Path) -> Result<(Self, Vec<Left>), JournalError> {
         let path = database.with_file_name(NAME);
         let at = |source| JournalError::File { path: path.clone(), source };
         let mut file = bounded_read::open_own(&path).map_err(at)?;
         let take_room = || -> io::Result<()> {
-            // Lines are written at an offset, which `O_APPEND` would ignore.
+            // `O_APPEND` would ignore the offset at which lines are written.
             fcntl_setfl(&file, fcntl_getfl(&file)?.difference(OFlags::APPEND))?;
             match fallocate(&file, FallocateFlags::empty(), 0, ROOM) {
                 Err(Errno::OPNOTSUPP) => fill(&file)?,
@@ -73,13 +73,13 @@ impl Journal {
         file.seek(SeekFrom::Start(0)).and_then(|_| file.read_to_end(&mut text)).map_err(at)?;
         let (left, length) = lines(&path, &text)?;
         let journal = Self { path, file, length };
-        // Erases a line torn by a crash, so that the next line does not continue it.
+        // Erases an incomplete line, so that the next line does not continue it.
         journal
             .blank(length, text.split(|byte| *byte == 0).next().unwrap_or_default().len() as u64 - length)?;
         Ok((journal, left))
     }
 
-    /// Reads the lines left in the journal of this database, without changes.
+    /// Reads the lines in the journal of a database, without changing it.
     pub(super) fn read(database: &Path) -> Result<Vec<Left>, JournalError> {
         let path = database.with_file_name(NAME);
         match std::fs::read(&path) {
@@ -94,7 +94,7 @@ impl Journal {
         }
     }
 
-    /// Writes these lines durably.
+    /// Appends lines and syncs them to disk.
     pub(super) fn note(&mut self, lines: &[Left]) -> Result<(), JournalError> {
         let mut text = Vec::new();
         let written = lines.iter().try_for_each(|line| {
@@ -106,7 +106,7 @@ impl Journal {
             .and_then(|()| self.file.write_all_at(&text, self.length))
             .and_then(|()| self.file.sync_data());
         if let Err(source) = noted {
-            // Part of the text may have been written.
+            // Erase the text, because a part of it may have been written.
             self.blank(self.length, text.len() as u64)?;
             return Err(self.failed(source));
         }
@@ -114,9 +114,10 @@ impl Journal {
         Ok(())
     }
 
-    /// Clears the journal.
+    /// Removes all lines from the journal.
     pub(super) fn clear(&mut self) -> Result<(), JournalError> {
-        // Readers stop at the first zero byte. After a crash, remaining lines are stored again, which is idempotent.
+        // Readers stop at the first zero byte. If a crash leaves other lines, they are stored again, which has
+        // no effect.
         self.blank(0, self.length)?;
         self.length = 0;
         Ok(())
@@ -132,14 +133,15 @@ impl Journal {
     }
 }
 
-/// Reserves the space by writing, where the file system cannot do otherwise.
+/// Reserves the space by writing zeros, on file systems without `fallocate`.
 fn fill(file: &File) -> io::Result<()> {
     let taken = file.metadata()?.len();
     let nothing = vec![0; usize::try_from(ROOM.saturating_sub(taken)).unwrap_or(0)];
     file.write_all_at(&nothing, taken)
 }
 
-/// Parses the lines and returns their length. Ignores a partial last line, which a crash tore before it took effect.
+/// Parses the lines and returns them with their length. An incomplete last line is ignored: it has not taken
+/// effect.
 fn lines(path: &Path, text: &[u8]) -> Result<(Vec<Left>, u64), JournalError> {
     let content = text.split(|byte| *byte == 0).next().unwrap_or_default();
     let whole = content.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
@@ -210,7 +212,7 @@ mod tests {
         std::fs::write(&path, damaged).unwrap();
         let refused = Journal::open(&database).unwrap_err().to_string();
         assert!(
-            refused.starts_with("line 1 of the journal") && refused.contains("remove the file"),
+            refused.starts_with("line 1 of the grant journal") && refused.contains("remove the file"),
             "{refused}"
         );
     }

@@ -1,10 +1,10 @@
-//! Standing grants: the source from which policy, roots and mounts are derived.
+//! Standing grants, from which the policy's exceptions, the servers' roots and their mounts are derived.
 //!
-//! - Readers use the published [`GrantTable`] without waiting. Revoking a grant removes it from the table first; one
-//!   thread then records and stores the end.
-//! - An expired grant is not in the table, so judging needs no clock.
-//! - Permissions for one call or connection are not grants.
-//! - Never asks the user and never judges a call: callers ask before they create a grant.
+//! - Readers take the published [`GrantTable`] without waiting. Revoking a grant first removes it from the
+//!   table; a thread then records and stores the end.
+//! - The table contains no expired grants, so the judge needs no clock.
+//! - A permission for a single call or connection is not a grant.
+//! - This crate neither asks the user nor judges calls; callers ask before they create a grant.
 //!
 //! ```no_run
 //! use ironcurtain_audit::Audit;
@@ -31,6 +31,7 @@ mod limits;
 pub mod mounts;
 mod on_disk;
 mod owner;
+mod pins;
 mod served;
 mod standing;
 mod store;
@@ -44,6 +45,7 @@ pub use ending::{EndReason, Ended, Ending};
 pub use lifetime::Lifetime;
 pub use limits::GrantLimits;
 pub use owner::Stored;
+pub use pins::{ListedDefinition, MOST_TOOLS, PinDecision, PinKey, PinState, Pins, ToolPin};
 pub use standing::{Files, GrantSubject, Granted, StandingGrant};
 pub use store::StoreError;
 pub use table::GrantTable;
@@ -60,33 +62,33 @@ use table::Published;
 use tokio::sync::{oneshot, watch};
 use uses::AllUses;
 
-/// Reason that a grant was not created.
+/// Reason why a grant was not created.
 #[derive(Debug, thiserror::Error)]
 pub enum GrantError {
-    /// The audit log could not be written.
+    /// The grant could not be recorded in the audit log.
     #[error(transparent)]
     Audit(#[from] AuditError),
-    /// The database failed.
+    /// The grant could not be stored in the database.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// Callback for a description of the current trouble, or `None` once it is resolved.
+/// Callback that receives a description of the current problem, or `None` once it is resolved.
 pub type OnTrouble = Box<dyn Fn(Option<String>) + Send + Sync>;
 
-/// Dependencies of [`Grants`].
+/// Arguments of [`Grants::open`].
 pub struct GrantParts<'a> {
-    /// Database file; the journal is next to it.
+    /// Path of the database; the journal is in the same folder.
     pub database: &'a Path,
-    /// Audit log.
+    /// Log in which grants and their ends are recorded.
     pub audit: Audit,
-    /// Called when an end cannot be stored, and when it can again.
+    /// Called when an end cannot be stored, and again once it is stored.
     pub on_trouble: OnTrouble,
-    /// Clocks that decide when grants expire.
+    /// Clocks by which grants expire.
     pub clock: Clock,
 }
 
-/// Handle to the grants.
+/// Handle to the grants. Clones share the state.
 #[derive(Debug, Clone)]
 pub struct Grants {
     shared: Arc<Shared>,
@@ -94,18 +96,18 @@ pub struct Grants {
     _timing: Arc<timing::Timing>,
 }
 
-/// A grant that was just revoked.
+/// Grant that was just revoked.
 #[derive(Debug)]
 pub struct RevokedGrant {
-    /// The grant.
+    /// Grant as it was before it was revoked.
     pub grant: StandingGrant,
-    /// Version of the table that no longer contains it.
+    /// Version of the first table that does not contain the grant.
     pub version: u64,
     stored: oneshot::Receiver<Stored>,
 }
 
 impl RevokedGrant {
-    /// Waits for the first attempt to store the end.
+    /// Waits until the first attempt to store the end is complete.
     pub async fn stored(self) -> Stored {
         self.stored
             .await
@@ -113,22 +115,23 @@ impl RevokedGrant {
     }
 }
 
-/// State of a grant that is not in force.
+/// State of a grant that is not in the table.
 #[derive(Debug, Clone, PartialEq)]
 pub enum GrantState {
-    /// The grant ended, and the end is not stored yet.
+    /// The grant has ended, and its end is not stored yet.
     Ending(Box<Ending>),
-    /// The grant ended.
+    /// The grant has ended, and its end is stored.
     Ended(Ended),
-    /// No grant has this id, or it ended long ago.
+    /// No grant has this id, or its end was removed from the database because too many ended later.
     Unknown,
 }
 
 impl Grants {
-    /// Opens the database and starts its owner thread, which first completes changes pending from the previous run.
+    /// Opens the database and spawns the thread that owns it. The thread first stores the changes that the
+    /// previous process left.
     ///
     /// # Errors
-    /// Returns a [`StoreError`] if the database or its journal cannot be read.
+    /// Returns [`StoreError`] if the database or its journal cannot be read, or the thread cannot be spawned.
     pub fn open(parts: GrantParts<'_>) -> Result<Self, StoreError> {
         let GrantParts { database, audit, on_trouble, clock } = parts;
         let store = Store::open(database)?;
@@ -143,7 +146,7 @@ impl Grants {
             let grant = leaves(&left.id);
             endings.push(Ending::left(left, grant));
         }
-        // A grant that the database contains was recorded before, so it stays in force.
+        // The database contains grants only after they were recorded, so such a grant stays in force.
         for lost in left.into_iter().filter(|left| left.why == EndReason::NotStored) {
             let is_known = |id: &str| endings.iter().any(|ending| ending.id == id);
             if !is_known(&lost.id) && !grants.iter().any(|(grant, _)| grant.id == lost.id) {
@@ -172,19 +175,19 @@ impl Grants {
         Ok(Self { shared, commands, _timing: Arc::new(timing) })
     }
 
-    /// Returns the grants in force. Their use counts exclude uses since the start.
+    /// Returns the grants in force. Their use counts are those at the start of the process.
     #[must_use]
     pub fn now(&self) -> Arc<GrantTable> {
         self.shared.published.now()
     }
 
-    /// Watches the grants.
+    /// Returns a receiver that is notified of every change of the table.
     #[must_use]
     pub fn watch(&self) -> watch::Receiver<Arc<GrantTable>> {
         self.shared.published.watch()
     }
 
-    /// Returns the grants in force for display, with their uses and effective expiry.
+    /// Returns the grants in force for display, with current use counts and the earlier of their expiry times.
     #[must_use]
     pub fn listed(&self) -> Vec<StandingGrant> {
         let (table, now) = (self.now(), self.shared.published.clock.now());
@@ -196,14 +199,14 @@ impl Grants {
         table.grants.iter().map(listed).collect()
     }
 
-    /// Returns the grants whose end is not stored yet.
+    /// Returns the ends that are not stored yet.
     #[must_use]
     pub fn ending(&self) -> Vec<Ending> {
         self.now().ending.clone()
     }
 
-    /// Returns whether all of these grants are in force at this moment: the last check before a call passes. A grant
-    /// found expired stays so, even if a clock is set back.
+    /// Returns `true` if all of these grants are in force at this moment, as the last check before a call is
+    /// forwarded. A grant that has expired stays so, even if a clock is set back.
     #[must_use]
     pub fn hold(&self, ids: &[String]) -> bool {
         let holds = self.shared.published.hold(ids);
@@ -213,23 +216,24 @@ impl Grants {
         holds
     }
 
-    /// Creates grants, each with its audit entry, and returns the version of the table that contains them.
+    /// Creates grants, each with its audit entry, and returns the version of the first table that contains
+    /// them.
     ///
     /// # Errors
-    /// Returns a [`GrantError`] if no grant was created.
+    /// Returns [`GrantError`] if no grant was created.
     pub async fn give(&self, gifts: Vec<(StandingGrant, Entry)>) -> Result<u64, GrantError> {
         let (reply, answer) = oneshot::channel();
         self.commands.send(Command::Give(gifts, reply)).map_err(|_| StoreError::Ended)?;
         answer.await.map_err(|_| StoreError::Ended)?
     }
 
-    /// Revokes a grant, effective when this returns. Returns `None` if no such grant is in force.
+    /// Revokes a grant with immediate effect; `None` if it is not in force.
     #[must_use]
     pub fn revoke(&self, id: &str) -> Option<RevokedGrant> {
         let (ending, version) = self.shared.published.take(id)?;
         let grant = ending.grant.clone()?;
         let (notify, stored) = oneshot::channel();
-        // If the owner thread has exited, `stored` reports it.
+        // If the thread has exited, `stored` reports that.
         let _ = self.commands.send(Command::End(Box::new(ending), Some(notify)));
         Some(RevokedGrant { grant, version, stored })
     }
@@ -237,7 +241,7 @@ impl Grants {
     /// Returns the state of a grant that is not in force.
     ///
     /// # Errors
-    /// Returns a [`StoreError`] if the database cannot be read.
+    /// Returns [`StoreError`] if the database cannot be read.
     pub async fn state_of(&self, id: &str) -> Result<GrantState, StoreError> {
         let ending = self.now().ending.iter().find(|ending| ending.id == id).cloned();
         if let Some(ending) = ending {
@@ -249,40 +253,40 @@ impl Grants {
         Ok(ended.map_or(GrantState::Unknown, GrantState::Ended))
     }
 
-    /// Drops the grants of a closed session.
+    /// Removes the grants of a session that was closed.
     pub fn end_session(&self, session: &str) {
         self.shared.published.end_session(session);
-        // If the owner thread has exited, no grants are created any more.
+        // If the thread has exited, no grants are created any more.
         let _ = self.commands.send(Command::EndSession(session.to_owned()));
     }
 
-    /// Counts a use of grants.
+    /// Counts a use of each of these grants.
     pub fn used(&self, ids: &[String]) {
         if !ids.is_empty() && self.shared.uses.count(ids, self.shared.published.clock.now().wall_ms) {
-            // Ignored as in `end_session`.
+            // As in `end_session`, this fails only during shutdown.
             let _ = self.commands.send(Command::Used);
         }
     }
 
-    /// Returns whether a server with this identity has ever answered a call.
+    /// Returns `true` if the server with this identity has ever answered a call.
     #[must_use]
     pub fn has_served(&self, server: &str) -> bool {
         self.shared.served.has(server)
     }
 
-    /// Records that a server with this identity has answered a call.
+    /// Records that the server with this identity has answered a call.
     pub fn serves(&self, server: String) {
         if self.shared.served.add(&server) {
-            // Ignored as in `end_session`.
+            // As in `end_session`, this fails only during shutdown.
             let _ = self.commands.send(Command::Serves(server));
         }
     }
 
-    /// Stores pending changes and stops the owner thread.
+    /// Stores all pending changes and stops the thread.
     pub async fn close(&self) {
         let (done, closed) = oneshot::channel();
         if self.commands.send(Command::Close(done)).is_ok() {
-            // A dropped sender means that the owner has exited.
+            // A dropped sender means that the thread has exited.
             let _ = closed.await;
         }
     }
@@ -290,7 +294,7 @@ impl Grants {
 
 fn send_ends(commands: &mpsc::Sender<Command>, ended: Vec<Ending>) {
     for ending in ended {
-        // Without its owner, the trusted process is shutting down.
+        // This fails only during shutdown. Expiry is detected again at the next start.
         let _ = commands.send(Command::End(Box::new(ending), None));
     }
 }

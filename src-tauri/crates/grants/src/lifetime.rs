@@ -1,15 +1,15 @@
-//! Lifetime of a permission.
+//! Lifetimes that the user can choose for a permission.
 
 use serde::Serialize;
 use std::time::Duration;
 
-/// Lifetime of a permission.
+/// Lifetime of a permission, as the user chose it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Lifetime {
-    /// This call only.
+    /// A single call.
     Once,
-    /// Until the session ends.
+    /// Until the session is closed.
     Session,
     /// Fifteen minutes.
     QuarterHour,
@@ -20,7 +20,7 @@ pub enum Lifetime {
 }
 
 impl Lifetime {
-    /// Returns the words on the button.
+    /// Returns the label for buttons and lists.
     #[must_use]
     pub fn words(self) -> &'static str {
         match self {
@@ -32,7 +32,7 @@ impl Lifetime {
         }
     }
 
-    /// Returns its duration, if it has one.
+    /// Returns the fixed duration, if the lifetime has one.
     #[must_use]
     pub fn length(self) -> Option<Duration> {
         match self {

@@ -1,18 +1,18 @@
-//! Limits of grants.
+//! Folders that cannot be granted.
 
 use ironcurtain_paths::CanonicalPath;
 
-/// Paths that no grant may reach.
+/// Paths that a folder grant must not include.
 #[derive(Debug, Clone, Copy)]
 pub struct GrantLimits<'a> {
     /// The user's home directory.
     pub home: &'a CanonicalPath,
-    /// Protected paths.
+    /// Paths that no call may access.
     pub protected: &'a [CanonicalPath],
 }
 
 impl GrantLimits<'_> {
-    /// Returns whether a folder may be granted with everything below it.
+    /// Returns `true` if a folder with everything below it may be granted.
     #[must_use]
     pub fn may_be_granted(&self, folder: &CanonicalPath) -> bool {
         let touches = |p: &CanonicalPath| p.contains(folder) || folder.contains(p);

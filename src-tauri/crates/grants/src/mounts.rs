@@ -1,43 +1,46 @@
-//! Computes the mounts that a server needs, and the steps from its current mounts to these. Pure.
+//! Computes the mounts that a server needs, and the steps that lead there from its current mounts. Performs no
+//! IO.
 //!
-//! - Mounts are exactly what grants in force and calls in flight need.
-//! - Removing a mount removes those below it; the needed ones are added again.
-//! - INVARIANT: a mount needed both before and after is never removed temporarily, because calls in flight use it.
+//! - A server's mounts are exactly what grants in force and calls in flight need.
+//! - Removing a mount also removes the mounts below it; the ones still needed are added again.
+//! - INVARIANT: a mount that is needed before and after a change is never removed in between, because calls in
+//!   flight use it.
 
 use ironcurtain_paths::{CanonicalPath, PathKind};
 use ironcurtain_policy::{Access, FileWrites};
 
-/// One path that a server must see.
+/// Path that must be mounted in a server's sandbox.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Need {
-    /// The path, which has the same name in the sandbox.
+    /// Path on the host and in the sandbox.
     pub path: CanonicalPath,
-    /// True if the path is writable.
+    /// `true` if the server may write to the path.
     pub writable: bool,
-    /// True if only a file may be mounted; a folder that replaces it later was not granted.
+    /// `true` if only a file may be mounted, because a folder that replaces the file is not granted.
     pub file: bool,
-    /// True if the user approved exactly this autostart file, which would otherwise be closed.
+    /// `true` if the user approved this autostart file by name. The sandbox closes all others.
     pub named: bool,
 }
 
 impl Need {
-    /// Creates a need for a path of any kind.
+    /// Creates a need for a file or folder.
     #[must_use]
     pub fn new(path: CanonicalPath, writable: bool) -> Self {
         Self { path, writable, file: false, named: false }
     }
 
-    /// Limits the need to a file.
+    /// Limits the need to a file, so that a folder at the path is not mounted.
     #[must_use]
     pub fn of_file(self) -> Self {
         Self { file: true, ..self }
     }
 }
 
-/// Returns the need for one access. `nearest` is the nearest existing parent folder.
+/// Returns the need of one access; `None` if the access needs no mount. `nearest` is the nearest existing
+/// parent folder.
 ///
-/// Creating or deleting a name changes its folder, so the server must reach the folder. Reading a missing path needs
-/// nothing.
+/// Creating or deleting a file changes its folder, so the folder must be mounted. Reading a path that does not
+/// exist needs no mount.
 #[must_use]
 pub fn need(
     access: Access,
@@ -61,7 +64,8 @@ pub fn need(
     }
 }
 
-/// Merges needs by path: writable if any of them is, and file-only if any of them is.
+/// Merges needs. The result for a path is writable if one of its needs is, and limited to a file if one of them
+/// is. Needs that another mount covers are omitted.
 #[must_use]
 pub fn united(needs: impl IntoIterator<Item = Need>) -> Vec<Need> {
     let mut all: Vec<Need> = needs.into_iter().collect();
@@ -72,27 +76,27 @@ pub fn united(needs: impl IntoIterator<Item = Need>) -> Vec<Need> {
         first.named |= is_same && later.named;
         is_same
     });
-    // A need covered by a mount above it requires no separate mount.
+    // A mount of a parent folder covers the path, if it is writable or the path need not be.
     let shows =
         |above: &Need, n: &Need| above.path.strictly_contains(&n.path) && (above.writable || !n.writable);
-    // A mount above closes autostart files, so a named one keeps its own mount.
+    // The sandbox closes autostart files in a mounted folder, so an approved one needs its own mount.
     let covered = |n: &Need| !n.named && all.iter().any(|above| shows(above, n));
     all.iter().filter(|n| !covered(n)).cloned().collect()
 }
 
-/// Change of a mount.
+/// Change of a server's mounts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MountStep {
     /// Adds a mount.
     Add(Need),
     /// Makes a writable mount read-only.
     Narrow(Need),
-    /// Removes a mount and verifies the removal.
+    /// Removes a mount and verifies that it was removed.
     Remove(CanonicalPath),
 }
 
-/// Returns the mounts for all needs: no more than [`united`], except that a mount still needed stays, because
-/// removing it would terminate a server that has it open.
+/// Returns the mounts for all needs. These are those of [`united`], plus mounts that are needed and exist,
+/// because removing a mount would terminate a server that has it open.
 #[must_use]
 pub fn needed_mounts(now: &[Need], needs: &[Need]) -> Vec<Need> {
     let mut wanted = united(needs.iter().cloned());
@@ -106,8 +110,8 @@ pub fn needed_mounts(now: &[Need], needs: &[Need]) -> Vec<Need> {
     wanted
 }
 
-/// Returns the steps that add needed mounts. Writable mounts below a mount that becomes read-only are added first;
-/// mounts on top of others stay.
+/// Returns the steps that add the wanted mounts. Writable mounts below a mount are added before that mount
+/// becomes read-only. Existing mounts stay in place.
 #[must_use]
 pub fn additions(now: &[Need], wanted: &[Need]) -> Vec<MountStep> {
     let new: Vec<&Need> = wanted.iter().filter(|w| !now.contains(w)).collect();
@@ -118,7 +122,7 @@ pub fn additions(now: &[Need], wanted: &[Need]) -> Vec<MountStep> {
     added.chain(narrowed.into_iter().cloned().map(MountStep::Narrow)).collect()
 }
 
-/// Returns the steps that remove unneeded mounts, the deepest first.
+/// Returns the steps that remove the mounts that are not wanted, deepest first.
 #[must_use]
 pub fn removals(now: &[Need], wanted: &[Need]) -> Vec<MountStep> {
     let mut gone: Vec<&Need> = now.iter().filter(|m| !wanted.iter().any(|w| w.path == m.path)).collect();

@@ -1,4 +1,4 @@
-//! Reads grants from disk, without the trusted process.
+//! Reads the stored grants without the trusted process.
 
 use super::ending::EndReason;
 use super::journal::Journal;
@@ -8,11 +8,11 @@ use ironcurtain_audit::clock::Clock;
 use std::path::Path;
 
 impl StandingGrant {
-    /// Reads the grants that outlive their session from the database, whether or not the trusted process runs. Omits
-    /// expired grants; without a database, returns none.
+    /// Returns the stored grants that have not expired, whether or not the trusted process runs. Grants of a
+    /// single session are not stored. Returns none if the database does not exist.
     ///
     /// # Errors
-    /// Returns a [`StoreError`] if the database cannot be read.
+    /// Returns [`StoreError`] if the database or the journal cannot be read.
     pub fn on_disk(database: &Path) -> Result<Vec<Self>, StoreError> {
         let Some(store) = Store::open_to_read(database)? else { return Ok(Vec::new()) };
         let clock = Clock::of_machine().map_err(StoreError::Clock)?;

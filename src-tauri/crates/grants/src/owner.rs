@@ -1,9 +1,9 @@
-//! Thread that owns the database and the journal, and records changes of grants.
+//! Thread that owns the database and the journal, and stores changes of grants.
 //!
-//! - An end is written to the journal, the audit log and the database, in this order. A failed step is retried until
-//!   it succeeds, also after a restart, and is reported until then. The grant stays out of force.
-//! - A grant is written to the journal, the audit log and the database before it takes effect. If it cannot be
-//!   stored, its end is recorded.
+//! - The end of a grant is written to the journal, the audit log and the database, in this order. A failed step
+//!   is reported and retried until it succeeds, also after a restart. The grant stays out of force meanwhile.
+//! - A new grant is written to the journal, the audit log and the database before it takes effect. If it was
+//!   recorded but cannot be stored, its end is recorded.
 
 use super::OnTrouble;
 use super::ending::{EndReason, Ended, Ending, Left};
@@ -19,16 +19,16 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-/// Delay before storing an end is retried.
+/// Delay after which a failed attempt to store an end is repeated.
 const AGAIN: Duration = Duration::from_secs(2);
 
-/// Delay before uses and remaining times are stored.
+/// Delay after which uses and remaining times are stored, so that one transaction covers several.
 const BATCH: Duration = Duration::from_secs(5);
 
-/// Interval for checking that the database is still the file that was opened.
+/// Interval between checks that the path of the database still leads to the open file.
 const CHECK: Duration = Duration::from_secs(5);
 
-/// Grants in force and their uses, which the owner shares with readers.
+/// Grants in force, their uses and the known servers, shared by the thread and the readers.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) published: Published,
@@ -49,15 +49,15 @@ pub(super) enum Command {
 /// Result of the first attempt to store an end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stored {
-    /// The audit log and the database contain it.
+    /// The end is in the audit log and the database.
     Complete,
-    /// The journal contains it; it is stored once that succeeds.
+    /// The end is in the journal only, for this reason, and is stored later.
     InJournal(String),
-    /// Nothing contains it: a restart would bring the grant back.
+    /// The end is not stored anywhere, for this reason, so a restart would restore the grant.
     NotStored(String),
 }
 
-/// An end that is not stored yet.
+/// End that is not stored yet, with the steps that succeeded.
 struct Pending {
     ending: Ending,
     noted: bool,
@@ -74,14 +74,14 @@ pub(super) struct GrantsOwner {
     pub(super) runtime: Handle,
     pending: Vec<Pending>,
     batch_at: Option<Instant>,
-    /// Reason that the last grant or use could not be stored.
+    /// Reason why the last grants or uses could not be stored; `None` if they were.
     unstored: Option<String>,
-    /// True if the database is no longer the file that was opened.
+    /// `true` if the path of the database no longer leads to the open file.
     is_lost: bool,
 }
 
 impl GrantsOwner {
-    /// Creates the owner and completes changes pending from the previous run.
+    /// Creates the state of the thread. `left` are the ends that the previous process left in the journal.
     pub(super) fn new(
         shared: Arc<Shared>,
         (store, journal): (Store, Journal),
@@ -115,7 +115,7 @@ impl GrantsOwner {
                 Err(mpsc::RecvTimeoutError::Disconnected) => return self.store_batch(),
             };
             let (mut due, mut closing) = (first.is_none(), None);
-            // Writes all ends to the journal before storing any. These grants are already out of force.
+            // Write all ends to the journal before storing any; these grants are already out of force.
             for command in first.into_iter().chain(inbox.try_iter()) {
                 closing = self.handle(command).or(closing);
             }
@@ -131,7 +131,7 @@ impl GrantsOwner {
                 self.store_batch();
             }
             if let Some(done) = closing {
-                // The caller may have stopped waiting.
+                // Sending fails if the caller has stopped waiting.
                 let _ = done.send(());
                 return;
             }
@@ -144,22 +144,22 @@ impl GrantsOwner {
         batch.into_iter().chain(again).min().unwrap_or(CHECK).min(CHECK)
     }
 
-    /// Handles one command. Returns the sender to notify at exit for the command to exit.
+    /// Executes a command. For [`Command::Close`], returns the sender to notify when the thread exits.
     fn handle(&mut self, command: Command) -> Option<oneshot::Sender<()>> {
-        // A command is carried out even if its caller has stopped waiting.
+        // A command is executed even if its caller has stopped waiting.
         match command {
             Command::Give(gifts, reply) => {
                 let given = self.give(gifts);
                 match &given {
                     Err(GrantError::Store(problem)) => self.is_stored(Some(problem.to_string())),
                     Ok(_) => self.is_stored(None),
-                    // The audit log reports its own trouble.
+                    // The audit log reports its own problems.
                     Err(_) => {}
                 }
                 let _ = reply.send(given);
             }
             Command::End(ending, notify) => self.end(*ending, notify),
-            // Removes grants that were created while the session was closing.
+            // Removes grants that were created while the session was being closed.
             Command::EndSession(session) => self.shared.published.end_session(&session),
             Command::Used => self.batch_soon(),
             Command::Serves(server) => {
@@ -177,7 +177,7 @@ impl GrantsOwner {
         None
     }
 
-    /// Checks that the database is still the file that was opened.
+    /// Checks that the path of the database still leads to the open file, and reports a change.
     fn check_store(&mut self) {
         let lost = self.store.check_file().err();
         if lost.is_some() || std::mem::take(&mut self.is_lost) {
@@ -186,7 +186,7 @@ impl GrantsOwner {
         }
     }
 
-    /// Sets or clears the reason that a grant or use could not be stored.
+    /// Sets or clears the reason why grants or uses could not be stored, and reports it.
     fn is_stored(&mut self, problem: Option<String>) {
         self.unstored = problem;
         (self.on_trouble)(self.trouble());
@@ -207,7 +207,7 @@ impl GrantsOwner {
             .iter()
             .map(|(grant, _)| Ending::new(grant.clone(), EndReason::NotStored, now.wall_ms))
             .collect();
-        // A session's grant is not stored; its end is recorded with the session.
+        // A grant of a session is not stored. Its end is recorded with the end of the session.
         let is_stored = |grant: &StandingGrant| grant.subject.session.is_none();
         let kept = gifts.first().is_some_and(|(grant, _)| is_stored(grant));
         if kept {
@@ -242,7 +242,8 @@ impl GrantsOwner {
         Ok(version)
     }
 
-    /// Ends grants that were recorded but not created.
+    /// Ends grants that were recorded but could not be created. `noted` means that the journal contains the
+    /// ends.
     fn lose(&mut self, lost: Vec<Ending>, noted: bool) {
         self.shared.published.list_ending(&lost);
         let pending = lost.into_iter().map(|ending| Pending { ending, noted, recorded: false, notify: None });
@@ -264,7 +265,7 @@ impl GrantsOwner {
         noted.is_ok()
     }
 
-    /// Records and stores pending ends, and reports the results.
+    /// Records and stores the pending ends, and reports the results.
     fn finish_pending(&mut self) {
         if self.pending.is_empty() {
             return;
@@ -293,7 +294,7 @@ impl GrantsOwner {
         let (mut whole, waiting): (Vec<_>, Vec<_>) =
             all.into_iter().partition(|pending| pending.ending.trouble.is_none());
         self.pending = waiting;
-        // Reports trouble first, so that notified callers find it listed.
+        // Report the problem first, so that callers find it listed when they are notified.
         (self.on_trouble)(self.trouble());
         for pending in whole.iter_mut().chain(&mut self.pending) {
             self.shared.published.note_end(&pending.ending.id, pending.ending.trouble.as_deref());
@@ -302,7 +303,7 @@ impl GrantsOwner {
         self.clear_journal();
     }
 
-    /// Returns a description of the trouble for the user.
+    /// Describes the current problem for the user; `None` if everything is stored.
     fn trouble(&self) -> Option<String> {
         let Some(why) = self.pending.iter().find_map(|pending| pending.ending.trouble.as_deref()) else {
             let why = self.unstored.as_deref()?;
@@ -323,7 +324,7 @@ impl GrantsOwner {
         if self.pending.is_empty()
             && let Err(problem) = self.journal.clear()
         {
-            tracing::warn!(%problem, "failed to clear the journal of grants; its lines are stored again at the next start");
+            tracing::warn!(%problem, "failed to clear the grant journal; its lines are stored again at the next start");
         }
     }
 
@@ -357,7 +358,7 @@ impl GrantsOwner {
 fn send_result(pending: &mut Pending) {
     if let Some(notify) = pending.notify.take() {
         let failed = if pending.noted { Stored::InJournal } else { Stored::NotStored };
-        // The caller may have stopped waiting.
+        // Sending fails if the caller has stopped waiting.
         let _ = notify.send(pending.ending.trouble.clone().map_or(Stored::Complete, failed));
     }
 }

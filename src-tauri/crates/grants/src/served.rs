@@ -1,6 +1,6 @@
-//! Servers that have answered a call before, by identity.
+//! Identities of the servers that have answered a call.
 //!
-//! - Never allows a call. A server that is not listed is new, and its grants are not offered for always.
+//! - The set never allows a call. Questions about a server that is not in it do not offer permanent grants.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub(super) struct ServedBefore(Mutex<HashSet<String>>);
 
 impl ServedBefore {
-    /// Creates the set from the stored identities.
+    /// Creates the set from the identities in the database.
     pub(super) fn of(stored: HashSet<String>) -> Self {
         Self(Mutex::new(stored))
     }
@@ -18,7 +18,7 @@ impl ServedBefore {
         self.lock().contains(server)
     }
 
-    /// Adds a server. Returns `false` if it was present.
+    /// Adds an identity. Returns `false` if the set already contained it.
     pub(super) fn add(&self, server: &str) -> bool {
         let mut all = self.lock();
         !all.contains(server) && all.insert(server.to_owned())

@@ -1,4 +1,4 @@
-//! A standing grant: who may use it, and what it opens.
+//! Standing grants: the client and server that may use them, and the resources that they open.
 
 use super::Lifetime;
 use super::client::UNKNOWN;
@@ -6,62 +6,63 @@ use crate::mounts::Need;
 use ironcurtain_audit::Entry;
 use ironcurtain_egress::{Host, HostPort};
 use ironcurtain_paths::CanonicalPath;
-use ironcurtain_policy::{AccessSet, GrantKind, ToolGrant, ToolUse};
+use ironcurtain_policy::{AccessSet, GrantKind, ToolGrant, ToolScope};
 use std::fmt;
 use std::net::IpAddr;
 
-/// A standing grant.
+/// Grant with its lifetime and its uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StandingGrant {
-    /// Unique id.
+    /// Unique id of the grant.
     pub id: String,
-    /// Client, server and session that may use it.
+    /// Client, server and session that may use the grant.
     pub subject: GrantSubject,
-    /// Opened files, host or tool.
+    /// Files, host or tool that the grant opens.
     pub what: Granted,
-    /// Duration of the grant.
+    /// Lifetime that the user chose.
     pub lifetime: Lifetime,
-    /// Expiry by the wall clock, in milliseconds since the Unix epoch.
+    /// Wall-clock time of expiry, in milliseconds since the Unix epoch; `None` if the grant has no fixed
+    /// duration.
     pub expires_ms: Option<u64>,
-    /// Time of creation.
+    /// Time of creation, in milliseconds since the Unix epoch.
     pub created_ms: u64,
-    /// Time of the last use.
+    /// Time of the last use, in milliseconds since the Unix epoch; `None` if the grant was never used.
     pub last_used_ms: Option<u64>,
-    /// Number of calls and connections that used it.
+    /// Number of calls and connections that used the grant.
     pub uses: u64,
-    /// Origin, in words.
+    /// Origin of the grant, as text for the user.
     pub provenance: String,
 }
 
 /// Files, host or tool that a grant opens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Granted {
-    /// Files, by path.
+    /// A file or folder.
     Files(Files),
     /// One port of one host.
     Host(HostPort),
-    /// A tool, with its meaningful values fixed.
-    Tool(ToolUse),
+    /// Tools of the server.
+    Tool(ToolScope),
 }
 
-/// Granted files.
+/// File or folder that a grant opens, with the permitted access.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Files {
     /// Path of the file or folder.
     pub path: CanonicalPath,
-    /// One file, or everything below a folder.
+    /// The file itself, or everything below the folder.
     pub kind: GrantKind,
-    /// Granted access.
+    /// Permitted kinds of access.
     pub access: AccessSet,
 }
 
 impl Granted {
-    /// Adds what is opened to an audit entry.
+    /// Adds the opened resource to an audit entry.
     pub fn note_in(&self, entry: &mut Entry) {
         match self {
             Self::Files(files) => entry.paths = vec![files.path.as_str().to_owned()],
             Self::Host(target) => entry.about_host(&target.host, target.port),
-            Self::Tool(tool) => entry.tool_name = Some(tool.tool().to_owned()),
+            Self::Tool(scope) => entry.tool_name = scope.tool().map(str::to_owned),
         }
     }
 }
@@ -71,13 +72,13 @@ impl fmt::Display for Granted {
         match self {
             Self::Files(files) => f.write_str(files.path.as_str()),
             Self::Host(target) => write!(f, "{target}"),
-            Self::Tool(tool) => write!(f, "{tool}"),
+            Self::Tool(scope) => write!(f, "{scope}"),
         }
     }
 }
 
 impl StandingGrant {
-    /// Returns the files that it opens, if any.
+    /// Returns the files that the grant opens, if any.
     #[must_use]
     pub fn files(&self) -> Option<&Files> {
         match &self.what {
@@ -86,7 +87,7 @@ impl StandingGrant {
         }
     }
 
-    /// Returns the host that it opens, if any, in the proxy's form.
+    /// Returns the host that the grant opens, if any, in the form that the proxy uses.
     #[must_use]
     pub fn for_proxy(&self) -> Option<ironcurtain_egress::GrantedHost> {
         match &self.what {
@@ -97,7 +98,7 @@ impl StandingGrant {
         }
     }
 
-    /// Returns the host that it opens, if any, in the judge's form.
+    /// Returns the host that the grant opens, if any, in the form that the judge uses.
     #[must_use]
     pub fn for_gate(&self) -> Option<ironcurtain_policy::HostGrant> {
         let Granted::Host(target) = &self.what else { return None };
@@ -108,21 +109,21 @@ impl StandingGrant {
         Some(ironcurtain_policy::HostGrant { id: self.id.clone(), host, port: target.port })
     }
 
-    /// Returns the tool that it allows, if any, in the judge's form.
+    /// Returns the tool that the grant opens, if any, in the form that the judge uses.
     #[must_use]
     pub fn for_tool(&self) -> Option<ToolGrant> {
-        let Granted::Tool(tool) = &self.what else { return None };
-        Some(ToolGrant { id: self.id.clone(), tool: tool.clone() })
+        let Granted::Tool(scope) = &self.what else { return None };
+        Some(ToolGrant { id: self.id.clone(), scope: scope.clone() })
     }
 
-    /// Returns the path that it opens, if any, in the judge's form.
+    /// Returns the path that the grant opens, if any, in the form that the judge uses.
     #[must_use]
     pub fn for_judging(&self) -> Option<ironcurtain_policy::PathGrant> {
         let Files { path, kind, access } = self.files()?.clone();
         Some(ironcurtain_policy::PathGrant { id: self.id.clone(), path, kind, access })
     }
 
-    /// Returns whether this grant's mount also covers `need`.
+    /// Returns `true` if the mount for this grant also covers `need`.
     #[must_use]
     pub fn shows(&self, need: &Need) -> bool {
         self.files().is_some_and(|files| files.show(need))
@@ -140,22 +141,22 @@ impl Files {
     }
 }
 
-/// Subject of a grant.
+/// Client, server and session that may use a grant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GrantSubject {
-    /// Client key, which the kernel verified: its executable.
+    /// Key of the client, [`Client::key`](crate::Client::key).
     pub client: String,
-    /// Client name for display.
+    /// Name of the client for display.
     pub client_name: String,
     /// Name of the server.
     pub server: String,
-    /// The session, for a grant that expires with it.
+    /// Id of the session with which the grant ends; `None` if the grant is not bound to a session.
     pub session: Option<String>,
 }
 
 impl GrantSubject {
-    /// Returns whether a session of `client` with `server` may use a grant with this subject. An unidentified client
-    /// has only its session's grants, because another unidentified client may be a different program.
+    /// Returns `true` if a session of `client` with `server` may use the grant. A client with an unknown
+    /// executable may use only grants of that session, because another such client may be a different program.
     #[must_use]
     pub fn covers(&self, client: &str, server: &str, session: &str) -> bool {
         let is_in_time = match &self.session {

@@ -1,4 +1,4 @@
-//! The database of standing grants. Grants of one session are not in it.
+//! Database of the grants that outlive their session.
 
 pub(super) mod schema;
 mod tool;
@@ -21,13 +21,13 @@ use std::num::TryFromIntError;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Maximum number of remembered ended grants.
+/// Maximum number of ends that are kept in the database; the oldest are removed first.
 const MOST_ENDED: i64 = 10_000;
 
 pub(super) struct Store {
     connection: Connection,
     path: PathBuf,
-    /// Device and inode of the opened file.
+    /// Device and inode number of the database when it was opened.
     identity: (u64, u64),
 }
 
@@ -37,7 +37,7 @@ impl Store {
         Self::of(connection, path)
     }
 
-    /// Opens the database read-only. Returns `None` if it does not exist.
+    /// Opens the database read-only; `None` if it does not exist.
     pub(super) fn open_to_read(path: &Path) -> Result<Option<Self>, StoreError> {
         schema::open_to_read(path)?.map(|connection| Self::of(connection, path)).transpose()
     }
@@ -48,11 +48,12 @@ impl Store {
         Ok(Self { connection, path: path.to_path_buf(), identity })
     }
 
-    /// Checks that the database is still the file that was opened. SQLite keeps writing to a file that was removed or
-    /// replaced, and the next start would read another one, in which revoked grants are in force again.
+    /// Checks that the path of the database still leads to the open file. SQLite keeps writing to a file that
+    /// was removed or replaced; the next start would then read another file, in which revoked grants are in
+    /// force.
     ///
     /// # Errors
-    /// Returns [`StoreError::Lost`] otherwise.
+    /// Returns [`StoreError::Lost`] if it does not.
     pub(super) fn check_file(&self) -> Result<(), StoreError> {
         let lost = |what| Err(StoreError::Lost { path: self.path.clone(), what });
         match identity(&self.path) {
@@ -63,7 +64,7 @@ impl Store {
         }
     }
 
-    /// Loads all grants that can be parsed. Logs and omits the others, which denies.
+    /// Loads all valid grants. An invalid one is logged and omitted, so that it permits nothing.
     pub(super) fn load(&self) -> Result<Vec<(StandingGrant, Option<StoredEnd>)>, StoreError> {
         let mut statement = self
             .connection
@@ -82,7 +83,7 @@ impl Store {
         Ok(grants)
     }
 
-    /// Stores these grants, all or none, each with its end by the monotonic clock.
+    /// Stores grants in one transaction, each with its end by the boot clock if it expires.
     pub(super) fn insert(
         &mut self,
         grants: &[(&StandingGrant, Option<StoredEnd>)],
@@ -109,7 +110,7 @@ impl Store {
         })
     }
 
-    /// Removes these grants, all or none, and remembers how they ended. Idempotent.
+    /// Removes grants in one transaction and stores their ends. Storing an end again has no effect.
     pub(super) fn end(&mut self, ended: &[(&str, Ended)]) -> Result<(), StoreError> {
         self.change(|change| {
             for (id, Ended { why, at_ms }) in ended {
@@ -127,7 +128,7 @@ impl Store {
         })
     }
 
-    /// Returns the reason and time of a grant's end, if it ended.
+    /// Returns the stored end of a grant, if any.
     pub(super) fn ended(&self, id: &str) -> Result<Option<Ended>, StoreError> {
         let found = self.connection.query_row("SELECT why, at_ms FROM ended WHERE id = ?1", [id], |row| {
             let (why, at_ms): (String, i64) = (row.get("why")?, row.get("at_ms")?);
@@ -136,7 +137,7 @@ impl Store {
         found.optional().map(Option::flatten).map_err(|e| self.failed(e))
     }
 
-    /// Returns the servers that have answered a call.
+    /// Returns the identities of the servers that have answered a call.
     pub(super) fn served(&self) -> Result<HashSet<String>, StoreError> {
         let mut statement =
             self.connection.prepare("SELECT identity FROM servers").map_err(|e| self.failed(e))?;
@@ -155,7 +156,7 @@ impl Store {
         })
     }
 
-    /// Stores the uses of grants and the remaining time of expiring ones.
+    /// Stores the use counts of grants and the remaining times of expiring grants.
     pub(super) fn note(
         &mut self,
         uses: &[(String, Uses)],
@@ -172,7 +173,7 @@ impl Store {
         })
     }
 
-    /// Runs a change in one transaction.
+    /// Runs `with` in a transaction.
     fn change(
         &mut self,
         with: impl FnOnce(&Transaction<'_>) -> Result<(), rusqlite::Error>,
@@ -202,25 +203,26 @@ fn note_end(change: &Transaction<'_>, id: &str, end: &StoredEnd) -> Result<(), r
     Ok(())
 }
 
-/// End of a grant by the monotonic clock, as last stored.
+/// End of a grant by the boot clock, as it was last stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct StoredEnd {
-    /// Boot id of the clock reading.
+    /// Id of the boot to which `ends_ms` refers.
     pub(super) boot: String,
-    /// End by that clock.
+    /// Time of the end, in milliseconds since that boot.
     pub(super) ends_ms: u64,
-    /// Remaining time when it was stored, which counts after a reboot.
+    /// Remaining time in milliseconds when it was stored; used after a reboot.
     pub(super) left_ms: u64,
 }
 
 impl StoredEnd {
-    /// Returns the end of a grant with this much time left.
+    /// Creates the end of a grant with this remaining time in milliseconds.
     pub(super) fn of(left_ms: u64, clock: &Clock) -> Self {
         let ends_ms = clock.now().boot_ms.saturating_add(left_ms);
         Self { boot: clock.boot().to_owned(), ends_ms, left_ms }
     }
 
-    /// Returns the remaining time of a grant, by all available information.
+    /// Returns the remaining time of a grant in milliseconds, the shortest according to either clock; `None` if
+    /// it does not expire.
     pub(super) fn left(grant: &StandingGrant, stored: Option<&Self>, clock: &Clock) -> Option<u64> {
         let now = clock.now();
         let left = whole_time(grant, now)?;
@@ -232,7 +234,7 @@ impl StoredEnd {
     }
 }
 
-/// Columns that describe the opened files, host or tool.
+/// Values of the columns that describe the opened files, host or tool.
 struct Columns {
     kind: &'static str,
     path: Option<String>,
@@ -276,19 +278,19 @@ impl Columns {
     }
 }
 
-/// Reason that a row is not a valid grant.
+/// Reason why a row is not a valid grant.
 #[derive(Debug, thiserror::Error)]
 enum RowError {
     /// A column is missing or has the wrong type.
     #[error(transparent)]
     Column(#[from] rusqlite::Error),
-    /// The kind is unknown.
+    /// The kind of the grant is unknown.
     #[error("unknown kind `{0}`")]
     Kind(String),
     /// The lifetime is unknown.
     #[error("unknown lifetime `{0}`")]
     Lifetime(String),
-    /// The tool cannot be parsed.
+    /// The tool use is invalid.
     #[error(transparent)]
     Tool(#[from] StoredToolError),
     /// The path is invalid.
@@ -297,7 +299,7 @@ enum RowError {
     /// The host is invalid.
     #[error(transparent)]
     Host(#[from] HostError),
-    /// A time or a count is negative.
+    /// A time or count is negative.
     #[error(transparent)]
     Number(#[from] TryFromIntError),
 }
@@ -362,7 +364,7 @@ fn read(row: &Row<'_>) -> Result<(StandingGrant, Option<StoredEnd>), RowError> {
     Ok((grant, end))
 }
 
-/// SQLite integers are signed; times and counts are far below the limit.
+/// Converts to SQLite's signed integers, saturating. Times and counts are far below the limit.
 fn signed(number: Option<u64>) -> Option<i64> {
     number.map(|n| i64::try_from(n).unwrap_or(i64::MAX))
 }
@@ -377,8 +379,8 @@ fn lifetime_name(lifetime: Lifetime) -> &'static str {
     }
 }
 
-/// Parses a lifetime other than a session's. A limited one also requires a stored end; otherwise it would never
-/// expire.
+/// Parses a lifetime that is not bound to a session. One with a fixed duration must also have a stored expiry
+/// time, or it would never expire.
 fn lifetime_of(name: &str) -> Option<Lifetime> {
     [Lifetime::QuarterHour, Lifetime::Hour, Lifetime::Always].into_iter().find(|l| lifetime_name(*l) == name)
 }

@@ -1,8 +1,8 @@
-//! Published table of the grants in force.
+//! Publishes the table of the grants in force.
 //!
-//! - INVARIANT: revoking a grant publishes the table without it first, in one step and without waiting; the owner
-//!   stores it later.
-//! - A grant is in force only while both clocks allow it.
+//! - INVARIANT: revoking a grant first publishes a table without it, in a single step and without waiting;
+//!   storing the end follows.
+//! - A grant is in force only until the first of the two clocks reaches its expiry time.
 
 use super::StandingGrant;
 use super::ending::{EndReason, Ending};
@@ -14,24 +14,24 @@ use tokio::sync::watch;
 /// Snapshot of the grants in force.
 #[derive(Debug, Clone, Default)]
 pub struct GrantTable {
-    /// Increases with every change.
+    /// Version of the table, incremented with every change.
     pub version: u64,
-    /// Grants in order of creation.
+    /// Grants in force, in order of creation.
     pub grants: Vec<StandingGrant>,
-    /// Ended grants whose end is not stored yet.
+    /// Ends of grants that are not stored yet.
     pub(super) ending: Vec<Ending>,
-    /// Expiry of grants, in milliseconds since boot.
+    /// Expiry times by grant id, in milliseconds since boot.
     deadlines: BTreeMap<String, u64>,
 }
 
 impl GrantTable {
-    /// Creates a table of these grants, for inspection.
+    /// Creates a table that contains these grants and is not published.
     #[must_use]
     pub fn of(grants: Vec<StandingGrant>) -> Self {
         Self { version: 1, grants, ..Self::default() }
     }
 
-    /// Returns whether this grant is in force.
+    /// Returns `true` if this grant is in force.
     fn holds(&self, id: &str, now: impl Fn() -> Moment) -> bool {
         match self.grants.iter().find(|grant| grant.id == id) {
             Some(grant) if grant.expires_ms.is_some() => !self.has_ended(grant, now()),
@@ -45,14 +45,14 @@ impl GrantTable {
             || self.deadlines.get(&grant.id).is_some_and(|at| *at <= now.boot_ms)
     }
 
-    /// Returns the remaining time of a grant that expires.
+    /// Returns the remaining time of a grant in milliseconds; `None` if it does not expire.
     pub(super) fn left_ms(&self, grant: &StandingGrant, now: Moment) -> Option<u64> {
         let by_wall = grant.expires_ms?.saturating_sub(now.wall_ms);
         let by_boot = self.deadlines.get(&grant.id).map(|at| at.saturating_sub(now.boot_ms));
         Some(by_boot.map_or(by_wall, |left| left.min(by_wall)))
     }
 
-    /// Returns the next expiry.
+    /// Returns the time of the next expiry on each clock; `None` if no grant expires.
     fn next_end(&self) -> Option<Moment> {
         let timed = self.grants.iter().filter(|grant| grant.expires_ms.is_some());
         let wall_ms = timed.clone().filter_map(|grant| grant.expires_ms).min()?;
@@ -61,7 +61,7 @@ impl GrantTable {
     }
 }
 
-/// Publisher of the table.
+/// Publisher of the table, with the clocks that decide on expiry.
 #[derive(Debug)]
 pub(super) struct Published {
     table: watch::Sender<Arc<GrantTable>>,
@@ -77,7 +77,7 @@ impl Published {
         self.table.borrow().clone()
     }
 
-    /// Returns the numbers of grants, unstored ends and deadlines.
+    /// Returns the numbers of grants in force, of ends that are not stored, and of expiry times.
     #[cfg(test)]
     pub(super) fn held(&self) -> (usize, usize, usize) {
         let table = self.now();
@@ -88,7 +88,7 @@ impl Published {
         self.table.subscribe()
     }
 
-    /// Returns whether all of these grants are in force.
+    /// Returns `true` if all of these grants are in force.
     pub(super) fn hold(&self, ids: &[String]) -> bool {
         let table = self.table.borrow();
         ids.iter().all(|id| table.holds(id, || self.clock.now()))
@@ -98,7 +98,8 @@ impl Published {
         self.table.borrow().next_end()
     }
 
-    /// Adds grants with their remaining times, and returns the table's version.
+    /// Adds grants, each with its remaining time in milliseconds if it expires, and returns the new version of
+    /// the table.
     pub(super) fn give(&self, grants: Vec<(StandingGrant, Option<u64>)>) -> u64 {
         let now = self.clock.now();
         self.change(|table| {
@@ -113,13 +114,13 @@ impl Published {
         self.table.borrow().version
     }
 
-    /// Removes a grant. Returns its end and the table's version, or `None` if it does not exist.
+    /// Removes a grant. Returns its end and the new version of the table; `None` if the grant is not in force.
     pub(super) fn take(&self, id: &str) -> Option<(Ending, u64)> {
         let mut ended = self.end(EndReason::Revoked, |grant| grant.id == id);
         ended.1.pop().map(|ending| (ending, ended.0))
     }
 
-    /// Removes expired grants.
+    /// Removes the grants that have expired and returns their ends.
     pub(super) fn expire(&self) -> Vec<Ending> {
         let now = self.clock.now();
         let table = self.now();
@@ -127,7 +128,8 @@ impl Published {
         if table.grants.iter().any(over) { self.end(EndReason::Expired, over).1 } else { Vec::new() }
     }
 
-    /// Removes the grants of a closed session. They are not stored, and the session's end is recorded.
+    /// Removes the grants of a closed session. They are not stored, and their end is recorded with the
+    /// session's.
     pub(super) fn end_session(&self, session: &str) {
         let is_its = |grant: &StandingGrant| grant.subject.session.as_deref() == Some(session);
         self.change(|table| table.grants.extract_if(.., |grant| is_its(grant)).count() > 0);
@@ -148,7 +150,8 @@ impl Published {
         (self.table.borrow().version, ended)
     }
 
-    /// Lists ends that are not stored yet: from the previous run's journal, or of grants that failed to be stored.
+    /// Adds ends that are not stored yet: from the journal of the previous process, or of grants that could not
+    /// be stored.
     pub(super) fn list_ending(&self, endings: &[Ending]) {
         self.table.send_if_modified(|table| {
             Arc::make_mut(table).ending.extend(endings.iter().cloned());
@@ -156,7 +159,7 @@ impl Published {
         });
     }
 
-    /// Sets the trouble with storing an end, or removes a stored end.
+    /// Sets the error of storing an end, or removes the end if `trouble` is `None` because it is stored.
     pub(super) fn note_end(&self, id: &str, trouble: Option<&str>) {
         self.table.send_if_modified(|table| {
             let Some(at) = table.ending.iter().position(|ending| ending.id == id) else { return false };
@@ -184,7 +187,8 @@ impl Published {
     }
 }
 
-/// Returns the duration of a new grant: the shorter of its lifetime and the time until its wall-clock expiry.
+/// Returns the duration of a new grant in milliseconds: the shorter of its lifetime and the time until its
+/// wall-clock expiry.
 pub(super) fn whole_time(grant: &StandingGrant, now: Moment) -> Option<u64> {
     let by_wall = grant.expires_ms?.saturating_sub(now.wall_ms);
     Some(grant.lifetime.length().map_or(by_wall, |length| millis(length).min(by_wall)))

@@ -1,4 +1,4 @@
-//! Tests of creating, using and revoking grants, including restarts and kills.
+//! Tests creating, using and revoking grants, also across restarts and kills.
 
 mod clocks;
 
@@ -8,7 +8,7 @@ use ironcurtain_audit::clock::now_ms;
 use ironcurtain_audit::{Event, LOG_NAME};
 use ironcurtain_egress::HostPort;
 use ironcurtain_paths::CanonicalPath;
-use ironcurtain_policy::{AccessSet, BoundValue, GrantKind, Role, ToolGrant, ToolUse};
+use ironcurtain_policy::{AccessSet, BoundValue, GrantKind, Role, ToolGrant, ToolScope, ToolUse};
 use ironcurtain_testkit::wait::eventually;
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -92,7 +92,7 @@ fn ids(grants: &Grants) -> Vec<String> {
     grants.now().grants.iter().map(|grant| grant.id.clone()).collect()
 }
 
-/// Locks the database, as another program does, until dropped.
+/// Locks the database as another program would, until the connection is dropped.
 fn hold(place: &Place) -> rusqlite::Connection {
     let other = rusqlite::Connection::open(place.database()).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
@@ -293,7 +293,7 @@ async fn a_recorded_grant_lost_in_a_kill_gets_a_recorded_end() {
     let grants = place.open();
     give(&grants, &[grant("kept", Lifetime::Always, None)]).await;
     grants.close().await;
-    // Simulates kills after the audit entry: before the database change, and right after it.
+    // Simulates kills after the audit entry: one before the database is changed, one right after it.
     let (mut journal, _) = Journal::open(&place.database()).unwrap();
     let being_given = |id| Left::of(&Ending::new(grant(id, Lifetime::Always, None), EndReason::NotStored, 1));
     journal.note(&[being_given("lost"), being_given("kept")]).unwrap();
@@ -312,14 +312,14 @@ async fn a_tool_grant_survives_a_restart_and_can_be_revoked() {
     let place = Place::new();
     let owner =
         BoundValue { argument: "owner".to_owned(), role: Role::GithubOwner, value: "provos".to_owned() };
-    let tool = ToolUse::new("create_issue".to_owned(), vec![owner]);
-    let granted = StandingGrant { what: Granted::Tool(tool.clone()), ..grant("t", Lifetime::Always, None) };
+    let scope = ToolScope::Use(ToolUse::new("create_issue".to_owned(), vec![owner]));
+    let granted = StandingGrant { what: Granted::Tool(scope.clone()), ..grant("t", Lifetime::Always, None) };
     let grants = place.open();
     give(&grants, std::slice::from_ref(&granted)).await;
     grants.close().await;
     let grants = place.open();
     assert_eq!(grants.now().grants, std::slice::from_ref(&granted));
-    assert_eq!(granted.for_tool(), Some(ToolGrant { id: "t".to_owned(), tool }));
+    assert_eq!(granted.for_tool(), Some(ToolGrant { id: "t".to_owned(), scope }));
     assert_eq!((granted.for_judging(), granted.for_proxy(), granted.for_gate()), (None, None, None));
     assert_eq!(granted.what.to_string(), "create_issue in provos");
     assert_eq!(grants.revoke("t").unwrap().stored().await, Stored::Complete);
@@ -375,7 +375,7 @@ async fn a_removed_or_replaced_database_is_reported_and_refuses_grants() {
         };
         assert!(problem.contains(what), "{problem}");
         assert_eq!(ids(&grants), [""; 0]);
-        // Once the file is restored, changes are stored again.
+        // Changes are stored again once the file is back in place.
         std::fs::rename(&aside, place.database()).unwrap();
         stored(&grants).await;
         give(&grants, &[grant("c", Lifetime::Always, None)]).await;

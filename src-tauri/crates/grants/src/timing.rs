@@ -1,4 +1,4 @@
-//! Wakes when grants expire, also after a change of the wall clock or a resume from suspend.
+//! Removes grants when they expire, also after the wall clock was set or the machine was suspended.
 
 use super::owner::{Command, Shared};
 use super::send_ends;
@@ -7,7 +7,7 @@ use std::io;
 use std::sync::{Arc, mpsc};
 use tokio::task::AbortHandle;
 
-/// Task that watches the clocks, aborted on drop.
+/// Background task that waits for expiry times; aborted on drop.
 #[derive(Debug)]
 pub(super) struct Timing(AbortHandle);
 
@@ -27,7 +27,7 @@ async fn watch(shared: Arc<Shared>, commands: mpsc::Sender<Command>, alarm: Alar
     loop {
         table.mark_unchanged();
         let next = shared.published.next_end();
-        // Sets the alarm before reading the clocks, so that no change between the two is missed.
+        // The alarm is set before the clocks are read, so that no change in between is missed.
         if let Some(next) = next {
             set(&alarm, next);
         }

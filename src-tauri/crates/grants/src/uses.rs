@@ -1,12 +1,12 @@
-//! Counts uses of grants in memory; the owner stores them in batches.
+//! Counts the uses of grants in memory. The thread that owns the database stores the counts in batches.
 //!
-//! - Bounded by the number of grants: only grants in force are counted.
+//! - Only grants in force are counted, so the number of counters is bounded.
 
 use super::StandingGrant;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Uses of one grant.
+/// Number and time of a grant's uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Uses {
     pub(super) count: u64,
@@ -14,19 +14,19 @@ pub(super) struct Uses {
     stored: bool,
 }
 
-/// Uses of all grants in force.
+/// Uses of all grants in force, by id.
 #[derive(Debug, Default)]
 pub(super) struct AllUses(Mutex<HashMap<String, Uses>>);
 
 impl AllUses {
-    /// Starts counting from the stored values.
+    /// Starts counting for these grants, from their stored values.
     pub(super) fn begin<'a>(&self, grants: impl Iterator<Item = &'a StandingGrant>) {
         let uses =
             |grant: &StandingGrant| Uses { count: grant.uses, last_ms: grant.last_used_ms, stored: true };
         self.all().extend(grants.map(|grant| (grant.id.clone(), uses(grant))));
     }
 
-    /// Counts one use of each grant. Returns `true` if no earlier count was waiting to be stored.
+    /// Counts a use of each grant. Returns `true` if the stored counts were up to date before.
     pub(super) fn count(&self, ids: &[String], now_ms: u64) -> bool {
         let mut all = self.all();
         let mut first = false;
@@ -39,7 +39,7 @@ impl AllUses {
         first
     }
 
-    /// Returns a grant with its current uses.
+    /// Returns a grant with its current use count.
     pub(super) fn with(&self, mut grant: StandingGrant) -> StandingGrant {
         if let Some(uses) = self.all().get(&grant.id) {
             (grant.uses, grant.last_used_ms) = (uses.count, uses.last_ms);
@@ -47,12 +47,12 @@ impl AllUses {
         grant
     }
 
-    /// Forgets grants that are no longer in force.
+    /// Removes the counters of grants that are not in the list.
     pub(super) fn forget_all_but(&self, grants: &[StandingGrant]) {
         self.all().retain(|id, _| grants.iter().any(|grant| grant.id == *id));
     }
 
-    /// Takes the counts that are not stored yet.
+    /// Returns the counts that are not stored yet and marks them as stored.
     pub(super) fn unstored(&self) -> Vec<(String, Uses)> {
         let mut all = self.all();
         let unstored = all.iter_mut().filter(|(_, uses)| !uses.stored);
@@ -64,7 +64,7 @@ impl AllUses {
             .collect()
     }
 
-    /// Marks counts as not stored.
+    /// Marks the counts of these grants as not stored, after storing them failed.
     pub(super) fn not_stored(&self, ids: impl Iterator<Item = String>) {
         let mut all = self.all();
         for id in ids {
@@ -74,7 +74,7 @@ impl AllUses {
         }
     }
 
-    /// Returns the number of grants that are counted.
+    /// Returns the number of counters.
     #[cfg(test)]
     pub(super) fn counted(&self) -> usize {
         self.all().len()

@@ -2,9 +2,10 @@
 //! as its standard error.
 //!
 //! - Messages pass unchanged, with the server's secrets redacted; only transport headers and configured headers are added.
-//! - INVARIANT: a message that may have reached the server is not sent again. An interrupted call fails.
+//! - INVARIANT: a message that the server may have carried out is not sent again. An interrupted call fails. One that the server
+//!   turned away, because it is busy or has forgotten the session, is repeated.
 //! - Connects only to its one host, under the same rules and records as every server's network; redirects are not followed.
-//! - When the server forgets the session, the connection ends like a process exit; the next one is initialized again.
+//! - When the server forgets a session with state, the connection ends like a process exit; the next one is initialized again.
 
 mod answer;
 mod conversation;
@@ -13,6 +14,8 @@ mod exchange;
 mod fault;
 mod headers;
 mod http;
+mod renewal;
+mod session;
 
 use crate::wire::{Allowance, Input, Output, pair};
 use exchange::{Ends, Exchange, Notes};

@@ -1,4 +1,4 @@
-//! Atomic replacement of files, keeping links to a file and its mode.
+//! Replaces files atomically, preserving the mode and a symlink at the path.
 
 use crate::{bounded_read, random_name};
 use rustix::fs::{FlockOperation, flock};
@@ -10,21 +10,22 @@ use std::path::{Path, PathBuf};
 /// Prefix of the names of temporary files.
 const TEMPORARY: &str = ".ironcurtain-";
 
-/// Maximum number of names to try.
+/// Maximum number of attempts to create a temporary file.
 const TRIES: usize = 3;
 
-/// Replaces a file atomically. A symlink at the path is followed.
+/// Replaces the content of a file atomically. If the path is a symlink, its target is replaced.
 ///
 /// # Errors
-/// Returns an error if the system refuses; the file is then unchanged.
+/// Returns an error if the write, the rename or a sync fails. Unless only the final sync of the folder failed,
+/// the file is then unchanged.
 pub fn replace(path: &Path, text: &str) -> io::Result<()> {
     replace_bytes(path, text.as_bytes())
 }
 
-/// Replaces a file with bytes, like [`replace`].
+/// Replaces the content of a file like [`replace`], with arbitrary bytes.
 ///
 /// # Errors
-/// Those of [`replace`].
+/// Returns the same errors as [`replace`].
 pub fn replace_bytes(path: &Path, content: &[u8]) -> io::Result<()> {
     let target = if path.is_symlink() { path.canonicalize()? } else { path.to_path_buf() };
     let folder = target.parent().ok_or(io::ErrorKind::NotFound)?;
@@ -32,17 +33,18 @@ pub fn replace_bytes(path: &Path, content: &[u8]) -> io::Result<()> {
     let (beside, mut file) = create_in(folder)?;
     let written = write(&mut file, content, mode).and_then(|()| std::fs::rename(&beside, &target));
     if written.is_err() {
-        // Ignore the error: the file may not have been created.
+        // The error of the write or the rename is reported instead.
         let _ = std::fs::remove_file(&beside);
     }
     written?;
     File::open(folder)?.sync_all()
 }
 
-/// Removes the temporary files of killed processes from a folder. A file that is being written is locked and kept.
+/// Removes the temporary files that killed processes left in a folder. A process holds a lock on the file that
+/// it is writing, so that file is kept.
 ///
 /// # Errors
-/// Returns an error if the system refuses, for example because the folder does not exist.
+/// Returns an error if the folder cannot be read or a file cannot be removed.
 pub fn sweep(folder: &Path) -> io::Result<()> {
     for found in std::fs::read_dir(folder)? {
         let found = found?;
@@ -57,12 +59,12 @@ pub fn sweep(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Creates a locked temporary file in a folder. Closing it releases the lock.
+/// Creates a locked temporary file in a folder. Closing the file releases the lock.
 fn create_in(folder: &Path) -> io::Result<(PathBuf, File)> {
     for _ in 0..TRIES {
         let path = folder.join(format!("{TEMPORARY}{}", random_name()?));
         let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
-        // Before it was locked, another process may have removed it as a leftover.
+        // Another process may have removed the file as a leftover before it was locked.
         let is_ours =
             flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() && file.metadata()?.nlink() > 0;
         if is_ours {

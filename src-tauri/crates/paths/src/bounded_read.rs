@@ -1,8 +1,8 @@
-//! Opens files safely where the path may be something else: a named pipe without a writer, an endless device, a folder.
+//! Opens files at paths that may be something else: a named pipe without a writer, an endless device, a folder.
 //!
 //! - Opening never blocks, and only regular files are read.
-//! - Our files are created or already owned by this user. Nothing is written through a link, or to
-//!   a file that others may write.
+//! - Files of IronCurtain are opened for writing only if this user owns them, no other user can write them, and
+//!   the path is not a symlink.
 
 use crate::is_written_by_others;
 use rustix::fs::{FileType, Mode, OFlags, fstat};
@@ -11,7 +11,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// Maximum size of a user's file that is read, in bytes: 16 MiB.
+/// Maximum size in bytes of a file that is read as a whole: 16 MiB.
 pub const LONGEST: u64 = 16 * 1024 * 1024;
 
 /// Opens a regular file for reading.
@@ -22,15 +22,16 @@ pub fn open(path: &Path) -> io::Result<File> {
     open_with(path, OFlags::empty())
 }
 
-/// Opens like [`open`], but refuses a symlink.
+/// Opens a file like [`open`], but fails if the path is a symlink.
 pub fn open_unlinked(path: &Path) -> io::Result<File> {
     open_with(path, OFlags::NOFOLLOW)
 }
 
-/// Opens like [`open`], but refuses a symlink anywhere in the path.
+/// Opens a file like [`open`], but fails if any component of the path is a symlink.
 ///
 /// # Errors
-/// Those of [`open`]; also if the path has a symlink, or where the kernel cannot check this.
+/// Returns the same errors as [`open`], and an error if the path contains a symlink or the kernel cannot check
+/// this.
 #[cfg(target_os = "linux")]
 pub fn open_without_links(path: &Path) -> io::Result<File> {
     use rustix::fs::{CWD, ResolveFlags, openat2};
@@ -38,16 +39,16 @@ pub fn open_without_links(path: &Path) -> io::Result<File> {
     only_a_file(File::from(openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)?))
 }
 
-/// Unsupported: only Linux can refuse symlinks in the whole path.
+/// Fails, because only Linux can reject symlinks in a whole path.
 #[cfg(not(target_os = "linux"))]
 pub fn open_without_links(_: &Path) -> io::Result<File> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Opens one of our files for appending, creating it if needed.
+/// Opens a file of IronCurtain for reading and appending, creating it if it does not exist.
 ///
 /// # Errors
-/// Returns an error if opening fails, or the file is a link or is owned or writable by another user.
+/// Returns an error if opening fails, the path is a symlink, or another user owns the file or can write it.
 pub fn open_own(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDWR
         | OFlags::APPEND
@@ -57,7 +58,7 @@ pub fn open_own(path: &Path) -> io::Result<File> {
         | OFlags::CLOEXEC;
     let open = |more: OFlags| rustix::fs::open(path, flags | more, Mode::RUSR | Mode::WUSR);
     let opened = match open(OFlags::empty()) {
-        // Another process may create it at the same moment.
+        // Another process may create the file at the same moment.
         Err(Errno::NOENT) => match open(OFlags::CREATE | OFlags::EXCL) {
             Err(Errno::EXIST) => open(OFlags::empty()),
             made => made,
@@ -79,7 +80,7 @@ pub fn open_own(path: &Path) -> io::Result<File> {
             Err(refused("other users can write it: close it with `chmod go-w`".to_owned()))
         }
         FileType::RegularFile => Ok(file),
-        // Accept a device: only root can create one.
+        // A device is accepted, because only root can create one.
         FileType::CharacterDevice => Ok(file),
         FileType::Directory
         | FileType::Fifo
@@ -95,7 +96,7 @@ fn open_with(path: &Path, more: OFlags) -> io::Result<File> {
     only_a_file(File::from(rustix::fs::open(path, flags, Mode::empty())?))
 }
 
-/// Returns the opened file if it is regular.
+/// Returns the file if it is a regular file.
 fn only_a_file(file: File) -> io::Result<File> {
     let kind = match FileType::from_raw_mode(fstat(&file)?.st_mode) {
         FileType::RegularFile => return Ok(file),
@@ -107,11 +108,11 @@ fn only_a_file(file: File) -> io::Result<File> {
     Err(io::Error::new(io::ErrorKind::InvalidInput, format!("it is {kind}, not a regular file")))
 }
 
-/// Returns `true` if nothing exists at a path. A dangling link counts as existing, also above the
-/// path, because its target is unknown.
+/// Returns `true` if nothing exists at a path. A dangling symlink in the path counts as existing, because its
+/// target is unknown.
 ///
 /// # Errors
-/// Returns an error if the path is not accessible.
+/// Returns an error if the path cannot be accessed.
 pub fn is_absent(path: &Path) -> io::Result<bool> {
     let is_missing = |e: &io::Error| e.kind() == io::ErrorKind::NotFound;
     match std::fs::symlink_metadata(path) {
@@ -127,10 +128,11 @@ pub fn is_absent(path: &Path) -> io::Result<bool> {
     }
 }
 
-/// Reads a file as text; returns `None` if nothing exists at its path.
+/// Reads a file as text; returns `None` if nothing exists at the path.
 ///
 /// # Errors
-/// Returns an error if the file is unreadable, not regular, longer than [`LONGEST`], not UTF-8, or a dangling link.
+/// Returns an error if the file is unreadable, not regular, longer than [`LONGEST`] or not UTF-8, or if the
+/// path is a dangling symlink.
 pub fn text(path: &Path) -> io::Result<Option<String>> {
     let file = match open(path) {
         Ok(file) => file,

@@ -1,40 +1,42 @@
-//! Absolute paths in canonical spelling.
+//! Absolute paths in canonical form.
 //!
-//! - No `.`, no `..`, no empty component, no trailing slash, no NUL; `/` is the root.
-//! - Containment is by whole components: `/a/b` does not contain `/a/bc`.
-//! - Never accesses the disk.
+//! - A canonical path contains no `.`, no `..`, no empty component, no trailing slash and no NUL; `/` is the
+//!   root.
+//! - A path contains others by whole components: `/a/b` does not contain `/a/bc`.
+//! - This module never accesses the disk.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A resolved path, or one trusted to be resolved.
+/// Absolute path in canonical form.
 ///
-/// The type guarantees only the spelling. A `Resolver` creates values without symlinks, but does
-/// not recheck them later. Values from [`CanonicalPath::assume_canonical`] were never checked.
+/// The type guarantees only this form. Paths from a `Resolver` also had no symlinks when they were resolved;
+/// paths from [`CanonicalPath::assume_canonical`] were never checked.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CanonicalPath(Arc<str>);
 
 /// Reason why a text is not a canonical path.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotCanonicalError {
-    /// It is not absolute.
+    /// The path is not absolute.
     #[error("`{0}` is not an absolute path")]
     Relative(String),
-    /// It has a `.`, a `..`, or a doubled or trailing slash.
+    /// The path contains a `.`, a `..`, or a doubled or trailing slash.
     #[error("`{0}` is not in canonical form: write it without `.`, `..`, doubled and trailing slashes")]
     Form(String),
-    /// It has a NUL byte.
+    /// The path contains a NUL byte.
     #[error("`{0}` contains a NUL character")]
     Nul(String),
 }
 
 impl CanonicalPath {
-    /// Accepts a stored path after checking its spelling only.
+    /// Creates a path from text that is already in canonical form.
     ///
     /// # Errors
-    /// Returns an error if the spelling is not canonical. Symlinks are *not* checked: resolve untrusted paths instead.
+    /// Returns an error if the text is not in canonical form. Symlinks are *not* checked, so untrusted paths
+    /// must be resolved instead.
     pub fn assume_canonical(text: &str) -> Result<Self, NotCanonicalError> {
         match text.strip_prefix('/') {
             Some(relative) if is_canonical(relative) => Ok(Self(text.into())),
@@ -44,7 +46,7 @@ impl CanonicalPath {
         }
     }
 
-    /// Creates a path from components that a walk has resolved; empty means the root.
+    /// Creates a path from the components that the resolver walked; an empty text is the root.
     #[cfg(feature = "resolve")]
     pub(crate) fn from_walk(walked: &str) -> Self {
         Self(if walked.is_empty() { "/" } else { walked }.into())
@@ -62,7 +64,7 @@ impl CanonicalPath {
         &self.0
     }
 
-    /// Returns the path for the standard library.
+    /// Returns the path as a [`Path`] of the standard library.
     #[must_use]
     pub fn as_path(&self) -> &Path {
         Path::new(self.as_str())
@@ -81,7 +83,7 @@ impl CanonicalPath {
         self != other && self.contains(other)
     }
 
-    /// Returns `true` if this is `/`.
+    /// Returns `true` if the path is `/`.
     #[must_use]
     pub fn is_root(&self) -> bool {
         *self.0 == *"/"
@@ -100,12 +102,12 @@ impl CanonicalPath {
         self.0.rsplit_once('/').map(|(_, name)| name).filter(|name| !name.is_empty())
     }
 
-    /// Iterates over the components, outermost first.
+    /// Iterates over the components, from the root downwards.
     pub fn components(&self) -> impl Iterator<Item = &str> {
         self.0.split('/').filter(|part| !part.is_empty())
     }
 
-    /// Returns the `file` URI of the path (RFC 8089, RFC 3986).
+    /// Returns the path as a `file` URI (RFC 8089), percent-encoded (RFC 3986).
     #[must_use]
     pub fn file_uri(&self) -> String {
         let mut uri = String::from("file://");
@@ -120,17 +122,18 @@ impl CanonicalPath {
         uri
     }
 
-    /// Appends components without resolving them; a component that is a symlink stays one.
+    /// Appends a relative path without resolving symlinks in it.
     ///
     /// # Errors
-    /// Returns an error if `below` is not a canonical relative path.
+    /// Returns an error if `below` is not a relative path in canonical form.
     pub fn join(&self, below: &str) -> Result<Self, NotCanonicalError> {
         let slash = if self.is_root() { "" } else { "/" };
         Self::assume_canonical(&format!("{}{slash}{below}", self.0))
     }
 }
 
-/// Returns `true` if no component is empty, `.` or `..`, or contains a NUL. The root has no components.
+/// Returns `true` if no component is empty, `.` or `..`, or contains a NUL. The empty text, for the root, has
+/// no components.
 fn is_canonical(relative: &str) -> bool {
     let is_plain = |part: &str| !matches!(part, "" | "." | "..") && !part.contains('\0');
     relative.is_empty() || relative.split('/').all(is_plain)

@@ -1,12 +1,12 @@
-//! Canonical paths: a type for resolved paths, and the only code that resolves them.
+//! Canonical paths, their resolution, and the safe opening of files.
 //!
-//! - [`CanonicalPath`] is lexical and always available: policy code compares paths and never touches the disk.
-//! - [`Resolver`], behind the default feature `resolve`, is the only code that follows symlinks.
-//! - A path that cannot be resolved is an error, never a guess: the caller denies.
-//! - [`OwnProgram`], behind the default feature `program`, starts our own programs.
-//! - [`bounded_read`], behind the default feature `files`, opens files that may not be regular files, and
-//!   [`atomic_file`] replaces files.
-//! - [`protected`] lists the paths of secrets and of agent clients. It is data.
+//! - [`CanonicalPath`] is always available and never accesses the disk, so that policies can compare paths.
+//! - [`Resolver`] is the only code that follows symlinks (default feature `resolve`). A path that cannot be
+//!   resolved is an error, on which the caller denies.
+//! - [`OwnProgram`] starts IronCurtain's own programs (default feature `program`).
+//! - [`bounded_read`] opens paths that may not be regular files, and [`atomic_file`] replaces files (default
+//!   feature `files`).
+//! - [`protected`] lists the paths of secrets and of agent clients' configuration.
 
 #[cfg(all(unix, feature = "files"))]
 pub mod atomic_file;

@@ -1,7 +1,7 @@
-//! Starts our own programs through the descriptor that was checked.
+//! Starts IronCurtain's own programs through the file descriptor that was checked.
 //!
-//! - Root or this user owns our programs, and no other user can write them. Other programs are not started.
-//! - The process list shows the path that was opened.
+//! - A program is started only if root or this user owns it and no other user can write it.
+//! - The process list shows the program's path, not the descriptor.
 
 use rustix::process::{getegid, geteuid};
 use std::fs::File;
@@ -13,11 +13,11 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Search path for programs that run outside a sandbox. The environment's `PATH` is not used, because an agent's client
-/// may have set it, and a sandbox may be able to write to the user's directories.
+/// Search path for programs that run outside a sandbox. The environment's `PATH` is not used, because an agent
+/// client may have set it, and a sandbox may be able to write to its directories.
 pub const SYSTEM_PATH: &str = "/usr/local/bin:/usr/bin:/bin:/run/current-system/sw/bin";
 
-/// One of our programs, checked and ready to start.
+/// Program of IronCurtain that was opened and checked.
 #[derive(Debug)]
 pub struct OwnProgram {
     #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux starts by descriptor"))]
@@ -29,7 +29,8 @@ impl OwnProgram {
     /// Opens and checks a program.
     ///
     /// # Errors
-    /// When it cannot be opened, is not a regular file, or users other than root and this one own it or may write it.
+    /// Returns an error if the program cannot be opened, is not a regular file, or can be changed by a user
+    /// other than root and this one.
     pub fn open(path: &Path) -> io::Result<Self> {
         let file = File::open(path)?;
         let found = file.metadata()?;
@@ -46,7 +47,7 @@ impl OwnProgram {
         Ok(Self { file, path: path.to_path_buf() })
     }
 
-    /// Returns a command that starts the opened file. It works while this value exists.
+    /// Returns a command that starts the opened file. The command works only while this value exists.
     #[must_use]
     pub fn command(&self) -> Command {
         #[cfg(target_os = "linux")]
@@ -58,8 +59,8 @@ impl OwnProgram {
     }
 }
 
-/// Returns `true` if root or this user is the owner. In a user namespace, the host's root and all
-/// other users share one overflow id.
+/// Returns `true` if the owner is root or this user. In a user namespace, the host's root has the same overflow
+/// id as other unmapped users, so that id is accepted too.
 #[must_use]
 pub fn is_trusted_owner(uid: u32) -> bool {
     const UNMAPPED: u32 = 65534;
@@ -69,7 +70,8 @@ pub fn is_trusted_owner(uid: u32) -> bool {
     [0, geteuid().as_raw()].contains(&uid) || (uid == UNMAPPED && !has_all())
 }
 
-/// Returns `true` if a mode lets other users write. A user private group, which many systems create, counts as the user.
+/// Returns `true` if a mode lets other users write. The group of root and a user private group do not count as
+/// other users.
 #[must_use]
 pub fn is_written_by_others(mode: impl Into<u32>, gid: u32) -> bool {
     let mode = mode.into();

@@ -1,8 +1,10 @@
-//! Paths that no agent may read or change, because they unlock everything else. Each line is one path with its source.
+//! Paths that no agent may read or change, because they give access to everything else. Each entry names its
+//! source.
 //!
-//! - Unresolved: the caller resolves each path and adds our own folders.
-//! - Lists contain the paths of all platforms; those of other platforms do no harm.
-//! - Every sandbox is also built from these lists, without knowledge of policies.
+//! - The paths are not resolved; the caller resolves them and adds IronCurtain's own folders.
+//! - The lists contain the paths of all platforms, because those of other platforms do not exist and so do no
+//!   harm.
+//! - Sandboxes hide the same paths, independently of the policy.
 
 mod clients;
 mod logins;
@@ -11,14 +13,14 @@ mod stores;
 
 use crate::CanonicalPath;
 
-/// One entry of a list.
+/// Entry of a list of known paths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KnownPath {
-    /// Path: below the home, absolute, or below any folder, depending on the list.
+    /// Path, depending on the list relative to the home directory, absolute, or relative to any folder.
     pub path: &'static str,
-    /// Description for people.
+    /// Description for the user.
     pub what: &'static str,
-    /// Source: a manual page, the project's documentation, or the code that reads the path.
+    /// Source of the path: a manual page, the project's documentation, or the code that accesses it.
     pub source: &'static str,
 }
 
@@ -26,8 +28,8 @@ const fn known(path: &'static str, what: &'static str, source: &'static str) -> 
     KnownPath { path, what, source }
 }
 
-/// Returns paths that no agent may read or change: keys, logins, password stores and program state, in this home and on
-/// the machine.
+/// Returns the paths that no agent may read or change: keys, logins, password stores and program state, in this
+/// home directory and on the machine.
 #[must_use]
 pub fn secrets(home: &CanonicalPath) -> Vec<CanonicalPath> {
     let machine =
@@ -35,20 +37,20 @@ pub fn secrets(home: &CanonicalPath) -> Vec<CanonicalPath> {
     [logins::LOGINS, stores::STORES].into_iter().flat_map(|list| below(home, list)).chain(machine).collect()
 }
 
-/// Returns the part of [`secrets`] that is keys and logins in this home.
+/// Returns the subset of [`secrets`] that are keys and logins in this home directory.
 #[must_use]
 pub fn logins(home: &CanonicalPath) -> Vec<CanonicalPath> {
     below(home, logins::LOGINS).collect()
 }
 
-/// Returns the configuration files of agent clients in this home. A process that writes one can
-/// make a client start unsandboxed programs.
+/// Returns the paths of agent clients' configuration in this home directory. A process that can write there can
+/// make a client start programs outside a sandbox.
 #[must_use]
 pub fn clients(home: &CanonicalPath) -> Vec<CanonicalPath> {
     below(home, clients::IN_HOME).collect()
 }
 
-/// Names of project files from which clients start programs when the folder is opened.
+/// Files, relative to any folder, from which clients start programs when the folder is opened.
 pub const IN_PROJECT: &[KnownPath] = clients::IN_PROJECT;
 
 fn below(home: &CanonicalPath, list: &'static [KnownPath]) -> impl Iterator<Item = CanonicalPath> {
@@ -86,7 +88,8 @@ mod tests {
 
     #[test]
     fn no_entry_is_in_a_common_work_folder() {
-        // Creating a folder that would contain a protected path is refused, even if the protected path does not exist.
+        // Creating a folder that would contain a protected path is denied, even if the protected path does not
+        // exist.
         for folder in
             ["Desktop", "Documents", "Downloads", "Music", "Pictures", "Public", "Templates", "Videos", "src"]
         {

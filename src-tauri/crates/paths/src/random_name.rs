@@ -1,8 +1,9 @@
-//! Random names.
+//! Random names for files and ids.
 
 use std::io;
 
-/// Returns an unguessable name: 80 bits from the kernel's random source, as lower-case letters and digits.
+/// Returns an unguessable name of lower-case letters and digits, with 80 bits from the kernel's random number
+/// generator.
 ///
 /// # Errors
 /// Returns an error if the kernel provides no random bytes.

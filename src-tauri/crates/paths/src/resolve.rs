@@ -1,19 +1,23 @@
 //! Resolves paths component by component, as the kernel would.
 //!
-//! - A symlink before `..` is followed first; a dangling symlink is followed to where a write through it would land.
-//! - Components that do not exist, or are below a file, are appended verbatim, and a `..` there removes one component.
-//!   The kernel would refuse such a path. Here it is safe, because the resolved path is sent instead.
-//! - A missing name that exists in another Unicode form is an error: a server may confuse the two.
-//! - Errors, on which the caller denies: a kernel link (`/proc/self/fd/0`), a loop, too many links, a NUL, `~name`, an
-//!   empty path, a link to a name that is not UTF-8, and a folder without search permission.
-//! - A result may be outdated at once; resolve again before a later use.
+//! - A symlink before `..` is followed first. A dangling symlink is followed to the place where a write through
+//!   it would create a file.
+//! - Components that do not exist or are below a file are appended as written, and a `..` there removes one
+//!   component. The kernel would reject such a path, but this is safe because the resolved path is sent
+//!   instead.
+//! - A name that does not exist, but does in another Unicode form, is an error, because a server may treat the
+//!   two as the same.
+//! - Further errors, on which the caller denies: a magic link (`/proc/self/fd/0`), a symlink loop, too many
+//!   symlinks, a NUL, `~name`, an empty path, a symlink to a name that is not UTF-8, and a folder without
+//!   search permission.
+//! - A result can be outdated at any time, so a path must be resolved again before it is used later.
 
 mod unicode_twins;
 mod walk;
 #[cfg(target_os = "linux")]
 mod without_links;
 
-/// Other platforms always use the walk.
+/// Other platforms resolve every path with the walk.
 #[cfg(not(target_os = "linux"))]
 mod without_links {
     pub(super) fn resolve(_: &str) -> Option<super::Resolution> {
@@ -30,37 +34,37 @@ use std::borrow::Cow;
 use std::io;
 use walk::Walk;
 
-/// Resolves paths for one home and one base folder.
+/// Resolves paths relative to a home directory and a base folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resolver {
     home: CanonicalPath,
     base: CanonicalPath,
 }
 
-/// A resolved path.
+/// Result of resolving a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resolution {
-    /// The path, without symlinks in its existing part.
+    /// Canonical path, without symlinks in the part that exists.
     pub path: CanonicalPath,
     /// Symlinks that were followed, in order.
     pub links: Vec<Link>,
-    /// Type of the target.
+    /// Type of the file at the path.
     pub target: PathKind,
 }
 
-/// One followed symlink.
+/// Symlink that was followed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Link {
     /// Path of the symlink.
     pub at: CanonicalPath,
-    /// Its target text, verbatim.
+    /// Target as stored in the symlink.
     pub target: String,
 }
 
 /// Type of the file at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PathKind {
-    /// Nothing exists there.
+    /// Nothing exists at the path.
     Missing,
     /// A regular file.
     File {
@@ -69,48 +73,48 @@ pub enum PathKind {
     },
     /// A folder.
     Folder,
-    /// A device, a socket or a pipe.
+    /// A device, socket or named pipe.
     Special,
 }
 
-/// Reason why a path cannot be resolved and is denied.
+/// Reason why a path cannot be resolved.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PathError {
     /// The path is empty.
     #[error("the path is empty")]
     Empty,
-    /// The path has a NUL byte.
+    /// The path contains a NUL byte.
     #[error("the path `{0}` contains a NUL character")]
     Nul(String),
-    /// The path has the form `~name`.
+    /// The path has the form `~name`, which shells use for another user's home directory.
     #[error(
         "`{0}` is the home of another user: write the absolute path (for a file with this name, write `./` before it)"
     )]
     OtherHome(String),
-    /// The path has a symlink loop or more symlinks than the kernel follows.
-    #[error("`{0}` has too many symlinks or a loop of them")]
+    /// The path has a symlink loop, or more symlinks than the kernel follows.
+    #[error("`{0}` leads through too many symlinks or a symlink loop")]
     TooManyLinks(String),
-    /// A kernel link such as `/proc/self/fd/0`, or a symlink to one.
+    /// The path leads through a magic link such as `/proc/self/fd/0`, whose target is an open file.
     #[error("`{0}` leads through a kernel link to an open file, not to a path: name the file itself")]
     Magic(String),
-    /// A symlink target is not UTF-8.
+    /// The target of a symlink is not UTF-8.
     #[error("the symlink `{0}` leads to a name that is not UTF-8")]
     NotText(String),
-    /// A missing name that a server may confuse with an existing one.
+    /// The path does not exist, but a path does that servers may treat as the same.
     #[error(
         "`{path}` does not exist, but `{found}` does, which is the same text in another Unicode form: use that spelling"
     )]
     OtherForm {
-        /// Missing path.
+        /// Path that does not exist.
         path: String,
-        /// Existing path, with its unusual characters as code points.
+        /// Path that exists, with unusual characters as code points.
         found: String,
     },
     /// The file system returned an error.
     #[error("failed to access `{path}`: {source}")]
     Unreadable {
-        /// Path that was accessed.
+        /// Path whose access failed.
         path: String,
         /// Underlying error.
         source: io::Error,
@@ -118,30 +122,30 @@ pub enum PathError {
 }
 
 impl Resolver {
-    /// Creates a resolver with `home` for `~` and `base` for relative paths.
+    /// Creates a resolver with `home` as the value of `~` and `base` as the start of relative paths.
     ///
-    /// Resolves neither of them; resolve them first if they may contain symlinks.
+    /// Neither is resolved; resolve them first if they may contain symlinks.
     #[must_use]
     pub fn new(home: CanonicalPath, base: CanonicalPath) -> Self {
         Self { home, base }
     }
 
-    /// Returns the user's home.
+    /// Returns the home directory, the value of `~`.
     #[must_use]
     pub fn home(&self) -> &CanonicalPath {
         &self.home
     }
 
-    /// Returns the folder for relative paths.
+    /// Returns the folder at which relative paths start.
     #[must_use]
     pub fn base(&self) -> &CanonicalPath {
         &self.base
     }
 
-    /// Resolves `raw`.
+    /// Resolves the path `raw`, which may be relative or start with `~/`.
     ///
     /// # Errors
-    /// [`PathError`] in any case of doubt; the caller denies.
+    /// Returns [`PathError`] if the result is in any way uncertain. The caller must then deny.
     pub fn resolve(&self, raw: &str) -> Result<Resolution, PathError> {
         let absolute = self.start(raw)?;
         match without_links::resolve(&absolute) {
@@ -150,22 +154,22 @@ impl Resolver {
         }
     }
 
-    /// Resolves `raw` and returns only the path.
+    /// Resolves `raw` and returns only the canonical path.
     ///
     /// # Errors
-    /// Those of [`Resolver::resolve`].
+    /// Returns the same errors as [`Resolver::resolve`].
     pub fn locate(&self, raw: &str) -> Result<CanonicalPath, PathError> {
         self.resolve(raw).map(|found| found.path)
     }
 
-    /// Replaces the `~` of `~` and `~/x` with the home, without resolving; returns `None` for any other spelling.
+    /// Replaces the `~` in `~` and `~/x` by the home directory, without resolving; `None` for any other text.
     #[must_use]
     pub fn expand_home(&self, raw: &str) -> Option<String> {
         let rest = raw.strip_prefix('~').filter(|rest| rest.is_empty() || rest.starts_with('/'))?;
         Some(format!("{}{rest}", self.home))
     }
 
-    /// Returns the absolute path to walk.
+    /// Returns the absolute path to resolve.
     fn start<'a>(&self, raw: &'a str) -> Result<Cow<'a, str>, PathError> {
         if raw.is_empty() {
             return Err(PathError::Empty);

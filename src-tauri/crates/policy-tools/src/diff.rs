@@ -1,10 +1,10 @@
-//! Finds the calls that become looser or stricter when one policy replaces another.
+//! Finds the calls that become less or more strict when one policy replaces another.
 //!
-//! - Rules are compared one by one. Decisions are compared on probes: generated calls for every annotated tool that its
-//!   server would accept, with values that either policy names and values that neither names.
-//! - A value denied by a rule is distinguished from an uncovered one: grants and answers never override the former; a host
-//!   gate asks about the latter.
-//! - Tools with too many probes are reported, because differences without a probe are not found.
+//! - Rules are compared by name. Decisions are compared on probes: generated calls for every annotated tool
+//!   that match its server's schema, with values that either policy mentions and values that neither does.
+//! - A value that a rule denies is distinguished from one that no rule covers: grants and approvals never
+//!   override the former, but an approved host allows the latter.
+//! - Tools with too many probes are reported, because only differences on judged probes are found.
 
 mod comparing;
 mod probes;
@@ -17,7 +17,7 @@ use ironcurtain_policy::{Annotations, Decision, DeniedBy, Policy, Rule, Verdict}
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Maximum number of rule checks for all tools together: some seconds.
+/// Maximum number of rule checks for all tools together; takes a few seconds.
 const MOST_RULE_CHECKS: usize = 100_000_000;
 
 /// Differences between two policies.
@@ -29,45 +29,45 @@ pub struct Difference {
     pub removed: Vec<String>,
     /// Names of rules that differ.
     pub changed: Vec<String>,
-    /// Set if common rules are in another order.
+    /// `true` if rules that both policies have are in a different order.
     pub reordered: bool,
-    /// Probes with different decisions, the first of each kind for each tool.
+    /// Probes with different outcomes; the first of each kind for each tool.
     pub decisions: Vec<DecisionChange>,
-    /// Number of judged probes.
+    /// Number of probes that were judged.
     pub probes: usize,
-    /// Tools with more probes than were judged, or without a possible probe.
+    /// Tools, as `server/tool`, for which not all probes were judged or none could be generated.
     pub cut_short: Vec<String>,
 }
 
-/// Outcome of a call by the rules alone, ordered by strictness.
+/// Outcome of a probe under the rules alone, ordered from lenient to strict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ProbeOutcome {
-    /// Allowed.
+    /// The call is allowed.
     Allow,
-    /// Requires approval.
+    /// The call requires approval.
     Escalate,
-    /// Uncovered: denied, unless a grant covers it or a gate asks about it.
+    /// No rule covers a value; the call is denied unless a grant covers it or an allowed host is approved.
     Uncovered,
-    /// Denied by a rule, regardless of grants and answers.
+    /// A rule denies the call, regardless of grants and approvals.
     Deny,
 }
 
-/// A probe with different outcomes.
+/// Kind of probe with different outcomes under the two policies.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DecisionChange {
-    /// Server name.
+    /// Name of the server.
     pub server: String,
-    /// Tool name.
+    /// Name of the tool.
     pub tool: String,
-    /// Arguments of the first such probe.
+    /// Arguments of the first probe of this kind.
     pub arguments: Map<String, Value>,
-    /// Set if the outcomes differ only for a server without network and files beyond its own sandbox.
+    /// `true` if the outcomes differ only for a server that can access nothing beyond its own sandbox.
     pub reaches_nothing: bool,
-    /// Outcome by the old policy, and the deciding rule.
+    /// Outcome under the old policy, with the name of the deciding rule.
     pub old: (ProbeOutcome, String),
-    /// Outcome by the new policy, and the deciding rule.
+    /// Outcome under the new policy, with the name of the deciding rule.
     pub new: (ProbeOutcome, String),
-    /// Number of the tool's probes with these outcomes.
+    /// Number of probes of this kind.
     pub probes: usize,
 }
 
@@ -79,13 +79,13 @@ impl DecisionChange {
     }
 }
 
-/// Compares the rules of two policies without judging probes.
+/// Compares the rules of two policies by name, without judging probes.
 #[must_use]
 pub fn diff_rules(old: &Policy, new: &Policy) -> Difference {
     rules(old.rules(), new.rules())
 }
 
-/// Compares two policies. Takes seconds for very many rules.
+/// Compares the rules of two policies and their outcomes on probes. Takes seconds for thousands of rules.
 #[must_use]
 pub fn diff(old: &Policy, new: &Policy, annotations: &Annotations) -> Difference {
     let mut difference = diff_rules(old, new);
@@ -128,7 +128,7 @@ fn rules(old: &[Rule], new: &[Rule]) -> Difference {
 }
 
 impl ProbeOutcome {
-    /// Returns the outcome of a verdict that is based on rules alone.
+    /// Converts a verdict that was reached without grants and approvals.
     #[must_use]
     pub fn of(verdict: &Verdict) -> Self {
         match verdict {
@@ -139,7 +139,7 @@ impl ProbeOutcome {
         }
     }
 
-    /// Returns the decision.
+    /// Returns the decision that the user sees.
     #[must_use]
     pub fn decision(self) -> Decision {
         match self {

@@ -1,8 +1,8 @@
-//! Explains a verdict in words: which rule or grant decided each value, and why earlier rules did not.
+//! Explains a verdict in words: the rule or grant that decided each value, and why earlier rules did not apply.
 
 use ironcurtain_policy::{Decision, ExplanationStep, Mismatch, SettledBy};
 
-/// Returns the decision of a step; a gate asks unless a rule denies.
+/// Returns the decision of a step. A host that is not allowed requires approval, unless a rule denies the call.
 #[must_use]
 pub fn decision_of(step: &ExplanationStep) -> Decision {
     let settled = match &step.settled_by {
@@ -15,14 +15,14 @@ pub fn decision_of(step: &ExplanationStep) -> Decision {
     if step.gated { settled.max(Decision::Escalate) } else { settled }
 }
 
-/// Returns `true` if the gate decided a step.
+/// Returns `true` if the server's allowed hosts decided a step, rather than a rule.
 #[must_use]
 pub fn is_by_gate(step: &ExplanationStep) -> bool {
     let by_rule = matches!(&step.settled_by, SettledBy::Rule { then, .. } if *then != Decision::Allow);
     step.gated && !by_rule
 }
 
-/// Returns the value that a step is about.
+/// Describes the value that a step is about.
 #[must_use]
 pub fn about(step: &ExplanationStep) -> String {
     match (step.role, &*step.argument) {
@@ -32,7 +32,7 @@ pub fn about(step: &ExplanationStep) -> String {
     }
 }
 
-/// Returns the reason of a step's decision.
+/// Describes the ground of a step's decision.
 #[must_use]
 pub fn reason_of(step: &ExplanationStep) -> String {
     const OUTSIDE: &str = "it is not among the hosts of this server";
@@ -57,7 +57,7 @@ pub fn reason_of(step: &ExplanationStep) -> String {
     }
 }
 
-/// Returns why a rule does not cover a value.
+/// Describes why a rule does not cover a value.
 #[must_use]
 pub fn missed(miss: Mismatch) -> &'static str {
     match miss {

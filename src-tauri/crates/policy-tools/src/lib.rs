@@ -1,5 +1,5 @@
-//! Tools for policy authors: propose roles for arguments, compare two policies, lint a policy, locate its rules in the file,
-//! check it against scenarios, and replay recorded calls.
+//! Tools for policy authors: proposing argument roles, comparing and linting policies, locating rules in a
+//! file, checking scenarios, and replaying recorded calls.
 //!
 //! - Not on the trusted path: nothing here allows or denies a call.
 //! - Pure, like the judge: no IO, no clock, no randomness.

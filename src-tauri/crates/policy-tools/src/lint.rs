@@ -1,7 +1,7 @@
-//! Finds questionable parts of a valid policy: rules that never decide, rules that are too broad, names and folders that
-//! are probably mistakes, and tools without rules.
+//! Finds questionable parts of a valid policy: rules that never decide, rules that are too broad, probable
+//! mistakes in names and folders, and tools that no rule covers.
 //!
-//! - Rules reported as never deciding are certain, but not all such rules are found.
+//! - A rule reported as never deciding certainly never does, but not every such rule is found.
 
 mod broad;
 mod dead;
@@ -13,48 +13,49 @@ use ironcurtain_policy::{Annotations, Policy, ProtectedPaths, Role, Rule, RuleCo
 use std::fmt;
 pub use uncovered::Gap;
 
-/// One finding.
+/// Questionable part of a policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LintFinding {
     /// Name of the rule; `None` if the finding is about a tool.
     pub rule: Option<String>,
-    /// Field of the rule, or the tool.
+    /// Dotted path of the rule's field, or `server/tool`.
     pub field: String,
-    /// Kind of finding.
+    /// Kind and details of the finding.
     pub kind: LintKind,
 }
 
-/// Kind of questionable part.
+/// Kind of a finding, with its details.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LintKind {
     /// Earlier rules already decide everything that the rule covers.
     Shadowed {
-        /// Names of those rules.
+        /// Names of the earlier rules.
         by: Vec<String>,
-        /// Set if one of them has another decision.
+        /// `true` if one of the earlier rules has a different decision.
         otherwise: bool,
     },
-    /// The rule's conditions can never hold.
+    /// The rule's conditions can never hold, for this reason.
     Dead(String),
-    /// Tools whose paths, addresses or repositories are judged instead of the rule's roles.
+    /// The rule does not apply to these tools, because they have resources, which are judged instead of the
+    /// rule's roles.
     PassedOver(Vec<String>),
-    /// A name in a list of names is unknown.
+    /// The rule mentions a server or tool that is not annotated.
     UnknownName(String),
-    /// A protected folder, whose content no rule can allow.
+    /// The rule allows a protected folder, which no rule can open.
     ProtectedFolder(CanonicalPath),
-    /// A folder with a character that is a wildcard elsewhere but literal here.
+    /// The rule's folder contains a character that is a wildcard elsewhere but literal here.
     Wildcard(char),
-    /// A folder that contains too much.
+    /// The rule's folder contains the whole home directory.
     BroadFolder(CanonicalPath),
-    /// Any public host.
+    /// The rule allows every public host.
     AnyHost,
-    /// Every path or every host, without restriction.
+    /// The rule allows every value with these roles.
     Everything(Vec<Role>),
-    /// A tool without a rule, or with a role that no rule covers.
+    /// No rule covers a tool, or one of its roles.
     Uncovered(Gap),
 }
 
-/// Lints a policy with the active annotations and protected paths.
+/// Lints a policy in the context of the annotations and protected paths in force.
 #[must_use]
 pub fn lint(
     policy: &Policy,
@@ -64,7 +65,7 @@ pub fn lint(
 ) -> Vec<LintFinding> {
     let tools = Tools::of(annotations);
     let mut findings = Vec::new();
-    // Rules that never decide do not shadow later rules.
+    // Rules that never decide cannot shadow later rules.
     let mut before: Vec<&Rule> = Vec::new();
     for rule in policy.rules() {
         let dead = dead::find(rule, &tools, protected);
@@ -72,7 +73,7 @@ pub fn lint(
         let never = dead.or_else(|| shadow::find(&before, rule).map(|kind| ("if", kind)));
         let found = match never {
             Some(never) => vec![never],
-            // Rules that never decide are not too broad.
+            // A rule that never decides cannot be too broad.
             None => {
                 let passed = dead::passed_over(rule, &tools).into_iter();
                 passed.chain(broad::find(&before, rule, &tools, home)).collect()
@@ -92,7 +93,7 @@ fn about(rule: &Rule, field: &str, kind: LintKind) -> LintFinding {
     LintFinding { rule: Some(rule.name().to_string()), field: field.to_owned(), kind }
 }
 
-/// Annotated tools.
+/// Annotated tools of all servers.
 struct Tools<'a>(Vec<Tool<'a>>);
 
 struct Tool<'a> {
@@ -110,7 +111,7 @@ impl<'a> Tools<'a> {
         Self(annotations.servers().flat_map(of_server).collect())
     }
 
-    /// Returns the tools that a rule names.
+    /// Iterates over the tools to which a rule applies by server and tool name.
     fn named_by(&self, condition: &RuleCondition) -> impl Iterator<Item = &Tool<'a>> {
         let has = |names: &Option<Vec<String>>, name: &str| {
             names.as_ref().is_none_or(|names| names.iter().any(|known| known == name))
@@ -122,14 +123,14 @@ impl<'a> Tools<'a> {
 }
 
 impl Tool<'_> {
-    /// Iterates over the roles that any of its arguments can have.
+    /// Iterates over the roles that the tool's arguments can have under any condition.
     fn roles(&self) -> impl Iterator<Item = Role> {
         self.annotation.arguments.iter().flat_map(|(_, roles)| {
             roles.default.iter().chain(roles.when.iter().flat_map(|guard| &guard.roles)).copied()
         })
     }
 
-    /// Returns `true` if a call may have no resource, because every argument can lack a judged role.
+    /// Returns `true` if a call may have no resource, because each argument can be without a judged role.
     fn may_name_nothing(&self) -> bool {
         self.annotation.arguments.iter().all(|(_, roles)| {
             let mut ways = std::iter::once(&roles.default).chain(roles.when.iter().map(|guard| &guard.roles));

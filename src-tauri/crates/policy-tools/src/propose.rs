@@ -1,9 +1,10 @@
-//! Proposes roles for the arguments of a tool, from its server's description. The user confirms them.
+//! Proposes roles for the arguments of a tool, based on its server's description of it. The user confirms them.
 //!
-//! - Pure, without a list of known tools: names, descriptions and schemas are evidence, and each proposal gives its reason.
+//! - Pure and without a list of known tools: names, descriptions and schemas are the evidence, and each
+//!   proposal states its reason.
 //! - A server's hints can make a proposal stricter; its `readOnlyHint` never makes one less strict.
-//! - In doubt, proposes the stricter role, and marks arguments without evidence as unknown. A tool whose nested arguments
-//!   name resources cannot be annotated and stays refused.
+//! - In case of doubt, the stricter role is proposed, and arguments without evidence are marked as unknown. A
+//!   tool with resources inside nested arguments cannot be annotated and stays denied.
 
 mod clues;
 mod context;
@@ -24,69 +25,70 @@ use nested::ResourceInside;
 use serde_json::Value;
 use shape::Shape;
 
-/// A tool as described by its server.
+/// Description of a tool, as its server declares it.
 #[derive(Debug, Clone, Copy)]
 pub struct Tool<'a> {
-    /// Server name chosen by the user.
+    /// Name of the server, chosen by the user.
     pub server: &'a str,
     /// Tool name.
     pub name: &'a str,
-    /// Description.
+    /// Description for the agent.
     pub description: &'a str,
-    /// Input schema.
+    /// JSON Schema of the arguments.
     pub input_schema: &'a Value,
-    /// Hints.
+    /// Hints about the tool's effects.
     pub hints: ProposalHints,
 }
 
 /// A server's hints about the effects of a tool; used only to make a proposal stricter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ProposalHints {
-    /// `readOnlyHint`.
+    /// Value of `readOnlyHint`, if declared.
     pub read_only: Option<bool>,
-    /// `destructiveHint`.
+    /// Value of `destructiveHint`, if declared.
     pub destructive: Option<bool>,
 }
 
 impl ProposalHints {
-    /// Returns `true` if the hints declare that the tool changes something. A destructive tool does, regardless of other
-    /// hints: in the protocol, a missing `readOnlyHint` means false.
+    /// Returns `true` if the hints declare that the tool changes something. A destructive tool does so
+    /// regardless of `readOnlyHint`, whose default in MCP is false.
     fn declare_changes(self) -> bool {
         self.read_only == Some(false) || self.destructive == Some(true)
     }
 }
 
-/// Confidence in a proposal.
+/// Confidence in a proposed role.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Confidence {
-    /// No evidence. The proposal is the least strict one and must be reviewed before it is written.
+    /// No evidence: the proposal is the least strict one, and the user must review it before it is saved.
     Unknown,
-    /// A guess on the strict side; should be reviewed.
+    /// A guess that errs on the strict side; the user should review it.
     Low,
-    /// Based on one clear piece of evidence.
+    /// One clear piece of evidence.
     Medium,
-    /// Based on the schema itself, or on name and tool together.
+    /// The schema itself, or both the name and the tool, are evidence.
     High,
 }
 
-/// Proposal for one tool.
+/// Proposed annotation of a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Proposal {
-    /// Roles for every argument.
+    /// Every argument has proposed roles.
     Annotated {
         /// Proposed arguments, in the order of the schema.
         arguments: Vec<ProposedArgument>,
-        /// Set if a folder argument includes everything in the folder; `None` if the tool's name determines this.
+        /// `Some(true)` if a folder argument stands for everything in the folder; `None` leaves this to the
+        /// tool's name.
         descends: Option<bool>,
     },
-    /// The annotation format cannot express the tool, so it is omitted and refused.
+    /// The annotation format cannot describe the tool, so it stays unannotated and denied.
     LeftOut {
-        /// Reason in words.
+        /// Reason for omitting the tool.
         reason: String,
     },
 }
 
-/// Proposal for one argument.
+/// Proposed roles of an argument.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProposedArgument {
     /// Argument name.
@@ -95,12 +97,12 @@ pub struct ProposedArgument {
     pub roles: Vec<Role>,
     /// Confidence in the roles.
     pub confidence: Confidence,
-    /// Reason in words.
+    /// Evidence for the roles.
     pub reason: String,
 }
 
 impl Confidence {
-    /// Returns the name used in output.
+    /// Returns the name as printed.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -112,7 +114,7 @@ impl Confidence {
     }
 }
 
-/// Proposes the roles of every argument of a tool.
+/// Proposes roles for every argument of a tool.
 #[must_use]
 pub fn propose(tool: &Tool<'_>) -> Proposal {
     let shape = Shape::of(tool.input_schema);

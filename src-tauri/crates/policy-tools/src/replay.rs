@@ -1,8 +1,8 @@
-//! Judges recorded calls by another policy, and reports which become looser or stricter.
+//! Judges recorded calls by another policy and reports the calls that become less or more strict.
 //!
-//! - Compares policies only: a call that required approval counts as such regardless of the answer, and a call that a grant
-//!   allowed is judged as if the grant were still in force.
-//! - A call that cannot be judged as before is not judged, and the reason is reported.
+//! - Only the policies are compared: a call that required approval counts as such regardless of the answer, and
+//!   a call that a grant allowed is judged as if the grant were still in force.
+//! - A call that cannot be judged as it was recorded is skipped, and the reason is reported.
 //! - The caller reads the audit log and judges the calls, because both need disk access.
 
 mod comparison;
@@ -13,81 +13,81 @@ use crate::Ruling;
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{
     AccessSet, Annotations, Denial, DeniedBy, Destination, GrantKind, HostGrant, PathGrant, ResolvedCall,
-    Role, ToolAnnotation, ToolGrant, ToolUse,
+    Role, ToolAnnotation, ToolGrant, ToolScope, ToolUse,
 };
 use serde_json::{Map, Value};
 
-/// Result of a replay.
+/// Result of replaying an audit log.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Replay {
-    /// Number of valid log entries.
+    /// Number of valid entries in the log.
     pub entries: u64,
-    /// Problem with the log, with its line; later entries are not replayed.
+    /// Description and line of the first invalid entry; entries from there on are not replayed.
     pub problem: Option<String>,
-    /// Judged calls, in order.
+    /// Replayed calls, in the order of the log.
     pub calls: Vec<Replayed>,
 }
 
-/// A recorded call, and the current policy's ruling.
+/// Recorded call, with its ruling under the current policy.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Replayed {
     /// Recorded call.
     pub call: Recorded,
-    /// Current ruling, or the reason that the call cannot be judged.
+    /// Current ruling, or the reason that the call cannot be replayed.
     pub now: Result<Ruling, Obstacle>,
 }
 
-/// A call as recorded.
+/// Call as recorded in the audit log.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Recorded {
-    /// Position of its entry.
+    /// Sequence number of the log entry.
     pub seq: u64,
     /// Time of the decision, in milliseconds since the Unix epoch.
     pub time_ms: u64,
-    /// Session id.
+    /// Id of the session.
     pub session: String,
-    /// Client name.
+    /// Name of the client, if recorded.
     pub client: Option<String>,
     /// Server name.
     pub server: String,
     /// Tool name.
     pub tool: String,
-    /// Arguments as judged, with secrets redacted.
+    /// Arguments as they were judged, with secrets redacted.
     pub arguments: Map<String, Value>,
-    /// Names of arguments with redacted parts, in order.
+    /// Names of the arguments that contain redacted parts, in order.
     pub redacted: Vec<String>,
-    /// Canonical paths.
+    /// Canonical paths that the call named.
     pub paths: Vec<String>,
-    /// Set if a grant allowed it.
+    /// `true` if a grant allowed the call.
     pub granted: bool,
-    /// Recorded ruling.
+    /// Ruling when the call was made.
     pub then: Ruling,
 }
 
 /// Reason why a call cannot be replayed.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 pub enum Obstacle {
-    /// A judged argument was redacted.
+    /// An argument on which the decision depends is redacted.
     #[error("the argument `{0}` is redacted in the audit log, and the policy depends on it")]
     Redacted(String),
-    /// The server is no longer configured.
+    /// The call's server is no longer configured.
     #[error("the server `{0}` is no longer configured")]
     ServerRemoved(String),
-    /// A path now has another target.
+    /// A path now resolves to another target.
     #[error("`{path}` now leads to `{leads_to}`")]
     Moved {
-        /// Path as judged.
+        /// Path that was judged.
         path: String,
-        /// Current target.
+        /// Current target of the path.
         leads_to: String,
     },
-    /// The repository is missing, so its remotes are unknown.
+    /// The repository does not exist, so its remotes are unknown.
     #[error("`{0}` no longer exists, so git cannot resolve its remotes")]
     RepositoryRemoved(String),
 }
 
 impl Recorded {
-    /// Returns the first redacted argument that affects the decision.
+    /// Returns an obstacle if a redacted argument affects the decision.
     #[must_use]
     pub fn hidden(&self, annotations: &Annotations) -> Option<Obstacle> {
         let tool = annotations.get(&self.server, &self.tool)?;
@@ -95,10 +95,10 @@ impl Recorded {
         Some(Obstacle::Redacted(hidden.clone()))
     }
 
-    /// Returns the ruling on a call that cannot be planned. Redaction may be the reason that arguments are invalid.
+    /// Returns the ruling on a call that could not be planned.
     ///
     /// # Errors
-    /// [`Obstacle::Redacted`], in that case.
+    /// Returns [`Obstacle::Redacted`] if an argument may be invalid only because of redaction.
     pub fn not_understood(&self, denial: &Denial) -> Result<Ruling, Obstacle> {
         match self.redacted.first().filter(|_| denial.by == DeniedBy::InvalidArgument) {
             Some(name) => Err(Obstacle::Redacted(name.clone())),
@@ -106,7 +106,7 @@ impl Recorded {
         }
     }
 
-    /// Returns the grants that allowed this call, as if they were still valid.
+    /// Returns path grants for the recorded paths if a grant allowed the call.
     #[must_use]
     pub fn grants(&self) -> Vec<PathGrant> {
         if !self.granted {
@@ -117,14 +117,16 @@ impl Recorded {
         paths.map(|path| PathGrant { id: "then".to_owned(), path, kind: GrantKind::File, access }).collect()
     }
 
-    /// Returns grants like [`Recorded::grants`], for its use of the tool.
+    /// Returns a tool grant for the call's use of the tool if a grant allowed it.
     #[must_use]
     pub fn tools(&self, call: &ResolvedCall) -> Vec<ToolGrant> {
         let tool = ToolUse::of(call).filter(|_| self.granted);
-        tool.map(|tool| ToolGrant { id: "then".to_owned(), tool }).into_iter().collect()
+        tool.map(|tool| ToolGrant { id: "then".to_owned(), scope: ToolScope::Use(tool) })
+            .into_iter()
+            .collect()
     }
 
-    /// Returns grants like [`Recorded::grants`], for the hosts it names.
+    /// Returns host grants for the hosts that the arguments name if a grant allowed the call.
     #[must_use]
     pub fn hosts(&self) -> Vec<HostGrant> {
         let texts = self.arguments.values().filter(|_| self.granted).filter_map(Value::as_str);
@@ -137,7 +139,7 @@ impl Recorded {
     }
 }
 
-/// Returns `true` if an argument affects the decision, by its roles or by a condition.
+/// Returns `true` if an argument affects the decision through its roles or a condition.
 fn affects_decision(tool: &ToolAnnotation, name: &str) -> bool {
     tool.arguments.iter().any(|(argument, roles)| {
         let mut given = roles.default.iter().chain(roles.when.iter().flat_map(|guard| &guard.roles));

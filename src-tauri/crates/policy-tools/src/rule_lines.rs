@@ -1,17 +1,17 @@
-//! Line numbers of rules in the text of a policy.
+//! Line numbers of rules in a policy file.
 //!
-//! - Parses the text once for any number of lookups.
+//! - The text is parsed once for any number of lookups.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::collections::{BTreeMap, HashMap};
 
-/// Lines of a valid policy.
+/// Index of the rules in the text of a policy.
 #[derive(Debug)]
 pub struct RuleLines<'a> {
     text: &'a str,
     rules: HashMap<String, &'a RawValue>,
-    /// Offset of each line.
+    /// Byte offset of each line.
     begins: Vec<usize>,
 }
 
@@ -27,7 +27,7 @@ struct Named {
 }
 
 impl<'a> RuleLines<'a> {
-    /// Indexes a text; the index is empty if the text is not a policy.
+    /// Indexes the text of a policy; the index is empty if the text is not a policy.
     #[must_use]
     pub fn of(text: &'a str) -> Self {
         let rules = serde_json::from_str::<File<'a>>(text).map(|file| file.rules).unwrap_or_default();
@@ -40,7 +40,7 @@ impl<'a> RuleLines<'a> {
         }
     }
 
-    /// Returns the line of a rule's dotted field, or of the value that would contain it.
+    /// Returns the line number of a dotted field of a rule, or of the innermost value above it that exists.
     #[must_use]
     pub fn line(&self, rule: &str, field: &str) -> Option<usize> {
         let rule: &RawValue = self.rules.get(rule)?;
@@ -49,7 +49,7 @@ impl<'a> RuleLines<'a> {
     }
 }
 
-/// Returns the value at a dotted field, or the value that would contain the field.
+/// Returns the value of a dotted field, or the innermost value above it that exists.
 fn find<'a>(value: &'a RawValue, field: &str) -> &'a RawValue {
     let (name, below) = field.split_once('.').unwrap_or((field, ""));
     let fields: Option<BTreeMap<String, &RawValue>> = serde_json::from_str(value.get()).ok();

@@ -1,20 +1,20 @@
-//! Decision on a call without its terms, for comparing policies.
+//! Decisions without the judged call, for comparing policies.
 
 use ironcurtain_policy::{Decision, Denial, Explanation, Verdict};
 
-/// Decision of a policy on a call.
+/// Decision of a policy on a call, with its ground.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ruling {
-    /// Decision.
+    /// Decision on the call.
     pub decision: Decision,
-    /// Deciding rule.
+    /// Name of the deciding rule.
     pub rule: String,
-    /// Reason.
+    /// Reason that the rule gives.
     pub reason: String,
 }
 
 impl Ruling {
-    /// Returns the ruling on a call that was judged or could not be planned.
+    /// Returns the ruling on a call that was judged, or that was denied while it was planned.
     #[must_use]
     pub fn of(judged: &Result<Explanation, Denial>) -> Self {
         match judged {

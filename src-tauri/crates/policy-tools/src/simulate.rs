@@ -1,4 +1,4 @@
-//! Scenarios: calls with the decisions expected of a policy.
+//! Scenarios: calls with the decisions that a policy should make.
 //!
 //! - The caller reads the file and judges the calls, because both need disk access.
 
@@ -8,32 +8,32 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::path::PathBuf;
 
-/// Version of the file format.
+/// Supported version of the scenarios format.
 const VERSION: u64 = 1;
 
-/// A file of scenarios.
+/// Parsed scenarios file.
 #[derive(Debug)]
 pub struct Scenarios {
-    /// Session sandbox of every call.
+    /// Sandbox directory that all calls share; `None` if the session has no sandbox.
     pub sandbox: Option<PathBuf>,
-    /// Scenarios; at least one.
+    /// Scenarios in the order of the file; at least one.
     pub all: Vec<Scenario>,
 }
 
-/// A call and its expected decision.
+/// Call with its expected decision.
 #[derive(Debug)]
 pub struct Scenario {
     /// Name of the scenario.
     pub name: String,
-    /// Server name.
+    /// Name of the server.
     pub server: String,
-    /// Tool name.
+    /// Name of the tool.
     pub tool: String,
-    /// Arguments.
+    /// Arguments of the call.
     pub arguments: Map<String, Value>,
     /// Expected decision.
     pub expected: Decision,
-    /// Rule that must decide, if specified.
+    /// Name of the rule that must decide; `None` accepts any rule.
     pub rule: Option<String>,
 }
 
@@ -41,9 +41,9 @@ pub struct Scenario {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{problem}")]
 pub struct ScenariosError {
-    /// Line number, if known.
+    /// Line number, counted from 1; `None` if unknown.
     pub line: Option<usize>,
-    /// Message.
+    /// Description of the error.
     pub problem: String,
 }
 
@@ -51,7 +51,7 @@ impl Scenarios {
     /// Parses a scenarios file.
     ///
     /// # Errors
-    /// [`ScenariosError`], with the scenario and the field.
+    /// Returns [`ScenariosError`] with the scenario and the field if the file is invalid.
     pub fn parse(text: &str) -> Result<Self, ScenariosError> {
         let stored = strict::read(text).and_then(|stored| strict::exact(text).map(|()| stored));
         let stored: Stored = stored.map_err(|misread| {
@@ -77,7 +77,7 @@ impl Scenarios {
 }
 
 impl Scenario {
-    /// Returns `true` if a ruling matches the expectation.
+    /// Returns `true` if a ruling has the expected decision and, if specified, comes from the expected rule.
     #[must_use]
     pub fn expects(&self, ruling: &Ruling) -> bool {
         ruling.decision == self.expected && self.rule.as_ref().is_none_or(|rule| ruling.rule == *rule)
@@ -131,7 +131,7 @@ impl From<StoredScenario> for Scenario {
     }
 }
 
-/// Returns the name, if any, of the scenario that contains a field such as `scenarios[0].expect`.
+/// Returns the name of the scenario that contains a field such as `scenarios[0].expect`, if it has a name.
 fn name_of(text: &str, field: &str) -> Option<String> {
     let (index, _) = field.strip_prefix("scenarios[")?.split_once(']')?;
     let stored: Value = serde_json::from_str(text).ok()?;

@@ -30,7 +30,7 @@ use std::io::Write;
 use std::time::{Duration, Instant};
 use world::World;
 
-/// Number of repetitions of the mix in a batch. Shorter than a scheduler time slice.
+/// Number of times that one batch repeats the mix. A batch is shorter than a scheduler time slice.
 const BATCH: u32 = 20;
 const BATCHES: usize = 2_000;
 
@@ -52,16 +52,16 @@ fn main() {
     }
 }
 
-/// The part of a call that is measured.
+/// Part of a call's processing that a figure measures.
 #[derive(Clone, Copy, PartialEq)]
 enum Figure {
-    /// `judge` alone.
+    /// `judge` alone, with the paths already resolved.
     Judge,
-    /// Finding paths on disk, and `judge`.
+    /// Resolving the paths on disk, then `judge`.
     Found,
-    /// `plan`, `resolve` and `judge` with paths as written.
+    /// `plan`, `resolve` and `judge`, taking the paths as canonical.
     Spelled,
-    /// `plan`, `resolve` and `judge` with paths found on disk, as in the trusted process.
+    /// `plan`, `resolve` and `judge`, resolving the paths on disk as the trusted process does.
     Located,
 }
 
@@ -86,12 +86,12 @@ impl Figure {
     }
 }
 
-/// The mix of calls in one world.
+/// The calls of the mix, planned and resolved in one world.
 struct Work<'a> {
     world: &'a World,
     calls: &'a [Call],
     resolved: Vec<ResolvedCall>,
-    /// The paths of each call.
+    /// Paths that each call names, in the order of the calls.
     paths: Vec<Vec<String>>,
 }
 
@@ -103,7 +103,7 @@ impl<'a> Work<'a> {
         Self { world, calls, resolved, paths }
     }
 
-    /// Runs the mix once.
+    /// Processes every call of the mix once.
     fn once(&self, figure: Figure) {
         match figure {
             Figure::Judge => self.resolved.iter().for_each(|call| self.judge(call)),
@@ -127,7 +127,7 @@ impl<'a> Work<'a> {
     }
 }
 
-/// One row: the measured part, its duration, and its limit.
+/// Row of the printed table: a figure in one world, its duration, and its limit.
 struct Row {
     figure: Figure,
     world: String,
@@ -153,7 +153,7 @@ fn measure(worlds: &[World], calls: &[Call], batches: usize) -> Vec<Row> {
     worlds.iter().flat_map(figures).collect()
 }
 
-/// Returns the duration of the fastest batch.
+/// Returns the duration of the fastest of `batches` batches.
 fn time(batches: usize, work: impl Fn()) -> Duration {
     let batch = || {
         let start = Instant::now();
@@ -170,7 +170,8 @@ fn print(rows: &[Row], calls: usize) {
     }
 }
 
-/// Describes the slowdown with a hundred times the rules, for calls that name a server and a tool.
+/// Compares the durations for 10 and 1,000 rules that name a server and a tool; `None` if one of
+/// them was not measured.
 fn growth(rows: &[Row]) -> Option<String> {
     let of = |count: &str| rows.iter().find(|row| row.figure == Figure::Judge && row.world.ends_with(count));
     let (few, many) = (of("(10 rules)")?.took, of("(1000 rules)")?.took);

@@ -1,10 +1,10 @@
 //! Meaning of the arguments of each known tool.
 //!
-//! - An unannotated tool is unknown and is denied, unless its server's entry says to ask. Then its arguments have no
-//!   meaning, and none is resolved.
-//! - Conditional roles: the first condition that holds decides. Comparisons are strict (`"true"` is not `true`), and a
-//!   condition without an operator never holds. A condition removes roles from the default or adds to them; it never
-//!   replaces them with others.
+//! - An unannotated tool is denied, unless its server's entry sets [`Unannotated::Ask`]. Its
+//!   arguments then have no meaning, and none is resolved.
+//! - The first condition that holds selects the conditional roles. Comparisons are strict (`"true"`
+//!   is not `true`), and a condition without an operator never holds. A condition adds roles to the
+//!   default or removes some of them; it never swaps one role for another.
 
 mod accepted;
 pub(crate) mod load;
@@ -33,51 +33,53 @@ pub struct Annotations {
     servers: BTreeMap<String, BTreeMap<String, Arc<AnnotatedTool>>>,
 }
 
-/// A tool and its annotation, shared by its calls.
+/// Tool and its annotation, shared by all calls of the tool.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct AnnotatedTool {
     pub(crate) server: Arc<str>,
     pub(crate) name: Arc<str>,
     pub(crate) annotation: ToolAnnotation,
-    /// Set for an unannotated tool; its annotation is then empty.
+    /// `true` for an unannotated tool; its annotation is then empty.
     pub(crate) is_unannotated: bool,
-    /// Request that is judged like a tool call; `None` for a tool.
+    /// Request that this annotation describes; `None` for a tool.
     pub(crate) request: Option<JudgedRequest>,
 }
 
 /// Meaning of one tool's arguments.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ToolAnnotation {
-    /// Roles of each argument, in the order of the file.
+    /// Roles of each argument, in the order of the annotations file.
     pub arguments: Vec<(Arc<str>, ArgumentRoles)>,
-    /// Input schema declared by the server, if known.
+    /// Input schema that the server declares; `None` if the annotations file has none.
     pub input_schema: Option<Value>,
+    /// Set if every call only reads, whatever its arguments.
+    pub read_only: bool,
     /// Set if a folder argument includes everything in the folder, according to the file or, by
     /// default, the tool's name.
     pub descends: bool,
-    /// Names of arguments that make a call recursive if they are present and not false.
+    /// Arguments that make a call recursive if they are present and truthy.
     pub(crate) deep: Vec<Arc<str>>,
-    /// Values that a call may give.
+    /// Arguments that a call may give, with their schemas.
     pub(crate) accepted: AcceptedArguments,
 }
 
 /// Roles of one argument.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ArgumentRoles {
-    /// Roles if no condition holds.
+    /// Roles if no condition in `when` holds.
     pub default: Roles,
-    /// Conditional roles; the first condition that holds decides.
+    /// Conditional roles, in order. The first whose condition holds replaces `default`.
     pub when: Vec<ConditionalRoles>,
 }
 
-/// Roles under a condition.
+/// Roles of an argument while a condition on another argument holds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ConditionalRoles {
-    /// Argument that the condition checks.
+    /// Name of the argument that the condition checks.
     pub argument: String,
-    /// Condition on its value.
+    /// Condition on the value of that argument.
     pub condition: ArgumentCondition,
-    /// Roles if the condition holds.
+    /// Roles that apply if the condition holds.
     pub roles: Roles,
 }
 
@@ -92,22 +94,23 @@ pub enum ArgumentCondition {
     Present,
     /// Missing or null.
     Absent,
-    /// Present, and not null, false, zero or an empty string.
+    /// Present, and none of null, false, zero and the empty string.
     Truthy,
-    /// Is not truthy.
+    /// Missing, null, false, zero or an empty string.
     Falsy,
-    /// No operator; never holds.
+    /// A condition without an operator; never holds.
     Never,
 }
 
 impl ToolAnnotation {
-    /// Returns `true` if a folder argument of some call includes everything in the folder.
+    /// Returns `true` if some call of the tool can be recursive, so that a folder stands for
+    /// everything in it.
     #[must_use]
     pub fn may_descend(&self) -> bool {
         self.descends || !self.deep.is_empty()
     }
 
-    /// Returns `true` if a call is recursive when it gives this argument.
+    /// Returns `true` if giving this argument makes a call recursive.
     #[must_use]
     pub fn is_recursive_with(&self, argument: &str) -> bool {
         self.deep.iter().any(|name| **name == *argument)
@@ -131,17 +134,17 @@ impl Annotations {
         self.known(server, tool).map(|known| &known.annotation)
     }
 
-    /// Returns an annotated tool with its names.
+    /// Returns an annotated tool, shared with the calls of it; `None` if the tool is unannotated.
     pub(crate) fn known(&self, server: &str, tool: &str) -> Option<&Arc<AnnotatedTool>> {
         self.servers.get(server)?.get(tool)
     }
 
-    /// Iterates over the tools of a server, by name.
+    /// Iterates over the annotated tools of a server, sorted by name.
     pub fn tools(&self, server: &str) -> impl Iterator<Item = (&str, &ToolAnnotation)> {
         self.servers.get(server).into_iter().flatten().map(|(name, known)| (name.as_str(), &known.annotation))
     }
 
-    /// Iterates over the servers with annotated tools.
+    /// Iterates over the servers with at least one entry in the file.
     pub fn servers(&self) -> impl Iterator<Item = &str> {
         self.servers.keys().map(String::as_str)
     }
@@ -154,7 +157,8 @@ impl ToolAnnotation {
         self.accepted.knows(argument)
     }
 
-    /// Returns the roles of every argument for a call with these arguments, in the order of the file.
+    /// Returns the roles of every argument for a call with these arguments, in the order of the
+    /// annotations file.
     pub fn roles<'a>(
         &'a self,
         arguments: &'a Map<String, Value>,

@@ -1,4 +1,4 @@
-//! A call with canonical values: the form that is judged and sent.
+//! Calls with canonical values: the form that the judge decides on and that is sent to the server.
 
 use crate::annotations::{AnnotatedTool, is_truthy};
 use crate::domains::Destination;
@@ -8,16 +8,16 @@ use serde_json::{Map, Value as Json};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// A fact that the caller determined about one planned value.
+/// Information about one planned value that the judge cannot compute, supplied by the caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fact {
-    /// Resolved path; required for every path value.
+    /// Canonical path; required for every path value.
     Path(CanonicalPath),
-    /// All addresses of a git remote according to git; empty if git knows none.
+    /// All URLs that git has configured for a remote; empty if git does not know the remote.
     Remotes(Vec<String>),
-    /// No fact needed: the value is normalized by its role.
+    /// No information needed; the value is normalized according to its role.
     Plain,
-    /// The value is judged verbatim, for replaying recorded calls.
+    /// The value is judged exactly as written. Used to replay recorded calls.
     Verbatim,
 }
 
@@ -26,18 +26,18 @@ pub enum Fact {
 pub struct ResolvedCall {
     tool: Arc<AnnotatedTool>,
     pub(crate) arguments: Arc<Map<String, Json>>,
-    /// Roles of all arguments of the tool.
+    /// Roles of all the tool's arguments, including arguments that the call omits.
     pub(crate) carried: RoleSet,
-    /// Judged roles of the tool, including those without a value in the call.
+    /// Roles of the tool that are judged, including those without a value in this call.
     judged: Vec<Role>,
-    /// Values with a role.
+    /// Values that have a role.
     given: Vec<ResolvedValue>,
 }
 
 /// One value of the call in canonical form.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ResolvedValue {
-    /// Argument that contains the value.
+    /// Name of the argument that contains the value.
     argument: Arc<str>,
     /// Roles of the argument.
     pub roles: RoleSet,
@@ -45,24 +45,25 @@ pub struct ResolvedValue {
     pub value: Resource,
 }
 
-/// A canonical value.
+/// Canonical value of an argument, by kind.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Resource {
-    /// Path.
+    /// File or folder.
     Path(CanonicalPath),
-    /// Address.
+    /// Network target of a URL or git remote.
     Url(Arc<Destination>),
-    /// String.
+    /// Any other string.
     Text(Arc<str>),
-    /// A value that is not a string; no list covers it.
+    /// A value that is not a string; no list entry matches it.
     Shapeless,
 }
 
 impl CallPlan<'_> {
-    /// Applies the facts, one per planned value, and puts the canonical values into the arguments.
+    /// Applies the facts, one per planned value in order, and writes the canonical values into the
+    /// arguments.
     ///
     /// # Errors
-    /// A denial if the facts do not match the plan.
+    /// Returns a denial if the facts do not match the plan.
     pub fn resolve(&self, facts: impl IntoIterator<Item = Fact>) -> Result<ResolvedCall, Denial> {
         ResolvedCall::new(self, facts.into_iter())
     }
@@ -101,6 +102,12 @@ impl ResolvedCall {
         self.tool.is_unannotated
     }
 
+    /// Returns `true` if the tool's annotation says that it only reads.
+    #[must_use]
+    pub fn only_reads(&self) -> bool {
+        self.tool.annotation.read_only
+    }
+
     /// Returns the judged request; `None` for a tool call.
     #[must_use]
     pub fn request(&self) -> Option<JudgedRequest> {
@@ -119,7 +126,7 @@ impl ResolvedCall {
         Arc::clone(&self.arguments)
     }
 
-    /// Returns `true` if the call has this argument and it is not empty.
+    /// Returns `true` if the call has this argument and it is neither null nor an empty string.
     pub(crate) fn gives(&self, argument: &str) -> bool {
         match self.arguments.get(argument) {
             None | Some(Json::Null) => false,
@@ -128,43 +135,43 @@ impl ResolvedCall {
         }
     }
 
-    /// Returns `true` if the call names no path, address, host or repository.
+    /// Returns `true` if the call gives no path, URL, host or repository.
     #[must_use]
     pub fn names_nothing(&self) -> bool {
         self.judged.iter().all(|role| self.values(*role).next().is_none())
     }
 
-    /// Returns every judged role of the tool.
+    /// Returns the roles of the tool that are judged, including those without a value in this call.
     #[must_use]
     pub fn roles(&self) -> &[Role] {
         &self.judged
     }
 
-    /// Returns `true` if a folder argument includes everything in the folder.
+    /// Returns `true` if a folder argument of this call stands for everything in the folder.
     pub(crate) fn descends(&self) -> bool {
         let annotation = &self.tool.annotation;
         annotation.descends
             || annotation.deep.iter().any(|name| self.arguments.get(&**name).is_some_and(is_truthy))
     }
 
-    /// Returns the argument that contains a value.
+    /// Returns the name of the argument that contains a value.
     #[must_use]
     pub fn argument<'a>(&self, value: &'a ResolvedValue) -> &'a Arc<str> {
         &value.argument
     }
 
-    /// Returns every value with a role.
+    /// Returns the values that have a role.
     #[must_use]
     pub fn given(&self) -> &[ResolvedValue] {
         &self.given
     }
 
-    /// Iterates over the values of a role, judged or not.
+    /// Iterates over the values with this role, even if the role is not judged.
     pub fn values(&self, role: Role) -> impl Iterator<Item = &ResolvedValue> + Clone {
         self.given.iter().filter(move |given| given.roles.contains(role))
     }
 
-    /// Iterates over the paths of the call, with role and argument.
+    /// Iterates over the paths of the call, each with its role and argument name.
     pub fn paths(&self) -> impl Iterator<Item = (Role, &str, &CanonicalPath)> {
         self.judged.iter().flat_map(|role| {
             self.values(*role).filter_map(|given| match &given.value {
@@ -174,7 +181,7 @@ impl ResolvedCall {
         })
     }
 
-    /// Adds the canonical values of one planned value, and updates the arguments to send.
+    /// Adds the canonical values of one planned value and updates the arguments to send.
     fn resolve(&mut self, planned: &PlannedValue<'_>, fact: Fact) -> Result<(), Denial> {
         match (category(planned), fact) {
             (Category::Path, Fact::Path(path)) => {
@@ -210,8 +217,8 @@ impl ResolvedCall {
         Ok(())
     }
 
-    /// Adds the addresses of a remote. A name or default unknown to git is treated as an address
-    /// that no pattern covers.
+    /// Adds the URLs of a remote. If git knows none, the remote becomes an address that no pattern
+    /// covers.
     fn give_remotes(&mut self, planned: &PlannedValue<'_>, urls: &[String]) {
         if urls.is_empty() {
             return match planned.raw {
@@ -265,13 +272,14 @@ impl ResolvedCall {
     }
 }
 
-/// Returns a text in lower case, without copying if it already is in lower case.
+/// Converts a text to lower case, without copying if it is lower case already.
 fn lower_case(text: &str) -> Cow<'_, str> {
     let is_lower = text.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase());
     if is_lower { Cow::Borrowed(text) } else { Cow::Owned(text.to_lowercase()) }
 }
 
-/// Returns the category that normalizes a value. All its resource roles have the same one.
+/// Returns the category whose rules normalize a value. All resource roles of a value have the same
+/// category.
 fn category(planned: &PlannedValue<'_>) -> Category {
     let names = |roles| planned.roles.meets(roles);
     match () {

@@ -1,9 +1,9 @@
-//! Decisions of the judge and their grounds, as values that the record stores and other code matches on.
+//! Decisions of the judge and the grounds for them, as values that the audit log stores.
 
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// Decision of a rule, ordered by strictness.
+/// Decision of a rule, ordered from lenient to strict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Decision {
     /// Allows the call.
@@ -14,21 +14,21 @@ pub enum Decision {
     Deny,
 }
 
-/// Ground on which a call is allowed. If its values have different grounds, the first one.
+/// Ground on which a call is allowed. If several apply, the first one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AllowedBy {
     /// A rule of the policy.
     Rule,
-    /// The user's answer to a question about this very call.
+    /// The user's approval of this call.
     Answer,
-    /// The paths of the call are in the session's own folder.
+    /// Every path of the call is in the session sandbox.
     SessionFolder,
-    /// An earlier grant.
+    /// A standing grant.
     Grant,
-    /// The call only lists the allowed folders, which is always allowed.
+    /// The call lists the allowed folders, which is always permitted.
     Introspection,
-    /// A request without a file, to a server that can access only what was granted.
+    /// A request without a file, to a server that can access only granted resources.
     Confined,
 }
 
@@ -38,18 +38,19 @@ pub enum AllowedBy {
 pub enum DeniedBy {
     /// A rule of the policy.
     Rule,
-    /// No rule, grant or answer covers a value that needs one.
+    /// No rule, grant or approval covers a value that needs one.
     NoRule,
-    /// A path that calls may not access, or may not change.
+    /// A path that is protected, or read-only for calls.
     ProtectedPath,
-    /// An argument that is unknown or invalid, or cannot be resolved.
+    /// An argument is unknown, invalid, or cannot be resolved.
     InvalidArgument,
-    /// An unannotated tool.
+    /// The tool is unannotated.
     UnknownTool,
 }
 
 impl DeniedBy {
-    /// Returns the reserved name of a built-in decision; `None` for a rule, which has a name.
+    /// Returns the reserved rule name of a built-in denial; empty for [`Self::Rule`], because rules
+    /// have their own names.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Rule => "",
@@ -61,7 +62,7 @@ impl DeniedBy {
     }
 }
 
-/// A rule or built-in decision, and its reason.
+/// Rule or built-in decision, with its reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RuleReason {
     /// Name of the rule or built-in decision.
@@ -71,25 +72,27 @@ pub struct RuleReason {
 }
 
 impl RuleReason {
-    /// Creates a reason.
+    /// Creates a reason from a rule name and an explanation.
     #[must_use]
     pub fn new(rule: impl Into<Arc<str>>, reason: impl Into<Arc<str>>) -> Self {
         Self { rule: rule.into(), reason: reason.into() }
     }
 }
 
-/// Name of the decision that asks about writing files from which the user's programs start other programs.
+/// Name of the built-in decision that requires approval to write an autostart file.
 pub(crate) const STARTS_PROGRAMS: &str = "structural-starts-programs";
-/// Name of the decision that asks about an address outside the server's allowed hosts.
+/// Name of the built-in decision that requires approval for an address outside the server's allowed
+/// hosts.
 pub(crate) const DOMAIN_GATE: &str = "structural-domain-escalate";
-/// Name of the decision that asks about an unannotated tool.
+/// Name of the built-in decision that requires approval for an unannotated tool.
 pub(crate) const UNANNOTATED: &str = "structural-unannotated";
-/// Name of the decision that allows a request to a server that can access only what was granted.
+/// Name of the built-in decision that allows a request to a server that can access only granted
+/// resources.
 pub(crate) const CONFINED: &str = "structural-confined";
-/// Name of the decision that allows a call because of a grant.
+/// Name of the built-in decision that allows a call because of a grant.
 pub(crate) const GRANT: &str = "grant";
 
-/// Returns `true` if a name is reserved for built-in decisions.
+/// Returns `true` if a rule name is reserved for built-in decisions.
 pub(crate) fn is_our_own(name: &str) -> bool {
     name.starts_with("structural-") || [GRANT, DeniedBy::NoRule.name()].contains(&name)
 }

@@ -1,6 +1,6 @@
-//! Shipped files: the default policy, and the annotations of the filesystem server.
+//! Shipped files: the default policy and the annotations of the filesystem server.
 
-/// Default compiled policy: the session sandbox is free, everything else asks.
+/// Default policy: allows access to the session sandbox and requires approval for everything else.
 pub const POLICY_JSON: &str = include_str!("../defaults/compiled-policy.json");
 
 /// Annotations of the filesystem server's tools.

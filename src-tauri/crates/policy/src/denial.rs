@@ -1,19 +1,19 @@
-//! Refused calls.
+//! Denied calls and the reasons for it.
 
 use crate::decision::{DeniedBy, RuleReason};
 use std::fmt;
 use std::sync::Arc;
 
-/// Refusal of a call.
+/// Denial of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Denial {
-    /// Ground of the refusal.
+    /// Ground of the denial.
     pub by: DeniedBy,
     /// Name of the rule or built-in decision.
     pub rule: Arc<str>,
-    /// Reason.
+    /// Reason shown to the agent and the user.
     pub reason: Arc<str>,
-    /// Other rules that also refuse the call.
+    /// Other rules that also deny the call.
     pub others: Vec<RuleReason>,
 }
 
@@ -22,34 +22,35 @@ impl Denial {
         Self { by, rule: by.name().into(), reason: reason.into(), others: Vec::new() }
     }
 
-    /// Refuses a call with invalid arguments.
+    /// Creates the denial of a call with invalid arguments.
     #[must_use]
     pub fn invalid(reason: impl Into<Arc<str>>) -> Self {
         Self::structural(DeniedBy::InvalidArgument, reason)
     }
 
-    /// Refuses a call that would access or expose a protected path.
+    /// Creates the denial of a call that would access or expose a protected path.
     #[must_use]
     pub fn protected(reason: impl Into<Arc<str>>) -> Self {
         Self::structural(DeniedBy::ProtectedPath, reason)
     }
 
-    /// Refuses a call of an unannotated tool.
+    /// Creates the denial of a call to an unannotated tool.
     pub(crate) fn unknown_tool(reason: String) -> Self {
         Self::structural(DeniedBy::UnknownTool, reason)
     }
 
-    /// Refuses a call that nothing allows.
+    /// Creates the denial of a call that no rule, grant or approval covers.
     pub(crate) fn uncovered(reason: String) -> Self {
         Self::structural(DeniedBy::NoRule, reason)
     }
 
-    /// Refuses a call denied by one or more rules.
+    /// Creates the denial of a call that one or more rules deny.
     pub(crate) fn by_rules(first: &RuleReason, others: Vec<RuleReason>) -> Self {
         Self { by: DeniedBy::Rule, rule: first.rule.clone(), reason: first.reason.clone(), others }
     }
 
-    /// Refuses a call because a value could not be resolved, such as a path with a loop or a remote unknown to git.
+    /// Creates the denial of a call with a value that could not be resolved, such as a path with a
+    /// symlink loop.
     #[must_use]
     pub fn unresolvable(argument: &str, why: &dyn fmt::Display) -> Self {
         Self::invalid(format!("argument `{argument}`: {why}"))

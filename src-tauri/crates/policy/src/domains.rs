@@ -1,10 +1,12 @@
 //! Hosts and repositories: targets of URLs and git remotes, and the patterns that cover them.
 //!
 //! - A target is `host` or `host/owner/repository`; hosts are lower case without a trailing dot.
-//! - `*` covers any named public host; `*.d` covers `d` and everything below it; a host covers any repository on it; a
-//!   pattern with `/` is exact.
-//! - In a gate, a pattern with a port covers only that port; a pattern without a port covers every port.
-//! - No pattern covers a value without a target (a foreign scheme, no host, not a URL) or a folder of this machine.
+//! - `*` covers every public host name; `*.d` covers `d` and all its subdomains; a host covers
+//!   every repository on it; a pattern with `/` covers exactly that repository.
+//! - In a server's allowed hosts, a pattern with a port covers only that port; without one it
+//!   covers every port.
+//! - No pattern covers a local folder, nor a value without a target (an unsupported scheme, no
+//!   host, not a URL).
 
 mod host;
 mod pattern;
@@ -19,20 +21,20 @@ use host::{CleanHost, HostKind};
 use std::collections::BTreeMap;
 use url::Url;
 
-/// Target of a value with a URL role.
+/// Network target of a value with a URL role.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Destination {
     text: String,
-    /// Original spelling, if it differs and may be sent.
+    /// The address as the client wrote it, if it differs from `text` and may be sent unchanged.
     written: Option<String>,
     site: Option<Site>,
     port: Option<u16>,
 }
 
-/// Port of ssh.
+/// Default port of SSH.
 const SSH: u16 = 22;
 
-/// A host, or a repository on one.
+/// A host, or a repository on a host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Site {
     domain: String,
@@ -41,13 +43,14 @@ struct Site {
     kind: HostKind,
 }
 
-/// Hosts that each server may reach without approval. An unlisted server has no gate.
+/// Hosts that each server may reach without approval. A server that is not listed may reach any
+/// host.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct AllowedHosts {
     servers: BTreeMap<String, Gate>,
 }
 
-/// Hosts and single ports that one server may reach without approval.
+/// Hosts that one server may reach without approval, on every port or on single ports.
 #[derive(Debug, Clone, PartialEq, Default)]
 struct Gate {
     hosts: HostPatterns,
@@ -55,26 +58,26 @@ struct Gate {
 }
 
 impl Destination {
-    /// Parses the value of a URL role.
+    /// Parses a value with the given URL role.
     #[must_use]
     pub fn parse(role: Role, raw: &str) -> Self {
         if role == Role::GitRemoteUrl { Self::remote(raw) } else { Self::web(raw) }
     }
 
-    /// Returns the spelling to send: the original if every parser finds the judged host and port in
-    /// it, otherwise the canonical one.
+    /// Returns the address to send: as written if every parser finds the judged host and port in
+    /// it, otherwise canonical.
     #[must_use]
     pub fn sent(&self) -> &str {
         self.written.as_deref().unwrap_or(&self.text)
     }
 
-    /// Returns the canonical spelling.
+    /// Returns the canonical address.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Returns the target on a host, if any: `host` for the web, `host/path` for a git remote.
+    /// Returns the target, if it is on a host: `host` for web URLs, `host/path` for git remotes.
     #[must_use]
     pub fn domain(&self) -> Option<&str> {
         self.site.as_ref().map(|site| site.domain.as_str()).filter(|domain| !domain.is_empty())
@@ -107,11 +110,12 @@ impl Destination {
         if ["/", "./", "../"].iter().any(|start| raw.starts_with(start)) {
             return Self { text: raw.to_owned(), site: Some(Site::here()), port: None, written: None };
         }
-        // No address and no name known to git contains whitespace.
+        // Neither addresses nor remote names contain whitespace.
         if raw.contains(char::is_whitespace) {
             return Self::unknown(raw);
         }
-        // `transport::address` starts a helper program, and a leading dash would be read as an option.
+        // Git runs a helper program for `transport::address`, and ssh would parse a leading dash as
+        // an option.
         let Some((login, path)) = raw.split_once(':').filter(|(login, path)| {
             !login.is_empty()
                 && !login.contains(['/', '['])
@@ -125,8 +129,9 @@ impl Destination {
         Self { text: raw.to_owned(), site, port: Some(SSH), written: None }
     }
 
-    /// Normalizes an address only if it has a target, because git could read any other text differently. The target is
-    /// known only if the address is plain both as written and after the URL parser has added escapes.
+    /// Normalizes an address only if its target is known, because git could parse any other text
+    /// differently. The target is known only if the address is plain both as written and after the
+    /// URL parser has escaped it.
     fn remote_url(raw: &str) -> Self {
         let Ok(url) = Url::parse(raw) else { return Self::nowhere(raw) };
         let is_web = matches!(url.scheme(), "http" | "https");
@@ -140,7 +145,7 @@ impl Destination {
         }
     }
 
-    /// Creates an unknown address that displays this text instead.
+    /// Creates an address with an unknown target, displayed as `said`.
     pub(crate) fn unknown(said: &str) -> Self {
         let site = Site { domain: String::new(), host: 0, kind: HostKind::Odd };
         Self { text: said.to_owned(), site: Some(site), port: None, written: None }
@@ -152,18 +157,19 @@ impl Destination {
 }
 
 impl Site {
-    /// Creates the target for a local file or folder, which needs no host.
+    /// Returns the target of a local file or folder, which has no host.
     fn here() -> Self {
         Self { domain: String::new(), host: 0, kind: HostKind::Local }
     }
 
-    /// Creates a target from `host` or `host/path`.
+    /// Creates a target from the text `host` or `host/path`.
     fn new(domain: &str) -> Self {
         let (host, path) = domain.split_once('/').unwrap_or((domain, ""));
         Self::below(CleanHost::spelled(host), path)
     }
 
-    /// Returns `host/owner/repository`, without `.git` and redundant slashes.
+    /// Creates the target `host/owner/repository` without `.git` and redundant slashes, or `host`
+    /// if the path is empty.
     fn below(host: CleanHost, path: &str) -> Self {
         let path = path.trim_matches('/');
         let path = path.strip_suffix(".git").unwrap_or(path).trim_end_matches('/');
@@ -176,7 +182,7 @@ impl Site {
         Self { domain, host, kind }
     }
 
-    /// Returns `true` if the host is a name, which can have subdomains.
+    /// Returns `true` if the host is a name rather than an address, so that it can have subdomains.
     fn has_name(&self) -> bool {
         matches!(self.kind, HostKind::Public | HostKind::Local)
     }
@@ -187,7 +193,7 @@ impl Site {
 }
 
 impl AllowedHosts {
-    /// Creates gates from the patterns of each server.
+    /// Creates the allowed hosts from the patterns of each server.
     #[must_use]
     pub fn new(servers: &BTreeMap<String, Vec<String>>) -> Self {
         let servers = servers.iter().map(|(server, texts)| (server.clone(), Gate::new(texts)));
@@ -200,8 +206,9 @@ impl AllowedHosts {
         self.servers.get(server).is_none_or(|gate| gate.admits(destination))
     }
 
-    /// Returns `true` if an address is certainly outside a server's hosts. This is uncertain for an unknown address,
-    /// for a name of this machine if every host is open, and for a foreign address that names an open host.
+    /// Returns `true` if an address is certainly outside a server's hosts. That is uncertain for an
+    /// unknown address, for a local host name if the server may reach every host, and for an
+    /// address of an unsupported scheme on an allowed host.
     pub(crate) fn understand(&self, server: &str, destination: &Destination) -> bool {
         let Some(gate) = self.servers.get(server) else { return true };
         let opens_all = || gate.hosts.all().contains(&HostPattern::Any);
@@ -223,7 +230,7 @@ impl Gate {
     fn new(texts: &[String]) -> Self {
         let with_port = |text: &String| {
             let (host, port) = text.rsplit_once(':')?;
-            // Without brackets, the text after the last colon is part of the address.
+            // In an IPv6 address without brackets, the last colon does not introduce a port.
             let is_host = !host.contains(':') || host.ends_with(']');
             Some((HostPattern::parse(host), port.parse().ok().filter(|_| is_host)?))
         };
@@ -242,9 +249,9 @@ impl Gate {
     }
 }
 
-/// Returns `true` if git, the programs it starts and the URL parser agree on the host of a remote.
-/// For `ssh` and `git`, git decodes escapes before it searches for the host, which extends to the
-/// next slash; `curl` does not treat a backslash as a slash.
+/// Returns `true` if git, the programs that it starts and the URL parser find the same host in a
+/// remote. For `ssh` and `git`, git decodes escapes first and takes everything up to the next slash
+/// as the host; `curl` does not treat a backslash as a slash.
 fn is_plain(remote: &str, is_web: bool) -> bool {
     let rest = remote.split_once("://").map_or("", |(_, rest)| rest);
     let ends: &[char] = if is_web { &['/', '?', '#'] } else { &['/'] };
@@ -255,8 +262,9 @@ fn is_plain(remote: &str, is_web: bool) -> bool {
     !authority.contains(is_odd) && !escaped.contains('%')
 }
 
-/// Returns `true` if every parser finds the parsed host and port: the text is plain, and both are written canonically.
-/// The rest of the address is not judged, and neither is an address outside the web.
+/// Returns `true` if every parser finds the same host and port in an address: the text is printable
+/// ASCII, and both are in canonical form. The rest of the address is not judged; schemes other than
+/// web ones always pass.
 fn reads_the_same(raw: &str, url: &Url) -> bool {
     let Some((scheme, rest)) = raw.split_once(':') else { return false };
     if !raw.bytes().all(|byte| byte.is_ascii_graphic()) || !scheme.eq_ignore_ascii_case(url.scheme()) {
@@ -274,7 +282,7 @@ fn reads_the_same(raw: &str, url: &Url) -> bool {
     !host.is_empty() && spellings.any(|spelling| spelling.eq_ignore_ascii_case(authority))
 }
 
-/// Returns the port of a scheme that the URL parser does not know.
+/// Returns the default port of a scheme that the URL parser does not know.
 fn usual_port(scheme: &str) -> Option<u16> {
     match scheme {
         "ssh" => Some(SSH),
@@ -283,7 +291,7 @@ fn usual_port(scheme: &str) -> Option<u16> {
     }
 }
 
-/// Returns the normalized spelling. A bare host has no slash.
+/// Converts a URL to text. A URL that has only a host gets no trailing slash.
 fn spell(url: Url) -> String {
     let bare = url.path() == "/" && url.query().is_none() && url.fragment().is_none();
     let has_host = url.host_str().is_some_and(|host| !host.is_empty());

@@ -1,65 +1,65 @@
-//! Reasons why a policy file is invalid. The previous policy then stays in force.
+//! Errors in policy files. If a file is invalid, the previous policy stays in force.
 
 use crate::json_location::{JsonLocation, SourceFile};
 use std::fmt;
 
-/// Error in a file, with its location.
+/// Error in a policy, annotations or lists file, with its location.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LoadError {
-    /// The text is not JSON or does not have the expected shape.
+    /// The text is not JSON, or its structure is wrong.
     #[error("{place}: {message}")]
     Shape {
-        /// File and line.
+        /// File name and line number.
         place: Box<SourceLocation>,
-        /// Message, with the column if the text is not JSON.
+        /// Description of the error, with the column if the text is not JSON.
         message: String,
     },
     /// A rule is invalid.
     #[error("{place}, rule `{rule}`, field `{field}`: {message}")]
     Rule {
-        /// File and line.
+        /// File name and line number.
         place: Box<SourceLocation>,
         /// Name of the rule, or its position in the file.
         rule: String,
-        /// Dotted path of the field.
+        /// Dotted path of the invalid field.
         field: String,
-        /// Message.
+        /// Description of the error.
         message: String,
     },
     /// An annotation is invalid.
     #[error("{place}, tool `{server}/{tool}`, field `{field}`: {message}")]
     Tool {
-        /// File and line.
+        /// File name and line number.
         place: Box<SourceLocation>,
-        /// Server name.
+        /// Name of the server.
         server: String,
         /// Name of the tool, or its position in the file.
         tool: String,
-        /// Dotted path of the field.
+        /// Dotted path of the invalid field.
         field: String,
-        /// Message.
+        /// Description of the error.
         message: String,
     },
     /// A dynamic list is invalid.
     #[error("{place}, list `{list}`, field `{field}`: {message}")]
     List {
-        /// File and line.
+        /// File name and line number.
         place: Box<SourceLocation>,
-        /// List name.
+        /// Name of the list.
         list: String,
-        /// Field name.
+        /// Name of the invalid field.
         field: String,
-        /// Message.
+        /// Description of the error.
         message: String,
     },
 }
 
-/// Location in a file.
+/// File name and line number of an error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceLocation {
     /// File name.
     pub file: String,
-    /// Line number from 1, if known.
+    /// Line number, counted from 1; `None` if unknown.
     pub line: Option<usize>,
 }
 
@@ -73,12 +73,12 @@ impl fmt::Display for SourceLocation {
 }
 
 impl SourceFile<'_> {
-    /// Returns the file and line of a location below another one.
+    /// Returns the file name and line number of the location `below`, relative to `base`.
     pub(crate) fn place(&self, base: JsonLocation<'_>, below: JsonLocation<'_>) -> Box<SourceLocation> {
         Box::new(SourceLocation { file: self.file.to_owned(), line: self.line(base, below) })
     }
 
-    /// Refuses an unsupported schema version.
+    /// Returns an error if the schema version is not supported.
     pub(crate) fn check_version(&self, version: u64) -> Result<(), LoadError> {
         if version == SCHEMA_VERSION {
             return Ok(());
@@ -90,10 +90,11 @@ impl SourceFile<'_> {
     }
 }
 
-/// Supported version of the file formats.
+/// The only supported schema version of the file formats.
 const SCHEMA_VERSION: u64 = 1;
 
-/// Returns the version of a file without one, as in the existing IronCurtain system.
+/// Returns the schema version of a file that does not specify one, as in files of the existing
+/// IronCurtain system.
 pub(crate) fn unsaid_version() -> u64 {
     SCHEMA_VERSION
 }

@@ -1,11 +1,11 @@
-//! Ways in which a server writes files, which determine how much of the disk it must access.
+//! The way a server writes files, which determines the folders that its sandbox must make writable.
 
-/// The way a server writes files, from its configuration.
+/// The way a server writes files, set in its configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum FileWrites {
-    /// Opens the file and writes to it; needs access only to the file.
+    /// Opens the file and writes to it. The server needs access to the file only.
     #[default]
     InPlace,
-    /// Writes a new file in the same folder and renames it; needs access to the folder.
+    /// Creates a new file in the same folder and renames it. The server needs access to the folder.
     Replace,
 }

@@ -1,72 +1,89 @@
-//! Standing permissions, as far as the judge needs them.
+//! Standing permissions that the judge takes into account.
 //!
-//! - Owner, lifetime and storage are unknown here: the caller passes only live grants.
-//! - A grant for one access never covers another.
+//! - Owner, lifetime and storage of a grant are not modelled here; the caller passes only grants in
+//!   force.
+//! - A grant covers only its own kinds of access: permission to write does not include permission
+//!   to read.
 
 use crate::{Access, Destination, ResolvedCall, Role, ToolUse};
 use ironcurtain_paths::CanonicalPath;
+use std::fmt;
 
-/// A standing permission for one path.
+/// Standing permission to access one path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PathGrant {
-    /// Id of the grant, for permits and the audit log.
+    /// Id that permits and the audit log refer to.
     pub id: String,
-    /// Path that it applies to.
+    /// File or folder that the grant applies to.
     pub path: CanonicalPath,
     /// Extent of the grant.
     pub kind: GrantKind,
-    /// Permitted accesses.
+    /// Kinds of access that the grant permits.
     pub access: AccessSet,
 }
 
-/// A standing permission for one port of one host. Neither rules about fetching nor the gate require approval for it.
+/// Standing permission to connect to one port of one host. Neither rules about fetching nor the server's
+/// allowed hosts then require approval for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostGrant {
-    /// Id of the grant, for permits and the audit log.
+    /// Id that permits and the audit log refer to.
     pub id: String,
-    /// Host, spelled like [`Destination::host_and_port`].
+    /// Host in the form that [`Destination::host_and_port`] returns.
     pub host: String,
-    /// Port number.
+    /// Port of the host.
     pub port: u16,
 }
 
-/// A standing permission for a use of one tool. Covers no paths, addresses or other values.
+/// A standing permission for tools of a server. Covers no path, address or host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolGrant {
-    /// Id of the grant, for permits and the audit log.
+    /// Id that permits and the audit log refer to.
     pub id: String,
-    /// Use that it applies to.
-    pub tool: ToolUse,
+    /// Calls that it applies to.
+    pub scope: ToolScope,
 }
 
-/// Extent of a grant.
+/// Calls of a server's tools that a grant covers. No scope covers a call that names a path, an address or a host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ToolScope {
+    /// One tool, with its meaningful values fixed.
+    Use(ToolUse),
+    /// One tool, with any arguments.
+    Tool(String),
+    /// Every tool that only reads, according to its annotation.
+    Reading,
+    /// Every tool.
+    All,
+}
+
+/// Extent of a path grant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GrantKind {
-    /// Only the path itself.
+    /// The path itself only.
     File,
     /// The path and everything below it.
     Tree,
 }
 
-/// Set of accesses.
+/// Set of access kinds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct AccessSet {
-    /// Reading.
+    /// `true` if the set contains reading.
     pub read: bool,
-    /// Creating and changing.
+    /// `true` if the set contains creating and changing.
     pub write: bool,
-    /// Deleting.
+    /// `true` if the set contains deleting.
     pub delete: bool,
 }
 
 impl AccessSet {
-    /// Creates a set with one access.
+    /// Creates a set that contains only this access.
     #[must_use]
     pub fn only(access: Access) -> Self {
         Self::default().with(access)
     }
 
-    /// Adds an access.
+    /// Returns the set with this access added.
     #[must_use]
     pub fn with(mut self, access: Access) -> Self {
         match access {
@@ -96,16 +113,43 @@ impl HostGrant {
     }
 }
 
-impl ToolGrant {
-    /// Returns `true` if the grant covers a call: the tool with exactly these values.
+impl ToolScope {
+    /// Returns `true` if a grant with this scope covers a call.
     #[must_use]
     pub fn covers(&self, call: &ResolvedCall) -> bool {
-        ToolUse::of(call).is_some_and(|tool| tool == self.tool)
+        let Some(used) = ToolUse::of(call) else { return false };
+        match self {
+            Self::Use(granted) => used == *granted,
+            Self::Tool(name) => call.request().is_none() && call.tool() == name,
+            Self::Reading => call.request().is_none() && call.only_reads(),
+            Self::All => call.request().is_none(),
+        }
+    }
+
+    /// Returns the tool, unless the scope has several.
+    #[must_use]
+    pub fn tool(&self) -> Option<&str> {
+        match self {
+            Self::Use(granted) => Some(granted.tool()),
+            Self::Tool(name) => Some(name),
+            Self::Reading | Self::All => None,
+        }
+    }
+}
+
+impl fmt::Display for ToolScope {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Use(granted) => granted.fmt(formatter),
+            Self::Tool(name) => write!(formatter, "{name} with any arguments"),
+            Self::Reading => formatter.write_str("every tool that only reads"),
+            Self::All => formatter.write_str("every tool"),
+        }
     }
 }
 
 impl PathGrant {
-    /// Returns `true` if the grant covers the access of `role` to `path`.
+    /// Returns `true` if the grant covers the access that `role` implies to `path`.
     #[must_use]
     pub fn covers(&self, role: Role, path: &CanonicalPath) -> bool {
         role.access().is_some_and(|access| self.access.has(access)) && self.reaches(path)

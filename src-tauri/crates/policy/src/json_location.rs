@@ -1,24 +1,24 @@
 //! Locations in a JSON document, and their line numbers.
 //!
-//! - Locations are lazy: the line is computed only for an error.
+//! - A location is cheap; the line is computed only when an error is reported.
 
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// A location in a value, displayed dotted: `if.lists[0].roles`.
+/// Location in a JSON value, displayed as a dotted path: `if.lists[0].roles`.
 #[derive(Clone, Copy)]
 pub(crate) enum JsonLocation<'a> {
-    /// The value itself.
+    /// The whole value.
     Whole,
-    /// A field of the value at a location.
+    /// A field of the object at a location.
     Field(&'a JsonLocation<'a>, &'a str),
     /// An item of the list at a location.
     Item(&'a JsonLocation<'a>, usize),
 }
 
 impl JsonLocation<'_> {
-    /// Descends into these fields and calls `look` with the location.
+    /// Descends into the fields named by `way` and passes the resulting location to `look`.
     pub(crate) fn follow<R>(self, way: &[&str], look: impl FnOnce(JsonLocation<'_>) -> R) -> R {
         match way.split_first() {
             None => look(self),
@@ -55,17 +55,18 @@ impl fmt::Display for JsonLocation<'_> {
     }
 }
 
-/// A file being parsed.
+/// A file that is being parsed.
 #[derive(Clone, Copy)]
 pub(crate) struct SourceFile<'a> {
-    /// File name.
+    /// File name for error messages.
     pub(crate) file: &'a str,
-    /// Content.
+    /// Content of the file.
     pub(crate) text: &'a str,
 }
 
 impl SourceFile<'_> {
-    /// Returns the line of a location below another one.
+    /// Returns the line number of the location `below`, relative to `base`; `None` if the text is
+    /// not JSON.
     pub(crate) fn line(&self, base: JsonLocation<'_>, below: JsonLocation<'_>) -> Option<usize> {
         let root: &RawValue = serde_json::from_str(self.text).ok()?;
         let found = below.find(base.find(root)).get();
@@ -90,7 +91,7 @@ mod tests {
         assert_eq!(source.line(whole, JsonLocation::Item(&a, 0)), Some(3));
         assert_eq!(source.line(second, whole), Some(4));
         assert_eq!(source.line(second, JsonLocation::Field(&whole, "bc")), Some(7));
-        // A missing value is located at its parent.
+        // A missing value has the location of its parent.
         assert_eq!(source.line(second, JsonLocation::Field(&whole, "x")), Some(4));
         assert_eq!(source.line(whole, JsonLocation::Item(&a, 9)), Some(2));
         assert_eq!(source.line(whole, JsonLocation::Item(&whole, 0)), Some(1));

@@ -1,10 +1,12 @@
-//! The judge: decides on calls.
+//! Decides on calls.
 //!
-//! - Built-in checks run first (protected paths, introspection, session sandbox), then grants, then rules, per value.
+//! - Built-in checks run first (protected paths, introspection, session sandbox), then grants, then rules, each
+//!   value on its own.
 //! - The strictest decision wins: deny, then escalate, then allow. A value that nothing covers is denied.
-//! - Nothing overrides a deny rule: not a grant, not the user's answer, not a URL gate.
-//! - Calls of unannotated tools require approval if the server's entry says so. Only a rule for calls without reach can
-//!   allow them, because the kernel enforces that for any arguments. A deny rule that might apply does.
+//! - Nothing overrides a deny rule: neither a grant, nor the user's approval, nor the server's allowed hosts.
+//! - A call of an unannotated tool requires approval if the server's entry requires it. Among allow rules, only one
+//!   for servers that reach nothing can allow it, because the sandbox then limits any arguments. A deny rule
+//!   applies if it might cover the call.
 
 pub(crate) mod cover;
 mod evaluation;
@@ -30,33 +32,35 @@ use ironcurtain_paths::protected::KnownPath;
 use std::cell::OnceCell;
 use value::JudgedValue;
 
-/// Input of the judge besides the policy, supplied by the caller for each call.
+/// Inputs of the judge besides the policy and the call.
 #[derive(Debug, Clone, Copy)]
 pub struct Context<'a> {
-    /// Session sandbox directory, if any.
+    /// Session sandbox directory; `None` if the session has none.
     pub sandbox: Option<&'a CanonicalPath>,
-    /// Servers for which paths in the session sandbox are allowed.
+    /// Servers that may access paths in the session sandbox without a rule.
     pub sandbox_servers: &'a [String],
-    /// Paths that no call may access. A protected path does not close a session sandbox inside it.
+    /// Paths that no call may access. The session sandbox stays accessible inside a protected
+    /// folder.
     pub protected: &'a ProtectedPaths,
     /// Hosts that each server may reach without approval.
     pub gates: &'a AllowedHosts,
-    /// Live path grants for this client and server.
+    /// Path grants in force for this client and server.
     pub grants: &'a [PathGrant],
-    /// Live host grants for this client and server.
+    /// Host grants in force for this client and server.
     pub hosts: &'a [HostGrant],
-    /// Live tool grants for this client and server.
+    /// Tool grants in force for this client and server.
     pub tools: &'a [ToolGrant],
-    /// The user's approvals for this very call.
+    /// Values of this call that the user has approved.
     pub approved: &'a [PendingApproval],
-    /// Current reach of the call's server.
+    /// Current reach of the server that handles the call.
     pub reach: ServerReach,
-    /// Set if the server has no network and can access only its own folders and granted resources.
+    /// `true` if the server has no network and can access only its own folders and granted
+    /// resources.
     pub confined: bool,
 }
 
 impl<'a> Context<'a> {
-    /// Returns a context without a session sandbox, grants and approvals.
+    /// Creates a context without a session sandbox, grants or approvals.
     #[must_use]
     pub fn new(protected: &'a ProtectedPaths, gates: &'a AllowedHosts) -> Self {
         Self {
@@ -74,7 +78,7 @@ impl<'a> Context<'a> {
     }
 }
 
-/// Judges a call. A verdict that allows it or asks about it contains the call.
+/// Judges a call. The verdict contains the call, unless it is denied.
 pub fn judge(policy: &Policy, context: &Context<'_>, call: ResolvedCall) -> Verdict {
     if let Some(denial) = protect::refuse(context, &call) {
         return Verdict::Deny(denial);
@@ -91,7 +95,8 @@ pub fn judge(policy: &Policy, context: &Context<'_>, call: ResolvedCall) -> Verd
     conclusion.map_or_else(Verdict::Deny, |conclusion| conclusion.verdict(call))
 }
 
-/// Judges a call and reports which rule decided each value, and why earlier rules did not.
+/// Judges a call like [`judge()`] and also reports the rule that decided each value, and why
+/// earlier rules did not apply.
 pub fn explain(policy: &Policy, context: &Context<'_>, call: ResolvedCall) -> Explanation {
     let by_structure = is_introspection(&call) || protect::refuse(context, &call).is_some();
     let steps = if by_structure { Vec::new() } else { Judging::new(policy, context, &call).steps() };
@@ -117,14 +122,15 @@ fn is_introspection(call: &ResolvedCall) -> bool {
         && call.transport_arguments().is_empty()
 }
 
-/// State of judging one call.
+/// Call that is being judged, with the inputs of the decision.
 struct Judging<'a> {
     policy: &'a Policy,
     context: &'a Context<'a>,
     call: &'a ResolvedCall,
-    /// Session sandbox, if it applies to this server.
+    /// Session sandbox; `None` if it does not apply to this server.
     sandbox: Option<&'a CanonicalPath>,
-    /// Rules about the tool; computed when a value first needs them. Values in the session sandbox need none.
+    /// Rules that can apply to the tool. Computed on first use, because values in the session
+    /// sandbox need none.
     rules: OnceCell<RulesFor<'a>>,
 }
 
@@ -135,7 +141,7 @@ impl<'a> Judging<'a> {
         Self { policy, context, call, sandbox, rules: OnceCell::new() }
     }
 
-    /// Returns the rules about the tool, in order.
+    /// Returns the rules that can apply to the tool, in order.
     fn rules(&self) -> RulesFor<'a> {
         *self.rules.get_or_init(|| self.policy.rules_for(self.call.server(), self.call.tool()))
     }
@@ -156,15 +162,16 @@ impl<'a> Judging<'a> {
         evaluation
     }
 
-    /// Returns `true` if the call names resources and also runs a command that could reach others.
+    /// Returns `true` if the call names resources and also runs a command that could access others.
     ///
-    /// A confined server's command reaches only granted resources, so judging the call's resources is enough.
+    /// The command of a confined server can access only granted resources, so judging the named
+    /// ones is enough.
     fn runs_unconfined_command(&self) -> bool {
         let runs = self.call.values(Role::Command).next().is_some();
         runs && !self.context.confined && !self.call.roles().is_empty()
     }
 
-    /// Judges a tool without resources as a whole.
+    /// Judges a call as a whole, for tools without resources.
     fn judge_whole_call(&self, evaluation: &mut Evaluation<'a>) {
         let rule = self.rule_for_call();
         match self.tool_grant(rule) {
@@ -174,7 +181,8 @@ impl<'a> Judging<'a> {
         }
     }
 
-    /// Judges an unannotated tool: requires approval unless a rule denies the call or the server reaches nothing.
+    /// Judges a call of an unannotated tool. It requires approval unless a rule denies it, or a
+    /// rule allows it because the server reaches nothing.
     fn judge_unannotated(&self, evaluation: &mut Evaluation<'a>) {
         let rule = self.rule_for_unannotated();
         match (self.tool_grant(rule), rule.map(|rule| rule.then)) {
@@ -186,8 +194,8 @@ impl<'a> Judging<'a> {
         }
     }
 
-    /// Judges the values of a role. If all are in the session sandbox, no rule is needed. Otherwise
-    /// all are judged, unless the values outside the session sandbox are granted.
+    /// Judges the values of a role. If each is in the session sandbox or granted, those in the
+    /// sandbox need no rule. Otherwise every value is judged.
     fn judge_role(&self, role: Role, evaluation: &mut Evaluation<'a>) {
         let mut values = self.call.values(role).peekable();
         if values.peek().is_none() {
@@ -203,7 +211,7 @@ impl<'a> Judging<'a> {
         }
     }
 
-    /// Returns `true` if every value of a role is in the session sandbox or granted.
+    /// Returns `true` if every value of a role is in the session sandbox or covered by a grant.
     fn is_open(&self, role: Role) -> bool {
         self.call.values(role).all(|given| {
             self.is_in_sandbox(given) || self.grant_for(&ValueInRole { role, given: Some(given) }).is_some()
@@ -228,13 +236,14 @@ impl<'a> Judging<'a> {
         if gated {
             evaluation.gate(value.judged(), self.is_understood(value));
         }
-        // Approval at the gate also approves the address if no rule applies to it.
+        // Approval of the host also approves an address that no rule covers.
         if !gated || rule.is_some() {
             evaluation.by_rule(value.judged(), rule);
         }
     }
 
-    /// Returns the entry of an autostart file that the value writes, if any. Clients do not open the session sandbox.
+    /// Returns the matching autostart entry if the value writes an autostart file. Clients run no
+    /// files from the session sandbox.
     fn started_by(&self, value: &ValueInRole<'_>) -> Option<&'static KnownPath> {
         let given = value.given.filter(|given| !self.is_in_sandbox(given))?;
         let Resource::Path(path) = &given.value else { return None };
@@ -243,9 +252,10 @@ impl<'a> Judging<'a> {
         writes.then(|| self.context.protected.starts(path, brings_folder()))?
     }
 
-    /// Returns `true` if the gate requires approval for an address. If no rule covers the address,
-    /// the gate asks neither about an address added by git, because the agent did not request it,
-    /// nor about an unknown one, because the effect of approving it is unclear.
+    /// Returns `true` if an address requires approval because it is outside the server's allowed
+    /// hosts. If no rule covers the address, approval is not requested for an address that git
+    /// added, because the agent did not ask for it, nor for an unknown address, because its effect
+    /// is unclear.
     fn is_outside_hosts(&self, value: &ValueInRole<'_>, rule: Option<&Rule>) -> bool {
         let Some(given @ ResolvedValue { value: Resource::Url(destination), .. }) = value.given else {
             return false;
@@ -253,55 +263,58 @@ impl<'a> Judging<'a> {
         let asks =
             rule.is_some() || (self.call.gives(self.call.argument(given)) && self.is_understood(value));
         let admitted = self.context.gates.admits(self.call.server(), destination);
-        // With a granted host, rules decide about repositories on it; without a rule only the gate applies.
+        // If the host is granted, rules decide about repositories on it. Without a rule, the
+        // allowed hosts still apply.
         let opened = rule.is_some() && self.context.hosts.iter().any(|grant| grant.covers(destination));
         asks && !admitted && !opened
     }
 
-    /// Returns `true` if a value is an address that is certainly outside the server's hosts.
+    /// Returns `true` if a value is an address that is certainly outside the server's allowed
+    /// hosts.
     fn is_understood(&self, value: &ValueInRole<'_>) -> bool {
         let Some(ResolvedValue { value: Resource::Url(destination), .. }) = value.given else { return false };
         self.context.gates.understand(self.call.server(), destination)
     }
 
-    /// Returns the rule that decides a value.
+    /// Returns the rule that decides on a value, if any.
     fn rule_for(&self, value: &ValueInRole<'_>) -> Option<&'a Rule> {
         cover::first(self.rules().speaking(value.role), |rule| {
             value.cover(rule, self.call, self.context.reach).ok()
         })
     }
 
-    /// Returns the rule that decides a call without resources.
+    /// Returns the rule that decides on a call without resources, if any.
     fn rule_for_call(&self) -> Option<&'a Rule> {
         cover::first(self.rules(), |rule| cover::cover_call(rule, self.call, self.context.reach).ok())
     }
 
-    /// Returns the rule that decides a call of an unannotated tool.
+    /// Returns the rule that decides on a call of an unannotated tool, if any.
     fn rule_for_unannotated(&self) -> Option<&'a Rule> {
         cover::of_unannotated(self.rules(), self.call, self.context.reach)
     }
 
-    /// Returns `true` for a request without a file to a server that can access only granted
-    /// resources. A rule that denies it or names it takes precedence.
+    /// Returns `true` if a request is allowed without approval: it names no file, and the server
+    /// can access only granted resources. A rule that denies the request or names it takes
+    /// precedence.
     fn is_free_request(&self, rule: Option<&Rule>) -> bool {
         let speaks = |rule: &Rule| rule.denies() || rule.condition.tool.is_some();
         self.call.request().is_some() && self.context.confined && !rule.is_some_and(speaks)
     }
 
-    /// Returns a tool grant that covers the call, unless the deciding rule denies it.
+    /// Returns the tool grant that covers the call, unless `rule` denies it.
     fn tool_grant(&self, rule: Option<&Rule>) -> Option<&'a ToolGrant> {
-        let grant = self.context.tools.iter().find(|grant| grant.covers(self.call))?;
+        let grant = self.context.tools.iter().find(|grant| grant.scope.covers(self.call))?;
         (!rule.is_some_and(Rule::denies)).then_some(grant)
     }
 
-    /// Returns a grant that covers a value, unless a rule denies it.
+    /// Returns the path grant that covers a value, unless a rule denies the value.
     fn grant_for(&self, value: &ValueInRole<'_>) -> Option<&'a PathGrant> {
         let Resource::Path(path) = &value.given?.value else { return None };
         let grant = self.context.grants.iter().find(|grant| grant.covers(value.role, path))?;
         (!self.rule_for(value).is_some_and(Rule::denies)).then_some(grant)
     }
 
-    /// Returns a host grant that covers a fetch, unless a rule denies it.
+    /// Returns the host grant that covers a URL to fetch, unless a rule denies it.
     fn host_grant_for(&self, value: &ValueInRole<'_>) -> Option<&'a HostGrant> {
         let Resource::Url(destination) = &value.given?.value else { return None };
         let grant = self.context.hosts.iter().find(|grant| grant.covers(destination))?;

@@ -1,11 +1,13 @@
-//! The judge: determines the meaning of a tool call and decides on it.
+//! Determines the meaning of tool calls and decides on them.
 //!
-//! - Pure: no IO, no clock, no randomness, no async. The caller supplies facts about the disk as [`Fact`]s.
-//! - A call that nothing allows is denied; the strictest decision over values and roles wins.
-//! - Only [`judge()`] creates a [`Permit`]; forwarding a call requires one.
+//! - Pure: no IO, no clock, no randomness, no async. The caller supplies information about the disk
+//!   as [`Fact`]s.
+//! - A call that nothing allows is denied. The strictest decision over all values and roles wins.
+//! - Only [`judge()`] creates a [`Permit`], and forwarding a call requires one.
 //!
-//! Steps of a call: [`Annotations::plan`] finds the values that name resources, the caller resolves each into a
-//! [`Fact`], [`CallPlan::resolve`] inserts the canonical values, and [`judge()`] decides.
+//! A call passes through these steps: [`Annotations::plan`] finds the values that name resources,
+//! the caller resolves each to a [`Fact`], [`CallPlan::resolve`] inserts the canonical values, and
+//! [`judge()`] decides.
 
 pub mod defaults;
 pub mod strict;
@@ -45,11 +47,11 @@ pub use denial::Denial;
 pub use domains::{AllowedHosts, Destination, HostPattern, HostPatterns, PatternError, is_ip_address};
 pub use error::{LoadError, SourceLocation};
 pub use file_writes::FileWrites;
-pub use grants::{AccessSet, GrantKind, HostGrant, PathGrant, ToolGrant};
+pub use grants::{AccessSet, GrantKind, HostGrant, PathGrant, ToolGrant, ToolScope};
 pub use judge::{Context, Explanation, ExplanationStep, Mismatch, SettledBy, explain, judge};
 pub use lists::DynamicLists;
 pub use open_folders::{OpenFolder, open_folders};
-pub use plan::{CallPlan, FileOperation, PlannedValue};
+pub use plan::{CallPlan, FileOperation, HostConnection, PlannedValue};
 pub use protected::{ProtectedPaths, ReadOnlyPath, ReadOnlyReason};
 pub use requests::{AddressError, JudgedRequest, PATH, ResourceAddress, URI, file_address};
 pub use roles::{Access, Category, Role, RoleSet, Roles};

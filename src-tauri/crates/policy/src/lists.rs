@@ -1,10 +1,11 @@
 //! Named lists that rules refer to as `@name`.
 //!
-//! - The effective list is (values + additions) - removals.
-//! - A removal may be spelled differently from its value if both match the same. An allow rule loses every value that
-//!   the removal may mean; a rule that asks or denies loses only values with the same spelling.
-//! - A policy that refers to an undefined list is invalid, because a deny rule over a missing list
-//!   would not deny anything.
+//! - A list contains its values and additions, minus its removals.
+//! - A removal may be spelled differently from the value that it matches. An allow rule loses every
+//!   value that the removal may match; a rule that asks or denies loses only values with the same
+//!   spelling.
+//! - A policy that refers to an undefined list is invalid, because a deny rule with a missing list
+//!   would deny nothing.
 
 use crate::json_location::{JsonLocation, SourceFile};
 use crate::{Decision, LoadError, strict};
@@ -12,18 +13,18 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Lists of one dynamic-lists file.
+/// Lists of a dynamic-lists file, by name.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DynamicLists {
     lists: BTreeMap<String, List>,
 }
 
-/// Effective values of a list.
+/// Values of a list after additions and removals.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 struct List {
-    /// All values except exact removals.
+    /// Values without the ones that a removal spells identically; used by rules that ask or deny.
     values: Vec<String>,
-    /// Values that no removal may mean.
+    /// Values without the ones that a removal may match; used by allow rules.
     certain: Vec<String>,
 }
 
@@ -31,7 +32,8 @@ impl DynamicLists {
     /// Parses a dynamic-lists file.
     ///
     /// # Errors
-    /// When the text is not such a file.
+    ///
+    /// Returns an error if the text is not a valid dynamic-lists file.
     pub fn from_json(text: &str, file: &str) -> Result<Self, LoadError> {
         let source = SourceFile { file, text };
         let stored: StoredFile = strict::read_file(source)?;
@@ -44,13 +46,15 @@ impl DynamicLists {
         Ok(Self { lists })
     }
 
-    /// Returns the effective values of a list.
+    /// Returns the values of a list that apply to rules that ask or deny; empty if the list does
+    /// not exist.
     #[must_use]
     pub fn get(&self, name: &str) -> &[String] {
         self.lists.get(name).map_or(&[], |list| &list.values)
     }
 
-    /// Returns the effective values of a list for a rule with this decision; `None` if the list does not exist.
+    /// Returns the values of a list that apply to a rule with this decision; `None` if the list
+    /// does not exist.
     pub(crate) fn find(&self, name: &str, then: Decision) -> Option<&[String]> {
         self.lists.get(name).map(|list| match then {
             Decision::Allow => list.certain.as_slice(),
@@ -73,10 +77,10 @@ pub(crate) struct StoredFile {
     lists: BTreeMap<String, Map<String, Value>>,
 }
 
-/// Allowed fields of a list that are ignored: how and when it was generated.
+/// Fields of a list that are permitted but ignored: when it was generated, and from which input.
 const FOR_OTHERS: [&str; 2] = ["inputHash", "resolvedAt"];
 
-/// Parses a list field by field, so that an error names the field.
+/// Parses a list field by field, so that errors name the field.
 fn read_list(
     source: SourceFile<'_>,
     list: &str,
@@ -140,7 +144,7 @@ impl StoredList {
     }
 }
 
-/// Normalizes differences that matching ignores: case, and the trailing dot of a host.
+/// Normalizes letter case and the trailing dot of a host, which matching ignores.
 fn plain(value: &str) -> String {
     value.trim_end_matches('.').to_lowercase()
 }

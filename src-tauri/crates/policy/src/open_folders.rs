@@ -1,21 +1,22 @@
-//! Folders that a policy opens to a server permanently.
+//! Folders that a policy always opens to a server.
 
 use crate::{Access, Decision, Policy, Role, Rule};
 use ironcurtain_paths::CanonicalPath;
 
-/// A folder that a policy opens to a server for every tool, so that it can be mounted permanently.
+/// Folder that a policy opens to every tool of a server, so that it can stay mounted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenFolder {
     /// Path of the folder.
     pub path: CanonicalPath,
-    /// Set if the folder may be changed.
+    /// `true` if the server may also change the folder.
     pub writable: bool,
-    /// Rule that opens it.
+    /// Name of the rule that opens the folder.
     pub rule: String,
 }
 
-/// Returns the folders that rules open to a server permanently. The rule must allow reading with the folder as its only
-/// condition, and no earlier rule may ask or deny there. Anything else is mounted only while a call needs it.
+/// Returns the folders that a policy always opens to a server. The rule must allow reading with the
+/// folder as its only condition, and no earlier rule may ask or deny there. Other folders are
+/// mounted only while a call needs them.
 #[must_use]
 pub fn open_folders(policy: &Policy, server: &str) -> Vec<OpenFolder> {
     let mut open: Vec<OpenFolder> = Vec::new();
@@ -46,7 +47,7 @@ fn asks_only_for_a_folder(rule: &Rule) -> bool {
     condition.tool.is_none() && condition.domains.is_none() && condition.lists.is_none()
 }
 
-/// Returns `true` if a rule could apply to something in a folder, for a role and server.
+/// Returns `true` if a rule could apply to a path in `folder`, for a server and role.
 fn speaks_of(rule: &Rule, server: &str, role: Role, folder: &CanonicalPath) -> bool {
     let condition = &rule.condition;
     let of_server = condition.server.as_ref().is_none_or(|servers| servers.iter().any(|s| s == server));

@@ -1,12 +1,16 @@
 //! Plans a tool call: finds the values that must be resolved before it can be judged.
 //!
-//! - An unknown tool, an unknown argument and an invalid argument are denied here.
-//! - A call of an unannotated tool that requires approval has no values, because its arguments have no meaning.
-//! - A value of a judged role is a string or a flat list of strings; anything else is denied, never skipped.
+//! - Unannotated tools, unknown arguments and invalid arguments are denied here.
+//! - A call of an unannotated tool that requires approval has no planned values, because its
+//!   arguments have no meaning.
+//! - A value with a judged role must be a string or a flat list of strings; anything else is
+//!   denied, never skipped.
 
+mod connections;
 mod files;
 mod requests;
 
+pub use connections::HostConnection;
 pub use files::FileOperation;
 
 use crate::annotations::AnnotatedTool;
@@ -14,7 +18,7 @@ use crate::{Annotations, Denial, JudgedRequest, Role, RoleSet, Roles, ToolAnnota
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
-/// A call with parsed arguments, whose values need facts.
+/// A call with checked arguments, and the values that need facts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CallPlan<'a> {
     pub(crate) tool: Arc<AnnotatedTool>,
@@ -27,21 +31,21 @@ pub struct CallPlan<'a> {
 /// One value of the call with a role.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PlannedValue<'a> {
-    /// Argument that contains the value.
+    /// Name of the argument that contains the value.
     pub argument: &'a Arc<str>,
-    /// Index in the argument, if that is a list.
+    /// Index of the value in the argument; `None` if the argument is not a list.
     pub index: Option<usize>,
     /// Roles of the argument; never empty.
     pub roles: RoleSet,
-    /// Value as written by the client; `None` for an omitted git remote, for which git has a default.
+    /// Value as the client wrote it; `None` for an omitted git remote, for which git has a default.
     pub raw: Option<&'a str>,
 }
 
 impl Annotations {
-    /// Plans a call. The arguments are shared until a canonical value differs from the client's.
+    /// Plans a call. The arguments are copied only if a canonical value differs from the given one.
     ///
     /// # Errors
-    /// A denial, if the tool is unknown or the arguments are invalid.
+    /// Returns a denial if the tool is unannotated or the arguments are invalid.
     pub fn plan<'a>(
         &'a self,
         server: &str,
@@ -56,11 +60,11 @@ impl Annotations {
         CallPlan::build(Arc::clone(known), &known.annotation, arguments, &values)
     }
 
-    /// Plans a call like [`Annotations::plan`]. If `unannotated` says to ask, a call of an unannotated tool is planned as a
-    /// whole.
+    /// Plans a call like [`Annotations::plan`], except that a call of an unannotated tool is
+    /// planned as a whole if `unannotated` is [`Unannotated::Ask`].
     ///
     /// # Errors
-    /// Those of [`Annotations::plan`].
+    /// Returns the same errors as [`Annotations::plan`].
     pub fn plan_or_ask<'a>(
         &'a self,
         server: &str,
@@ -95,19 +99,20 @@ impl<'a> CallPlan<'a> {
         &self.tool.name
     }
 
-    /// Returns the roles of all arguments.
+    /// Returns the roles of all the tool's arguments.
     #[must_use]
     pub fn carried(&self) -> RoleSet {
         self.carried
     }
 
-    /// Returns the values with a role, in the order in which facts must be given.
+    /// Returns the values that have a role, in the order in which [`CallPlan::resolve`] expects
+    /// their facts.
     #[must_use]
     pub fn values(&self) -> &[PlannedValue<'a>] {
         &self.values
     }
 
-    /// Returns the plan as if the tool had no argument with this role.
+    /// Returns a copy of the plan without the values and arguments of a role.
     #[must_use]
     pub fn without(&self, role: Role) -> Self {
         let mut plan = self.clone();
@@ -119,7 +124,7 @@ impl<'a> CallPlan<'a> {
 }
 
 impl PlannedValue<'_> {
-    /// Returns `true` if the value needs [`Fact::Path`](crate::Fact::Path).
+    /// Returns `true` if the value needs a [`Fact::Path`](crate::Fact::Path).
     #[must_use]
     pub fn is_path(&self) -> bool {
         self.roles.meets(RoleSet::PATHS)
@@ -129,7 +134,7 @@ impl PlannedValue<'_> {
         self.raw.unwrap_or_default()
     }
 
-    /// Returns `true` if the value can have [`Fact::Remotes`](crate::Fact::Remotes).
+    /// Returns `true` if the value may have [`Fact::Remotes`](crate::Fact::Remotes).
     #[must_use]
     pub fn is_remote(&self) -> bool {
         self.roles.contains(Role::GitRemoteUrl)
@@ -143,7 +148,7 @@ fn unannotated(server: &str, tool: &str) -> String {
 }
 
 impl<'a> CallPlan<'a> {
-    /// Plans a call of a tool with this annotation.
+    /// Plans a call of a tool with the given annotation.
     pub(crate) fn build(
         tool: Arc<AnnotatedTool>,
         annotation: &'a ToolAnnotation,
@@ -162,7 +167,7 @@ impl<'a> CallPlan<'a> {
         Self { tool, arguments, carried: RoleSet::default(), judged: Vec::new(), values: Vec::new() }
     }
 
-    /// Adds the roles of one argument.
+    /// Adds the roles of one argument to those of the plan.
     fn carry(&mut self, roles: &Roles) {
         if self.carried.includes(roles.all) {
             return;
@@ -175,7 +180,7 @@ impl<'a> CallPlan<'a> {
         }
     }
 
-    /// Adds the values of one argument.
+    /// Adds the values of one argument to the plan.
     fn collect(
         &mut self,
         argument: &'a Arc<str>,
@@ -202,7 +207,8 @@ impl<'a> CallPlan<'a> {
                 let reason = format!("argument `{argument}` must be a string or a flat list of strings");
                 return Err(Denial::invalid(reason));
             }
-            // A value that only list conditions check may have any shape; then no list covers it.
+            // A value that only list conditions check may have any shape, but no list entry matches
+            // it then.
             Some(_) => push(None, None),
         }
         Ok(())

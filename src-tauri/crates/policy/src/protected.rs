@@ -1,16 +1,16 @@
-//! Protected paths, stored as a tree so that a lookup costs one step per shared folder; read-only
-//! paths; and file names that require approval to write, regardless of rules and grants.
+//! Protected paths, read-only paths and autostart files. Rules and grants override none of them.
 //!
-//! - A path is closed if it is protected or below a protected path. A path above a protected one is
-//!   closed to recursive calls.
-//! - The session sandbox is in one of our protected folders, which does not close it. A protected
-//!   path inside the sandbox does.
+//! - Protected paths form a tree, so that a lookup takes one step per path component.
+//! - A path is closed if it is protected or below a protected path. A folder that contains a
+//!   protected path is closed to recursive calls.
+//! - The session sandbox is inside one of IronCurtain's protected folders and stays open, except for protected
+//!   paths inside it.
 
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_paths::protected::KnownPath;
 use std::collections::BTreeMap;
 
-/// Protected paths. Built once, and checked for every path of every call.
+/// Protected paths, built once and checked for every path of every call.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ProtectedPaths {
     paths: Vec<CanonicalPath>,
@@ -19,42 +19,42 @@ pub struct ProtectedPaths {
     starting: &'static [KnownPath],
 }
 
-/// A path that rules may allow to read but no call may change.
+/// Path that rules may open for reading but that no call may change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadOnlyPath {
-    /// File or folder.
+    /// Path of the file or folder.
     pub path: CanonicalPath,
-    /// Reason.
+    /// Reason for the restriction.
     pub is: ReadOnlyReason,
 }
 
-/// Reason why no call may change a path.
+/// Reason for a path to be read-only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReadOnlyReason {
-    /// Folder of our programs, which run outside every sandbox.
+    /// Folder of IronCurtain's own programs, which run outside every sandbox.
     OurPrograms,
-    /// Configuration that an agent client starts programs from.
+    /// Configuration from which an agent client starts programs.
     ClientConfiguration,
 }
 
-/// A protected path, or a folder on the way to one.
+/// Node of the path tree: a protected path, or a folder above one.
 #[derive(Debug, Clone, PartialEq)]
 struct Node {
     is_protected: bool,
     below: BTreeMap<String, Self>,
 }
 
-/// Reason why a path is closed.
+/// Reason for a path to be closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Closed {
-    /// Protected, or inside a protected folder.
+    /// The path is protected, or inside a protected folder.
     Inside,
-    /// Contains a protected path.
+    /// The path contains a protected path.
     Above,
 }
 
 impl ProtectedPaths {
-    /// No protection.
+    /// An empty set, which protects nothing.
     pub const NOTHING: &'static Self =
         &Self { paths: Vec::new(), root: Node::BARE, kept: Vec::new(), starting: &[] };
 
@@ -64,10 +64,22 @@ impl ProtectedPaths {
         Self { kept, ..self }
     }
 
-    /// Adds file names whose writing requires approval in any folder.
+    /// Adds the names of autostart files, which require approval to write in any folder.
     #[must_use]
     pub fn asking_about(self, starting: &'static [KnownPath]) -> Self {
         Self { starting, ..self }
+    }
+
+    /// Returns a copy without these protected paths, and without the read-only configuration of clients in these folders.
+    #[must_use]
+    pub fn opened_for(&self, logins: &[CanonicalPath], settings: &[CanonicalPath]) -> Self {
+        let is_opened = |kept: &&ReadOnlyPath| {
+            kept.is == ReadOnlyReason::ClientConfiguration
+                && settings.iter().any(|folder| folder.contains(&kept.path))
+        };
+        let kept = self.kept.iter().filter(|kept| !is_opened(kept)).cloned().collect();
+        let paths = self.paths.iter().filter(|path| !logins.contains(path)).cloned();
+        paths.collect::<Self>().with_read_only(kept).asking_about(self.starting)
     }
 
     /// Returns the read-only paths.
@@ -76,7 +88,8 @@ impl ProtectedPaths {
         &self.kept
     }
 
-    /// Returns `true` if mounting a whole folder would expose a closed path, or make a read-only one writable.
+    /// Returns `true` if mounting a folder would expose a protected path or make a read-only path
+    /// writable.
     #[must_use]
     pub fn would_be_exposed_by(&self, path: &CanonicalPath, writable: bool) -> bool {
         let touches = |inside: &CanonicalPath| inside.contains(path) || path.contains(inside);
@@ -85,8 +98,9 @@ impl ProtectedPaths {
         self.paths.iter().any(touches) || (writable && self.kept.iter().any(is_changed))
     }
 
-    /// Returns the read-only paths in a folder that the sandbox masks, so that the rest of the
-    /// folder can be writable: our programs, which always exist while we run.
+    /// Returns the read-only paths in a folder over which the sandbox mounts a mask, so that the
+    /// rest of the folder can be writable. These are IronCurtain's own programs, which always exist
+    /// while it runs.
     #[must_use]
     pub fn masked_in(&self, folder: &CanonicalPath) -> Vec<&CanonicalPath> {
         let is_masked = |kept: &&ReadOnlyPath| {
@@ -95,19 +109,21 @@ impl ProtectedPaths {
         self.kept.iter().filter(is_masked).map(|kept| &kept.path).collect()
     }
 
-    /// Returns the read-only path that contains a path, or one inside the path if the call removes it.
+    /// Returns the read-only path that contains `path`. If `taken_away`, which means that the call
+    /// removes the path, also returns one inside it.
     pub(crate) fn keeps(&self, path: &CanonicalPath, taken_away: bool) -> Option<&ReadOnlyPath> {
         self.kept.iter().find(|kept| kept.path.contains(path) || (taken_away && path.contains(&kept.path)))
     }
 
-    /// Returns the autostart entry for a path, or for a file that a folder moved there may contain.
+    /// Returns the autostart entry that matches a path. With `brings_folder`, the path may be a
+    /// folder that contains such a file.
     pub(crate) fn starts(&self, path: &CanonicalPath, brings_folder: bool) -> Option<&'static KnownPath> {
         let is = |name: &str| path.as_str().strip_suffix(name).is_some_and(|above| above.ends_with('/'));
         let may_hold = |name: &str| name.rsplit_once('/').is_some_and(|(folder, _)| is(folder));
         self.starting.iter().find(|known| is(known.path) || (brings_folder && may_hold(known.path)))
     }
 
-    /// Returns the protected paths in the given order.
+    /// Returns the protected paths, in the order in which they were added.
     #[must_use]
     pub fn paths(&self) -> &[CanonicalPath] {
         &self.paths
@@ -119,7 +135,8 @@ impl ProtectedPaths {
         self.way(path).innermost.is_some()
     }
 
-    /// Returns why a path is closed to a call, if it is. `descends` is set for recursive calls.
+    /// Returns the reason for a path to be closed to a call; `None` if it is open. `descends` means
+    /// that the call is recursive.
     pub(crate) fn closes(
         &self,
         path: &CanonicalPath,
@@ -127,7 +144,7 @@ impl ProtectedPaths {
         sandbox: Option<&CanonicalPath>,
     ) -> Option<Closed> {
         let way = self.way(path);
-        // For a path in the session sandbox, protections above the sandbox do not count.
+        // In the session sandbox, protected folders above the sandbox do not count.
         let spared = |depth: usize| {
             let within = sandbox.filter(|sandbox| sandbox.contains(path));
             within.is_some_and(|sandbox| depth <= sandbox.components().count())
@@ -141,7 +158,7 @@ impl ProtectedPaths {
         }
     }
 
-    /// Follows a path as far as the tree has nodes.
+    /// Follows a path from the root to the last node of the tree that lies on it.
     fn way(&self, path: &CanonicalPath) -> Way<'_> {
         let mut way = Way { innermost: self.root.is_protected.then_some(0), end: Some(&self.root) };
         for (above, name) in path.components().enumerate() {
@@ -156,11 +173,11 @@ impl ProtectedPaths {
     }
 }
 
-/// A path in the tree.
+/// Result of following a path through the tree.
 struct Way<'a> {
     /// Number of components of the innermost protected path that contains the path.
     innermost: Option<usize>,
-    /// Node of the path itself, if any.
+    /// Node of the path itself; `None` if the tree has none.
     end: Option<&'a Node>,
 }
 
@@ -198,7 +215,7 @@ mod tests {
             .prop_map(|parts| CanonicalPath::assume_canonical(&format!("/{}", parts.join("/"))).unwrap())
     }
 
-    /// Computes the same by checking every protected path.
+    /// Computes [`ProtectedPaths::closes`] by checking every protected path.
     fn looked(
         protected: &[CanonicalPath],
         path: &CanonicalPath,

@@ -1,8 +1,9 @@
 //! Client requests that are not tool calls but are judged like them.
 //!
-//! - INVARIANT: such a request and a tool never have the same name, because rules, grants and the record use that name.
-//! - A resource with a `file:` URI is a path like any other. Other URIs, a prompt's arguments and completion values are
-//!   text.
+//! - INVARIANT: no tool has the name of such a request, because rules, grants and the audit log
+//!   refer to both by name.
+//! - A resource with a `file:` URI is judged as a path. Other URIs, prompt arguments and completion
+//!   values are text.
 
 mod address;
 
@@ -23,23 +24,23 @@ pub enum JudgedRequest {
     Complete,
 }
 
-/// Argument with a URI that is text.
+/// Name of the argument with a URI that is judged as text.
 pub const URI: &str = "uri";
 
-/// Argument with the path of a `file:` URI.
+/// Name of the argument with the path of a `file:` URI.
 pub const PATH: &str = "path";
 
 impl JudgedRequest {
-    /// Every such request.
+    /// All judged requests.
     pub const ALL: [Self; 4] = [Self::ReadResource, Self::SubscribeResource, Self::GetPrompt, Self::Complete];
 
-    /// Returns the request with this method.
+    /// Returns the judged request with this method, if any.
     #[must_use]
     pub fn parse(method: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|request| request.name() == method)
     }
 
-    /// Returns the method, which is the request's name in rules and in the record.
+    /// Returns the method, which also names the request in rules and in the audit log.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -56,10 +57,10 @@ impl JudgedRequest {
         matches!(self, Self::ReadResource | Self::SubscribeResource)
     }
 
-    /// Returns the arguments to judge: the `uri` of a file becomes its `path`.
+    /// Returns the arguments to judge. The `uri` of a file is replaced by its `path`.
     ///
     /// # Errors
-    /// [`AddressError`], if parsers could disagree about a `uri`.
+    /// Returns [`AddressError`] if parsers could disagree about the `uri`.
     pub fn arguments(self, given: &Map<String, Value>) -> Result<Map<String, Value>, AddressError> {
         let mut arguments = given.clone();
         let uri = arguments.get(URI).and_then(Value::as_str).filter(|_| self.names_resource());

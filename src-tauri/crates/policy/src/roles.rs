@@ -1,35 +1,36 @@
-//! Roles of arguments: the only registry of them.
+//! Registry of argument roles.
 //!
-//! - A new role is one row in the table below; an incomplete row does not compile.
-//! - Questions show a value with the verb of its role, unless the tool's name implies a more harmful one.
-//! - No other code names a role by a string literal.
+//! - Each role is a row of the table below; a row that lacks a column does not compile.
+//! - A prompt shows a value with the verb of its role, unless the tool's name implies a more
+//!   harmful verb.
+//! - No other code identifies a role by a string literal.
 
 use crate::Verb;
 use std::fmt;
 use std::ops::Deref;
 use std::slice;
 
-/// Kind of resource that a role names; determines how values are normalized and judged.
+/// Kind of resource that a role names. Determines how values are normalized and judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Category {
-    /// File or folder: a canonical absolute path.
+    /// File or folder, normalized to a canonical absolute path.
     Path,
-    /// Network target: a normalized URL.
+    /// Network target, normalized as a URL.
     Url,
-    /// Case-insensitive name: lower case.
+    /// Case-insensitive name, normalized to lower case.
     Identifier,
-    /// Anything else: unchanged, and never judged on its own.
+    /// Any other value; left unchanged and never judged on its own.
     Opaque,
 }
 
-/// Access of a call to the path it names.
+/// Kind of access that a call has to a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Access {
-    /// Reads.
+    /// Reads the file or folder.
     Read,
-    /// Creates or changes.
+    /// Creates or changes it.
     Write,
-    /// Deletes or moves away.
+    /// Deletes it or moves it away.
     Delete,
 }
 
@@ -42,10 +43,10 @@ macro_rules! roles {
         }
 
         impl Role {
-            /// Every role.
+            /// All roles, in the order of the registry.
             pub const ALL: &'static [Self] = &[$(Self::$role),+];
 
-            /// Returns the role of this name.
+            /// Returns the role with this name.
             #[must_use]
             pub fn parse(name: &str) -> Option<Self> {
                 match name {
@@ -54,31 +55,31 @@ macro_rules! roles {
                 }
             }
 
-            /// Returns the name in files.
+            /// Returns the name of the role in policy and annotations files.
             #[must_use]
             pub fn name(self) -> &'static str {
                 match self { $(Self::$role => $name,)+ }
             }
 
-            /// Returns the description for people.
+            /// Returns the description shown to the user.
             #[must_use]
             pub fn description(self) -> &'static str {
                 match self { $(Self::$role => $description,)+ }
             }
 
-            /// Returns the kind of resource.
+            /// Returns the kind of resource that the role names.
             #[must_use]
             pub const fn category(self) -> Category {
                 match self { $(Self::$role => Category::$category,)+ }
             }
 
-            /// Returns the access to a path; `None` for roles without a path.
+            /// Returns the kind of access to a path; `None` for roles that do not name a path.
             #[must_use]
             pub fn access(self) -> Option<Access> {
                 match self { $(Self::$role => $access,)+ }
             }
 
-            /// Returns the verb for people; `None` for roles that only qualify another one.
+            /// Returns the verb for prompts; `None` for roles that only qualify another role.
             #[must_use]
             pub fn verb(self) -> Option<Verb> {
                 match self { $(Self::$role => $verb,)+ }
@@ -111,13 +112,14 @@ roles! {
 }
 
 impl Role {
-    /// Returns `true` if a folder in this role always includes its content: removing a folder removes everything in it.
+    /// Returns `true` if a folder with this role always stands for everything in it, as when it is
+    /// deleted.
     #[must_use]
     pub fn descends(self) -> bool {
         RoleSet::DESCENDING.contains(self)
     }
 
-    /// Returns `true` if the role names a resource that is judged on its own.
+    /// Returns `true` if values with this role are judged on their own.
     #[must_use]
     pub fn is_resource(self) -> bool {
         match self.category() {
@@ -127,25 +129,25 @@ impl Role {
     }
 }
 
-/// Set of roles.
+/// Set of roles, as a bit set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct RoleSet(u32);
 
 impl RoleSet {
-    /// Roles for paths.
+    /// Roles that name paths.
     pub const PATHS: Self = Self::of(Category::Path);
-    /// Roles for network targets.
+    /// Roles that name network targets.
     pub(crate) const URLS: Self = Self::of(Category::Url);
-    /// Roles for case-insensitive names.
+    /// Roles that name case-insensitive identifiers.
     pub(crate) const IDENTIFIERS: Self = Self::of(Category::Identifier);
 
-    /// Roles that are judged on their own.
+    /// Roles whose values are judged on their own.
     pub(crate) const RESOURCES: Self = Self(Self::PATHS.0 | Self::URLS.0 | Self::IDENTIFIERS.0);
 
-    /// Roles in which a folder always includes its content.
+    /// Roles for which a folder always stands for everything in it.
     pub(crate) const DESCENDING: Self = Self(Self::bit(Role::DeletePath));
 
-    /// Returns the roles of a category.
+    /// Returns the set of all roles in a category.
     const fn of(category: Category) -> Self {
         let (mut set, mut left) = (0, Role::ALL);
         while let [role, rest @ ..] = left {
@@ -163,7 +165,7 @@ impl RoleSet {
         self.0 & Self::bit(role) != 0
     }
 
-    /// Returns `true` if both sets share a role.
+    /// Returns `true` if the sets have at least one role in common.
     #[must_use]
     pub fn meets(self, other: Self) -> bool {
         self.0 & other.0 != 0
@@ -185,7 +187,7 @@ impl RoleSet {
         })
     }
 
-    /// Returns `true` if the set contains all roles of the other one.
+    /// Returns `true` if the set contains every role of `other`.
     #[must_use]
     pub fn includes(self, other: Self) -> bool {
         self.0 & other.0 == other.0
@@ -201,13 +203,13 @@ impl RoleSet {
     }
 }
 
-/// Roles of an argument, in the order of the file.
+/// Roles of an argument, in the order of the annotations file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Roles {
     roles: Vec<Role>,
-    /// All roles.
+    /// All roles as a set, including `none`.
     pub(crate) all: RoleSet,
-    /// Roles other than `none`.
+    /// All roles as a set, except `none`.
     pub(crate) meant: RoleSet,
 }
 

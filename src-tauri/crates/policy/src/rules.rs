@@ -1,7 +1,7 @@
 //! Rules of a compiled policy, in order.
 //!
-//! - Order matters: the first rule that covers a value decides.
-//! - Rules are indexed by server and tool, so that thousands of them stay cheap.
+//! - The first rule that covers a value decides.
+//! - An index by server and tool keeps lookups fast with thousands of rules.
 
 mod condition;
 pub(crate) mod examples;
@@ -23,30 +23,30 @@ pub struct Policy {
     index: Index,
 }
 
-/// One rule.
+/// A rule of the policy.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rule {
-    /// Description for people.
+    /// Description of the rule for the user.
     pub description: String,
-    /// Principle behind the rule, for people.
+    /// Principle that the rule follows, for the user.
     pub principle: String,
-    /// Name, and the reason shown to the agent and the user.
+    /// Name of the rule, and the reason shown to the agent and the user.
     pub(crate) reason: RuleReason,
-    /// Decision for calls that it covers.
+    /// Decision on calls that the rule covers.
     pub then: Decision,
-    /// Parsed `if`.
+    /// Conditions from the `if` field.
     pub condition: RuleCondition,
     pub(crate) examples: Vec<Example>,
 }
 
 impl Policy {
-    /// Returns every rule, in order.
+    /// Returns all rules, in order.
     #[must_use]
     pub fn rules(&self) -> &[Rule] {
         &self.rules
     }
 
-    /// Returns the servers that rules name, without duplicates.
+    /// Returns the names of the servers that rules mention, without duplicates.
     #[must_use]
     pub fn servers(&self) -> Vec<&str> {
         let mut servers = Vec::new();
@@ -65,7 +65,8 @@ impl Policy {
     }
 }
 
-/// Rules that can apply to a tool, in order. Copy it to iterate again.
+/// Iterator over the rules that can apply to a tool, in order. A copy iterates again from its
+/// position.
 #[derive(Debug, Clone, Copy)]
 pub struct RulesFor<'a> {
     rules: &'a [Rule],
@@ -73,7 +74,7 @@ pub struct RulesFor<'a> {
 }
 
 impl RulesFor<'_> {
-    /// Keeps only rules that can apply to a role.
+    /// Restricts the iterator to rules that can apply to a role.
     pub(crate) fn speaking(self, role: Role) -> Self {
         Self { places: self.places.speaking(role), ..self }
     }
@@ -87,14 +88,14 @@ impl<'a> Iterator for RulesFor<'a> {
     }
 }
 
-/// Resolves the `within` of a rule, including `~`.
+/// Function that resolves the `within` field of a rule to a canonical path, including `~`.
 pub type ResolveWithin<'a> = dyn Fn(&str) -> Result<CanonicalPath, WithinError> + 'a;
 
-/// Error of resolving a `within`.
+/// Reason why a `within` field could not be resolved.
 pub type WithinError = Box<dyn Error + Send + Sync>;
 
 impl Rule {
-    /// Returns the name, unique in the policy.
+    /// Returns the name of the rule, unique in the policy.
     #[must_use]
     pub fn name(&self) -> &Arc<str> {
         &self.reason.rule
@@ -112,13 +113,13 @@ impl Rule {
         self.then == Decision::Deny
     }
 
-    /// Iterates over the judged roles that it applies to.
+    /// Iterates over the judged roles that the rule applies to.
     pub fn judged_roles(&self) -> impl Iterator<Item = Role> {
         let judged = Role::ALL.iter().copied().filter(|role| role.is_resource());
         judged.filter(|role| self.condition.speaks_about(*role))
     }
 
-    /// Returns the folder that paths must be in, if any.
+    /// Returns the folder to which the rule is limited; `None` if it has no path condition.
     #[must_use]
     pub fn within(&self) -> Option<&CanonicalPath> {
         self.condition.paths.as_ref().map(|paths| &paths.within)

@@ -1,12 +1,14 @@
-//! Validates arguments against the schema that a server declares, using the keywords that determine a value's type.
+//! Validates arguments against the server's JSON Schema, using the keywords that determine the type
+//! of a value.
 //!
-//! - Supports `type`, `properties`, `required`, `additionalProperties`, `items`, `enum`, `const`, `anyOf`, `oneOf`, `allOf`
-//!   and the schema `false`, at every depth. For `oneOf` one match is enough, because unsupported keywords may
-//!   distinguish the alternatives.
-//! - References, `not` and conditions are ignored and allow everything.
-//! - Lengths, patterns, ranges and other keywords that only narrow a value are not checked; the server checks them.
-//! - A schema is parsed once when it is loaded; validating a matching call allocates nothing, except for alternatives that
-//!   do not match.
+//! - Supported at every depth: `type`, `properties`, `required`, `additionalProperties`, `items`,
+//!   `enum`, `const`, `anyOf`, `oneOf`, `allOf` and the schema `false`. For `oneOf` one match is
+//!   enough, because unsupported keywords may distinguish the alternatives.
+//! - References, `not` and conditional keywords are ignored, so they allow everything.
+//! - Keywords that only narrow a value, such as lengths, patterns and ranges, are left to the
+//!   server.
+//! - A schema is parsed once, when it is loaded. Validating a matching call allocates only for
+//!   alternatives that do not match.
 
 use crate::json_location::JsonLocation;
 use serde_json::{Map, Value};
@@ -14,10 +16,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// An argument that does not match a schema, and the reason.
+/// Mismatch between an argument and the schema.
 #[derive(Debug, PartialEq, Eq)]
 pub struct SchemaMismatch {
-    /// Path of the argument, or `None` for the arguments as a whole. An argument may have an empty name.
+    /// Dotted path of the argument; `None` for the arguments as a whole, because an argument's name
+    /// may be empty.
     path: Option<String>,
     message: String,
 }
@@ -41,7 +44,7 @@ impl fmt::Display for SchemaMismatch {
 /// Validates arguments against a JSON Schema.
 ///
 /// # Errors
-/// The first mismatch.
+/// Returns the first mismatch.
 pub fn check(schema: &Value, arguments: &Map<String, Value>) -> Result<(), SchemaMismatch> {
     let shape = Schema::of_arguments(schema);
     shape.check_whole(arguments)?;
@@ -51,15 +54,16 @@ pub fn check(schema: &Value, arguments: &Map<String, Value>) -> Result<(), Schem
 /// The supported part of a JSON Schema.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Schema {
-    /// Types; `None` allows any.
+    /// Permitted types; `None` permits every type.
     types: Option<Vec<Type>>,
-    /// Set for the schema `false`, which nothing matches.
+    /// `true` for the schema `false`, which no value matches.
     never: bool,
-    /// `enum` and `const`: the value must be in each of these lists.
+    /// Values from `enum` and `const`; the value must be in each of these lists.
     allowed: Vec<Vec<Value>>,
-    /// `anyOf` and `oneOf`: one of each of these lists must match.
+    /// Alternatives from `anyOf` and `oneOf`; the value must match at least one schema of each
+    /// list.
     any_of: Vec<Vec<Self>>,
-    /// `allOf`: all of these must match.
+    /// Schemas from `allOf`; the value must match all of them.
     all_of: Vec<Self>,
     properties: BTreeMap<String, Self>,
     required: Vec<Arc<str>>,
@@ -67,7 +71,7 @@ pub struct Schema {
     items: Option<Box<Self>>,
 }
 
-/// A type named in a schema.
+/// Value of the `type` keyword.
 #[derive(Debug, Clone, PartialEq)]
 enum Type {
     Text,
@@ -77,19 +81,19 @@ enum Type {
     List,
     Object,
     Null,
-    /// A name that is not a JSON type.
+    /// A name that is not a JSON type; no value matches it.
     Unknown(String),
 }
 
-/// Allowed values of a field.
+/// Schema of one field, as far as the object's schema determines it.
 pub(crate) enum Expected<'a> {
     Anything,
-    /// The field is not allowed.
+    /// The field is not permitted.
     Nothing,
     This(&'a Schema),
 }
 
-/// Fields that are allowed in addition to the named ones.
+/// Fields that are permitted in addition to the declared properties.
 #[derive(Debug, Clone, PartialEq, Default)]
 enum Others {
     #[default]
@@ -99,7 +103,7 @@ enum Others {
 }
 
 impl Schema {
-    /// Parses a JSON Schema. A value that is not a schema allows everything.
+    /// Parses a JSON Schema. A value that is not a schema permits everything.
     #[must_use]
     pub fn of(schema: &Value) -> Self {
         let properties = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
@@ -128,8 +132,8 @@ impl Schema {
         }
     }
 
-    /// Parses the schema of a tool's arguments. If it declares arguments and does not mention
-    /// others, others are not allowed.
+    /// Parses the schema of a tool's arguments. If it declares properties and does not set
+    /// `additionalProperties`, other arguments are not permitted.
     pub(crate) fn of_arguments(schema: &Value) -> Self {
         let is_silent = schema.get("additionalProperties").is_none();
         let declares = schema.get("properties").is_some_and(Value::is_object);
@@ -137,7 +141,7 @@ impl Schema {
         if is_silent && declares { Self { others: Others::None, ..shape } } else { shape }
     }
 
-    /// Returns the allowed values of a field.
+    /// Returns the schema of a field.
     pub(crate) fn expects(&self, name: &str) -> Expected<'_> {
         match (self.properties.get(name), &self.others) {
             (Some(shape), _) => Expected::This(shape),
@@ -150,12 +154,12 @@ impl Schema {
     /// Validates the value of a field against its schema.
     ///
     /// # Errors
-    /// The first mismatch.
+    /// Returns the first mismatch.
     pub fn check_field(&self, name: &str, value: &Value) -> Result<(), SchemaMismatch> {
         self.check_value(value, JsonLocation::Field(&JsonLocation::Whole, name))
     }
 
-    /// Validates the arguments as a whole, without the individual fields.
+    /// Validates the arguments as a whole, without checking the individual fields.
     pub(crate) fn check_whole(&self, arguments: &Map<String, Value>) -> Result<(), SchemaMismatch> {
         if self.is_plain() {
             return Ok(());
@@ -165,7 +169,8 @@ impl Schema {
         self.check_composed(&whole, JsonLocation::Whole)
     }
 
-    /// Returns `true` if the schema constrains nothing about an object except its fields.
+    /// Returns `true` if the schema constrains only the fields of an object, not the object as a
+    /// whole.
     fn is_plain(&self) -> bool {
         let takes_objects = self.types.as_ref().is_none_or(|types| types.contains(&Type::Object));
         takes_objects
@@ -234,7 +239,7 @@ impl Schema {
         }
     }
 
-    /// Returns the required fields.
+    /// Returns the names of the required fields.
     pub(crate) fn required(&self) -> &[Arc<str>] {
         &self.required
     }

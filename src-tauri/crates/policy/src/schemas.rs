@@ -1,7 +1,8 @@
-//! JSON Schemas of the files, generated from the types that parse them and shipped in `docs/schemas`.
+//! JSON Schemas of the policy files, generated from the types that parse them and shipped in
+//! `docs/schemas`.
 //!
-//! - Rules and arguments are parsed field by field, so that errors can name the field. Their shapes are therefore defined
-//!   here, and tests compare them with the parser.
+//! - Rules and arguments are parsed field by field so that errors can name the field. Their schemas
+//!   are therefore defined here, and tests compare them with the parser.
 
 use crate::rules::examples::StoredExamples;
 use crate::rules::load::conditions::{StoredDomains, StoredList, StoredPaths, names_a_host};
@@ -135,6 +136,9 @@ pub(crate) struct ToolShape {
     input_schema: Option<Value>,
     #[schemars(default)]
     descends: Option<bool>,
+    /// True if every call only reads, whatever its arguments.
+    #[schemars(default)]
+    read_only: Option<bool>,
 }
 
 /// Roles of an argument, or conditional roles.

@@ -1,15 +1,16 @@
-//! Reach of a server beyond its session, as far as the judge needs it.
+//! Resources that a server can access beyond its session, as far as the judge needs to know.
 //!
-//! - Determined by the caller from how the server was started and what is currently mounted.
+//! - The caller derives it from the server's sandbox and its current mounts.
 
-/// Reach of a server beyond its session at this moment.
+/// Resources that a server can currently access beyond its session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ServerReach {
-    /// It runs in a sandbox without network, and can access only its program, the session's folder and its own data folder.
+    /// None: the server runs in a sandbox without a network and can access only its program, the
+    /// session's folder and its own data folder.
     Nothing,
-    /// It can access or may reach something else.
+    /// At least one: the server can access other files, or the network.
     Something,
-    /// It cannot be determined right now; no allow rule relies on it.
+    /// Currently unknown; no allow rule may rely on it.
     #[default]
     Unknown,
 }

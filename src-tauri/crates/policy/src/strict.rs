@@ -1,9 +1,10 @@
-//! Strict JSON: input that two parsers could read differently is refused.
+//! Strict JSON parser that rejects input that two parsers could interpret differently.
 //!
-//! - Object names are unique, and the JSON library reserves none of them.
-//! - A list is never accepted as an object: serde would fill a struct's fields from it, in order.
-//! - A whole number may be written with a fraction: `1.0` is 1, as in JSON Schema.
-//! - The text starts with the value, not with a byte order mark.
+//! - Object keys are unique, and keys that the JSON library reserves are rejected.
+//! - A list is never accepted in place of an object, although serde would fill a struct's fields
+//!   from it in order.
+//! - An integer may be written with a fraction: `1.0` is 1, as in JSON Schema.
+//! - The text must not start with a byte order mark.
 
 mod exact;
 mod once;
@@ -20,29 +21,30 @@ use serde_json::Value;
 use std::fmt;
 use values::Wrong;
 
-/// Reason why a text is refused.
+/// Reason why a text was rejected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadError {
-    /// Line number from 1, if known.
+    /// Line number, counted from 1; `None` if unknown.
     pub line: Option<usize>,
     /// Dotted path of the invalid value; empty for the whole text.
     pub field: String,
-    /// Message.
+    /// Description of the error.
     pub message: String,
 }
 
 /// Parses a text.
 ///
 /// # Errors
-/// [`ReadError`], if it is not JSON, not strict, or does not match the type.
+/// Returns [`ReadError`] if the text is not JSON, not strict, or does not match the type.
 pub fn read<T: DeserializeOwned>(text: &str) -> Result<T, ReadError> {
     read_part(text, &[], parse(text)?)
 }
 
-/// Parses a value found in a text at these field names.
+/// Deserializes `value`, which was found in `text` by following the field names in `way`.
 ///
 /// # Errors
-/// [`ReadError`], if it does not match the type; the field is relative to that location.
+/// Returns [`ReadError`] if the value does not match the type. The error's field path is relative
+/// to the value.
 pub fn read_part<T: DeserializeOwned>(text: &str, way: &[&str], value: Value) -> Result<T, ReadError> {
     take(value).map_err(|wrong: Wrong| {
         let line = JsonLocation::Whole.follow(way, |base| {
@@ -56,14 +58,14 @@ pub fn read_part<T: DeserializeOwned>(text: &str, way: &[&str], value: Value) ->
     })
 }
 
-/// Returns the line of the value at these field names, or of the value that would contain it.
+/// Returns the line number of the value at these field names, or of its innermost existing parent.
 #[must_use]
 pub fn line_of(text: &str, way: &[&str]) -> Option<usize> {
     JsonLocation::Whole
         .follow(way, |location| SourceFile { file: "", text }.line(JsonLocation::Whole, location))
 }
 
-/// Parses the content of a file.
+/// Parses the content of a policy, annotations or lists file.
 pub(crate) fn read_file<T: DeserializeOwned>(source: SourceFile<'_>) -> Result<T, LoadError> {
     read(source.text).map_err(|misread| LoadError::Shape {
         place: Box::new(SourceLocation { file: source.file.to_owned(), line: misread.line }),

@@ -1,33 +1,36 @@
-//! Use of a tool that the user can allow beyond one call: the tool with its values that have a role.
+//! Uses of a tool that a grant can permit beyond one call: the tool with the values that have a
+//! role.
 //!
-//! - Calls that name a path, an address or a host have no tool use; those are allowed individually.
-//! - Bound to every value with a role, judged or not. Values without a role may differ next time, and so may a command.
-//! - For an unannotated tool it is bound to all arguments, so it matches only identical calls.
+//! - A call that names a path, an address or a host has no tool use, because those are granted
+//!   individually.
+//! - A tool use includes every value with a role, judged or not. Values without a role may differ
+//!   in the next call, and so may a command.
+//! - For an unannotated tool it includes all arguments, so that it matches only identical calls.
 
 use crate::{ResolvedCall, Resource, Role, RoleSet};
 use serde_json::{Map, Value};
 use std::fmt;
 
-/// A use of a tool, comparable with later calls.
+/// Tool and values that a grant permits, comparable with later calls.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolUse {
     tool: String,
     values: Vec<BoundValue>,
 }
 
-/// A value that a tool use is bound to.
+/// Value that a call must repeat to match a tool use.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BoundValue {
-    /// Argument that contains it; empty for all arguments together.
+    /// Name of the argument that contains the value; empty if the value is all arguments as JSON.
     pub argument: String,
-    /// One of its roles.
+    /// Role of the argument.
     pub role: Role,
     /// Canonical value.
     pub value: String,
 }
 
 impl ToolUse {
-    /// Creates a use of a tool with bound values.
+    /// Creates a tool use from the values that a call must repeat, in any order.
     #[must_use]
     pub fn new(tool: String, mut values: Vec<BoundValue>) -> Self {
         values.sort();
@@ -35,7 +38,7 @@ impl ToolUse {
         Self { tool, values }
     }
 
-    /// Returns the tool use of a call; `None` if it cannot be allowed beyond the call.
+    /// Returns the tool use of a call; `None` if it cannot be granted beyond the call.
     #[must_use]
     pub fn of(call: &ResolvedCall) -> Option<Self> {
         let opens = |roles: RoleSet| {
@@ -67,19 +70,20 @@ impl ToolUse {
         &self.tool
     }
 
-    /// Returns the bound values, in order.
+    /// Returns the values that a call must repeat, sorted.
     #[must_use]
     pub fn values(&self) -> &[BoundValue] {
         &self.values
     }
 
-    /// Returns `true` if it is bound to all arguments.
+    /// Returns `true` if a call must repeat all arguments.
     #[must_use]
     pub fn is_exact(&self) -> bool {
         self.values.iter().any(BoundValue::is_whole)
     }
 
-    /// Describes the bound values, each formatted by `show`: "in provos/ironcurtain with to bob@a.org".
+    /// Describes the values for the user, each formatted by `show`: "in provos/ironcurtain with to
+    /// bob@a.org".
     pub fn bounds(&self, show: impl Fn(&str) -> String) -> String {
         let of = |role: Role| -> Vec<&str> {
             self.values.iter().filter(|bound| bound.role == role).map(|bound| bound.value.as_str()).collect()
@@ -105,7 +109,7 @@ impl ToolUse {
 }
 
 impl BoundValue {
-    /// Binds all arguments, sorted by name.
+    /// Creates the value that stands for all arguments, sorted by name.
     fn whole(arguments: &Map<String, Value>) -> Self {
         let mut arguments = Value::Object(arguments.clone());
         arguments.sort_all_objects();

@@ -1,67 +1,68 @@
-//! Verbs for questions: the action of a call, in words for the user.
+//! Verbs that describe the action of a call in prompts.
 //!
-//! - Ordered by harm, least harmful first. A question shows the most harmful verb of a call.
-//! - The role registry assigns a verb to each role; the name of a tool can make it more specific.
+//! - Verbs are ordered by harm, least harmful first. A prompt shows the most harmful verb of a
+//!   call.
+//! - The role registry assigns a verb to each role. A tool's name can imply a more specific verb.
 
 use crate::words;
 
-/// Action of a call, ordered by harm.
+/// Action of a call, ordered from least to most harmful.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verb {
-    /// Lists names.
+    /// Lists the names in a folder.
     List,
     /// Reads content.
     Read,
-    /// Subscribes to changes.
+    /// Subscribes to changes of a resource.
     Follow,
-    /// Fetches from the network.
+    /// Fetches data from the network.
     Fetch,
     /// Opens connections to a host.
     Reach,
-    /// Requests a response from the agent's model.
+    /// Requests a completion from the agent's model.
     AskModel,
-    /// Sends the beginning of a text for completion.
+    /// Requests completions for a partial value.
     Complete,
-    /// Reads and writes during the whole call.
+    /// Reads and writes a folder for the duration of the call.
     WorkIn,
-    /// Creates something new.
+    /// Creates a new file, folder or other object.
     Create,
-    /// Writes.
+    /// Writes a file or folder.
     Write,
-    /// Changes parts of something.
+    /// Changes parts of an existing file or object.
     Change,
-    /// Changes the history of a repository.
+    /// Changes the history or references of a repository.
     Record,
     /// Adds a commit.
     Commit,
-    /// Moves to another place.
+    /// Moves or renames a file or folder.
     Move,
-    /// Performs an action that only the tool knows.
+    /// Uses a prompt or tool with an effect that its name does not reveal.
     Use,
-    /// Replaces something.
+    /// Replaces existing content.
     Overwrite,
-    /// Deletes.
+    /// Deletes a file, folder or other object.
     Delete,
-    /// Removes from the history of a repository.
+    /// Removes references or commits from a repository.
     Forget,
-    /// Publishes to others.
+    /// Publishes content to other people.
     Publish,
     /// Sends commits to a remote.
     Push,
-    /// Shares with others.
+    /// Shares content with other people.
     Share,
-    /// Sends to a recipient.
+    /// Sends a message to a recipient.
     Send,
-    /// Writes a file that the user's own programs run, outside every sandbox.
+    /// Writes an autostart file, which the user's programs run outside every sandbox.
     Plant,
     /// Runs a command or program.
     Run,
-    /// Performs an unknown action, perhaps a harmful one.
+    /// Performs an unknown action, which may be harmful.
     Call,
 }
 
-/// Words in tool names and their verbs.
+/// Words in tool names that imply a verb.
 const SAID: [(Verb, &str); 12] = [
     (Verb::List, "list ls"),
     (
@@ -84,7 +85,7 @@ const SAID: [(Verb, &str); 12] = [
     (Verb::Send, "send reply forward notify"),
 ];
 
-/// Words that are nouns as often as verbs; used only if no other word matches.
+/// Words in tool names that are nouns as often as verbs; used only if no word of `SAID` matches.
 const PERHAPS: [(Verb, &str); 6] = [
     (Verb::List, "tree"),
     (Verb::Read, "log diff status blame history"),
@@ -95,7 +96,7 @@ const PERHAPS: [(Verb, &str); 6] = [
 ];
 
 impl Verb {
-    /// Returns the word for people.
+    /// Returns the verb as shown in prompts.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -125,14 +126,14 @@ impl Verb {
         }
     }
 
-    /// Returns the word with its separator before the object: "run: ", "read ".
+    /// Returns the verb with the separator that precedes its object: "run: ", "read ".
     #[must_use]
     pub fn lead(self) -> String {
         let joint = if self == Self::Run { ":" } else { "" };
         format!("{}{joint} ", self.word())
     }
 
-    /// Returns the verb implied by the name of a tool; the most harmful if there are several.
+    /// Returns the most harmful verb that the name of a tool implies, if any.
     #[must_use]
     pub fn of_tool(name: &str) -> Option<Self> {
         let words = words::of(name);

@@ -1,7 +1,9 @@
 //! Verdicts of the judge.
 //!
-//! - Only the judge creates a [`Permit`]; it carries the reason and the grants it is based on.
-//! - An [`Escalation`] lists every value that requires approval; approving exactly those values allows the call.
+//! - Only the judge creates a [`Permit`], which records the reason and the grants that it relies
+//!   on.
+//! - An [`Escalation`] lists every value that requires approval. Approving exactly those values
+//!   allows the call.
 
 use crate::decision::STARTS_PROGRAMS;
 use crate::{AllowedBy, Decision, Denial, Destination, ResolvedCall, Role, RuleReason};
@@ -9,7 +11,7 @@ use ironcurtain_paths::CanonicalPath;
 use std::fmt;
 use std::sync::Arc;
 
-/// Decision on a call, with its terms.
+/// Decision on a call, with the details that each decision needs.
 #[derive(Debug, PartialEq)]
 #[must_use]
 pub enum Verdict {
@@ -22,7 +24,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// Returns the decision without its terms.
+    /// Returns the decision without its details.
     #[must_use]
     pub fn decision(&self) -> Decision {
         match self {
@@ -32,7 +34,7 @@ impl Verdict {
         }
     }
 
-    /// Returns the deciding rule, or the first rule that allows.
+    /// Returns the name of the rule that decided, or of the first rule that allows the call.
     #[must_use]
     pub fn rule(&self) -> &str {
         match self {
@@ -43,7 +45,7 @@ impl Verdict {
     }
 }
 
-/// Permission for one call; contains the call as judged and as sent.
+/// Permission for one call, with the call as it was judged and will be sent.
 #[derive(Debug, PartialEq)]
 #[must_use = "forwarding a call requires its permit"]
 pub struct Permit {
@@ -57,39 +59,40 @@ pub struct Permit {
 /// A call that requires the user's approval.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Escalation {
-    /// Call as judged.
+    /// The call, as it was judged.
     pub call: ResolvedCall,
-    /// First rule that asks.
+    /// First rule that requires approval.
     pub by: RuleReason,
     /// Values that require approval; never empty.
     pub values: Vec<PendingApproval>,
-    /// Other rules that applied.
+    /// Other rules that applied to the call.
     pub others: Vec<RuleReason>,
 }
 
-/// A value that requires approval; approved when it is passed back.
+/// Value that requires approval. The caller passes it back to the judge once the user has approved
+/// it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PendingApproval {
-    /// Role; `None` if the call itself requires approval.
+    /// Role of the value; `None` if the call as a whole requires approval.
     pub role: Option<Role>,
-    /// Argument; empty if the call itself requires approval.
+    /// Name of the argument; empty if the call as a whole requires approval.
     pub argument: Arc<str>,
-    /// Subject of the approval.
+    /// Resource or call that the user approves.
     pub subject: ApprovalSubject,
-    /// Rule that asks.
+    /// Rule that requires approval.
     pub by: RuleReason,
 }
 
-/// Subject of an approval.
+/// Resource or call that an approval is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ApprovalSubject {
-    /// A path.
+    /// A file or folder.
     Path(CanonicalPath),
     /// A URL or a name.
     Text(Arc<str>),
-    /// A role without a value in the call.
+    /// A role for which the call gives no value.
     Absent,
-    /// The whole call, because its tool has no resources.
+    /// The call as a whole, because its tool names no resources.
     Call,
 }
 
@@ -115,19 +118,19 @@ impl Permit {
         self.by
     }
 
-    /// Returns the first reason that allows it.
+    /// Returns the first reason to allow the call.
     #[must_use]
     pub fn reason(&self) -> &RuleReason {
         &self.reason
     }
 
-    /// Returns the other rules that applied.
+    /// Returns the other rules that applied to the call.
     #[must_use]
     pub fn others(&self) -> &[RuleReason] {
         &self.others
     }
 
-    /// Returns the grants it is based on, without duplicates.
+    /// Returns the ids of the grants that the permit relies on, without duplicates.
     #[must_use]
     pub fn grants(&self) -> &[String] {
         &self.grants
@@ -135,19 +138,19 @@ impl Permit {
 }
 
 impl PendingApproval {
-    /// Returns `true` if `approved` is about the same subject, role and argument.
+    /// Returns `true` if `approved` has the same subject, role and argument.
     #[must_use]
     pub fn is_answered_by(&self, approved: &Self) -> bool {
         self.role == approved.role && self.argument == approved.argument && self.subject == approved.subject
     }
 
-    /// Returns `true` if it is about a program that a client would start, which requires approval every time.
+    /// Returns `true` if it is about an autostart file, which requires approval every time.
     #[must_use]
     pub fn is_about_a_start(&self) -> bool {
         *self.by.rule == *STARTS_PROGRAMS
     }
 
-    /// Returns the host and port of an address.
+    /// Returns the host and port of a URL or git remote; `None` for any other subject.
     #[must_use]
     pub fn host_and_port(&self) -> Option<(String, u16)> {
         let (ApprovalSubject::Text(text), Some(role @ (Role::FetchUrl | Role::GitRemoteUrl))) =

@@ -1,16 +1,17 @@
-//! Splits names into words: `repoPath`, `repo_path`, `repo-path` and `repopath` all become `repo`, `path`.
+//! Splits names into words: `repoPath`, `repo_path`, `repo-path` and `repopath` all become `repo`
+//! and `path`.
 
-/// Endings that names attach without a separator.
+/// Words that names append without a separator, as in `repopath`.
 const GLUED_ENDS: [&str; 8] = ["path", "file", "filename", "directory", "folder", "dir", "url", "uri"];
 const GLUED_STARTS: [&str; 4] = ["file", "path", "dir", "folder"];
 
-/// Words that have such an ending but are single words.
+/// Words that end in one of `GLUED_ENDS` or resemble one, but are not compounds.
 const WHOLE: [&str; 5] = ["profile", "xpath", "jsonpath", "direct", "direction"];
 
-/// Words that may follow an attached prefix.
+/// Words that may follow one of `GLUED_STARTS` without a separator, as in `filename`.
 const AFTER: [&str; 10] = ["name", "id", "type", "size", "path", "list", "content", "root", "key", "mode"];
 
-/// Returns the words of a name: lower case, singular, without numbers.
+/// Returns the words of a name in lower case and singular, without digits.
 #[must_use]
 pub fn of(name: &str) -> Vec<String> {
     let mut words = Vec::new();
@@ -69,7 +70,7 @@ fn unglued(word: &str) -> Option<(&str, &str)> {
     })
 }
 
-/// Converts an English plural to singular, as far as names need it.
+/// Converts an English plural to the singular, with rules that suffice for names in APIs.
 fn singular(word: &str) -> String {
     let without = |ending: &str| word.strip_suffix(ending);
     if let Some(stem) = without("ies").filter(|stem| stem.len() > 1) {

@@ -117,13 +117,27 @@ pub enum Request {
         /// Passphrase of the file.
         passphrase: Passphrase,
     },
+    /// Returns the names of the secrets in the unlocked file. No request returns a secret.
+    SecretNames,
+    /// Stores a secret in the unlocked file.
+    StoreSecret {
+        /// Name of the secret.
+        name: String,
+        /// The secret.
+        secret: Passphrase,
+    },
+    /// Removes a secret from the unlocked file.
+    RemoveSecret {
+        /// Name of the secret.
+        name: String,
+    },
     /// Locks the encrypted secrets file. Running servers keep the secrets they were started with.
     LockSecrets,
     /// Stops the daemon and every session.
     Shutdown,
 }
 
-/// Passphrase sent to the trusted process. Never printed, and zeroed on drop.
+/// Passphrase or secret sent to the trusted process. Never printed, and zeroed on drop.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Passphrase(Zeroizing<String>);
@@ -196,6 +210,8 @@ pub enum Reply {
     Activity(Vec<ActivityView>),
     /// Reply to [`Request::VerifyAudit`].
     Audit(AuditCheckView),
+    /// Reply to [`Request::SecretNames`].
+    SecretNames(Vec<String>),
     /// Reply to [`Request::Metrics`], in the Prometheus text format.
     Metrics(String),
     /// The request failed.

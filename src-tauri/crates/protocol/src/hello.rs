@@ -54,11 +54,23 @@ pub struct RunHello {
     pub argv: Vec<String>,
     /// Working folder.
     pub cwd: String,
-    /// Environment, of which the daemon passes on harmless variables.
+    /// Environment, of which the daemon passes on what the profile names.
     pub env: BTreeMap<String, String>,
     /// Place where the run's questions are answered.
     #[serde(default)]
     pub ask: RunAsk,
+    /// Ports of services on this computer that need no question.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ports: Vec<u16>,
+    /// Ports of the run that this computer can connect to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub publish: Vec<u16>,
+    /// Run profile; `None` for the one that recognizes the program.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<RunProfileChoice>,
+    /// Reports the files that were used when the program exits.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub learn: bool,
 }
 
 /// Place where the questions of a run are answered.
@@ -74,6 +86,21 @@ pub enum RunAsk {
     Deny,
 }
 
+/// Run profile that the user chose.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RunProfileChoice {
+    /// Profile with this name.
+    Named(String),
+    /// Profile in a file.
+    Given {
+        /// The file, for errors.
+        file: String,
+        /// Its text.
+        text: String,
+    },
+}
+
 /// Note from the daemon to the starter of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -84,17 +111,19 @@ pub enum RunNote {
         principal: String,
         /// Folder that the program may use without a question, if any.
         folder: Option<String>,
+        /// Name of the run profile.
+        profile: String,
     },
     /// A question of the run waits for the user's answer.
     Waiting {
-        /// Path that the program wants to use.
+        /// Path or host that the program wants to use.
         path: String,
     },
     /// No question is left on the run's own terminal.
     Answered,
     /// An access was denied.
     Denied {
-        /// Path that the program wanted to use.
+        /// Path or host that the program wanted to use.
         path: String,
         /// Reason, unless the user denied it now.
         why: Option<String>,
@@ -107,6 +136,9 @@ pub enum RunNote {
         used: RunUse,
         /// Reason that the run ended before its program exited, if so.
         cut_off: Option<String>,
+        /// Files that were used, if [`RunHello::learn`] is set.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        learned: Vec<UsedFile>,
     },
 }
 
@@ -117,8 +149,18 @@ pub struct RunUse {
     pub read: usize,
     /// Number of files that it was allowed to write or remove.
     pub written: usize,
-    /// Number of files that it was denied.
+    /// Number of files and hosts that it was denied.
     pub denied: usize,
+}
+
+/// A file that a run used with the user's permission.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct UsedFile {
+    /// Absolute path.
+    pub path: String,
+    /// True if it was changed, created or removed.
+    pub changed: bool,
 }
 
 /// Transport of the client's standard input and output to the daemon.

@@ -53,7 +53,7 @@ mod watcher;
 
 use serde::{Deserialize, Serialize};
 
-pub use name_table::{runs_later, strict_names};
+pub use name_table::{leads_to_programs, runs_later, strict_names};
 #[cfg(target_os = "linux")]
 pub use name_text::real_path;
 #[cfg(target_os = "linux")]

@@ -1,10 +1,12 @@
-//! Makes connections for a sandbox that may have its own unix sockets, and checks where they lead.
+//! Makes connections for a sandbox that may have its own unix sockets or use services of the computer, and checks where they
+//! lead.
 //!
 //! - Seccomp cannot read the address of `connect`. Therefore the kernel reports each call, and a process of the
 //!   supervisor connects the same socket to the copied address. The sandbox cannot change either in the meantime.
 //! - A path leads to the sandbox's own socket if it is in a folder that only the sandbox writes to, as determined by its mount
 //!   after resolving symlinks. No rename or link leads from another mount into such a folder.
-//! - Abstract names and internet addresses are resolved in the socket's own network namespace, as usual.
+//! - Abstract names and internet addresses are resolved in the socket's own network namespace, as usual. Only a loopback port
+//!   where nothing listens may need permission ([`Services`]).
 //! - INVARIANT: a connection to an address that cannot be determined is refused. Without this
 //!   process, a sandbox cannot connect anywhere.
 
@@ -22,12 +24,16 @@ use std::{
 use rustix::{
     fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, openat, openat2, readlinkat},
     io::Errno,
-    net::{AddressFamily, sockopt::socket_domain},
+    net::{
+        AddressFamily, SocketType,
+        sockopt::{socket_domain, socket_type},
+    },
     process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open},
 };
 
 use crate::{
     place::mount_id,
+    services::Services,
     sys::{
         notify::{ReportedCall, connect},
         process::{Forked, fork},
@@ -50,27 +56,47 @@ pub(crate) struct Connector {
 }
 
 impl Connector {
-    /// Handles `calls`. `own` lists the mounts of folders that only the sandbox writes to. Only for single-threaded processes.
-    pub(crate) fn start(calls: OwnedFd, own: Vec<u64>) -> std::io::Result<Self> {
-        let process = fork(calls.as_fd(), || serve(&calls, own))?;
+    /// Handles `calls`. Only for single-threaded processes.
+    pub(crate) fn start(calls: OwnedFd, connections: Connections) -> std::io::Result<Self> {
+        let connections = Arc::new(connections);
+        let mut kept = vec![calls.as_fd()];
+        kept.extend(connections.services.iter().flat_map(Services::descriptors));
+        let process = fork(&kept, || serve(&calls, &connections))?;
         Ok(Self { _process: process })
     }
 }
 
+/// Connections that a sandbox may make, besides those inside its network namespace.
+#[derive(Debug)]
+pub(crate) struct Connections {
+    /// Mounts of folders that only the sandbox writes to, where its unix sockets are.
+    pub(crate) own: Vec<u64>,
+    /// Services of the computer, if they are asked about.
+    pub(crate) services: Option<Services>,
+}
+
 /// Handles calls until the sandbox has exited.
-fn serve(calls: &OwnedFd, own: Vec<u64>) {
-    let own: Arc<[u64]> = own.into();
+fn serve(calls: &OwnedFd, connections: &Arc<Connections>) {
+    if connections.services.is_some() {
+        let connections = connections.clone();
+        let serve = move || connections.services.iter().for_each(Services::serve);
+        // Without the thread, no published port can be reached.
+        let _ = thread::Builder::new().stack_size(64 * 1024).spawn(serve);
+    }
     loop {
         match ReportedCall::next(calls) {
             Ok(call) => {
-                let (own, handle) = (own.clone(), calls.try_clone());
+                let (connections, handle) = (connections.clone(), calls.try_clone());
                 let Ok(handle) = handle else {
                     call.answer(calls, Err(libc::EMFILE));
                     continue;
                 };
                 // The sandbox can make a connect block indefinitely, so each call gets a thread.
-                let work =
-                    move || call.answer(&handle, Attempt::of(&call, &handle).and_then(|it| it.make(&own)));
+                let work = move || {
+                    let made = Attempt::of(&call, &handle)
+                        .and_then(|it| it.make(&connections, || call.is_waiting(&handle)));
+                    call.answer(&handle, made);
+                };
                 if thread::Builder::new().stack_size(64 * 1024).spawn(work).is_err() {
                     call.answer(calls, Err(libc::EAGAIN));
                 }
@@ -130,10 +156,16 @@ impl Attempt {
         Ok(Self { thread, socket, address })
     }
 
-    fn make(&self, own: &[u64]) -> Result<(), i32> {
+    fn make(&self, connections: &Connections, is_waiting: impl Fn() -> bool) -> Result<(), i32> {
         match socket_domain(&self.socket) {
-            Ok(AddressFamily::UNIX) => self.connect_unix(own),
-            Ok(_) => connect(&self.socket, &self.address),
+            Ok(AddressFamily::UNIX) => self.connect_unix(&connections.own),
+            Ok(_) => {
+                let is_stream = socket_type(&self.socket).map_err(number)? == SocketType::STREAM;
+                if let Some(services) = connections.services.as_ref().filter(|_| is_stream) {
+                    services.permit(&self.address, &self.thread, is_waiting)?;
+                }
+                connect(&self.socket, &self.address)
+            }
             Err(error) => Err(number(error)),
         }
     }

@@ -24,7 +24,7 @@ use crate::{
     fd_passing,
     run_starter::RunStarter,
     seccomp::REPORTS_CONNECT,
-    spec::{PROXY_PORT, ResourceLimits, UnixSockets},
+    spec::{PROXY_PORT, ResourceLimits},
     sys,
 };
 
@@ -46,13 +46,13 @@ pub(crate) const NONE: &str = "-";
 /// Enters the sandbox and becomes the server.
 ///
 /// Arguments: the descriptors of stdin, stdout, stderr, the supervisor's gate, the proxy's server and the link to the starter
-/// of a run; the limits; the permitted unix sockets; the working directory; the command.
+/// of a run; the limits; `true` if the supervisor makes the connections; the working directory; the command.
 pub(crate) fn run(args: &[String]) -> ExitCode {
-    let [stdin, stdout, stderr, gate, egress, link, limits, sockets, cwd, program, rest @ ..] = args else {
+    let [stdin, stdout, stderr, gate, egress, link, limits, reports, cwd, program, rest @ ..] = args else {
         return ExitCode::from(2);
     };
     let Ok(limits) = serde_json::from_str::<ResourceLimits>(limits) else { return ExitCode::from(2) };
-    let Ok(sockets) = serde_json::from_str::<UnixSockets>(sockets) else { return ExitCode::from(2) };
+    let Ok(reports) = reports.parse() else { return ExitCode::from(2) };
     let taken = [stdin, stdout, stderr, gate].map(|number| sys::process::take_descriptor(number));
     let [Ok(stdin), Ok(stdout), Ok(stderr), Ok(gate)] = taken else { return ExitCode::from(2) };
     let [Ok(egress), Ok(link)] = [egress, link].map(|number| sys::process::take_optional(number)) else {
@@ -80,7 +80,9 @@ pub(crate) fn run(args: &[String]) -> ExitCode {
         limit_to(limits)?;
         stay_in_scope()?;
         std::env::set_current_dir(cwd)?;
-        report_connections(sockets, &gate)?;
+        if reports {
+            report_connections(&gate)?;
+        }
         Ok(starter)
     };
     let mut command = Command::new(program);
@@ -103,19 +105,14 @@ pub(crate) fn run(args: &[String]) -> ExitCode {
     ExitCode::from(status)
 }
 
-/// Has the kernel report each `connect` to the supervisor, in a sandbox with its own unix sockets.
-fn report_connections(sockets: UnixSockets, gate: &File) -> io::Result<()> {
-    match sockets {
-        UnixSockets::None | UnixSockets::All => Ok(()),
-        UnixSockets::Own => {
-            let calls = sys::notify::report_calls(&REPORTS_CONNECT).map_err(|error| {
-                io::Error::other(format!(
-                    "the kernel does not support reporting `connect`, which `unixSockets` needs: {error}"
-                ))
-            })?;
-            fd_passing::send(gate, calls)
-        }
-    }
+/// Has the kernel report each `connect` to the supervisor, which makes the connection.
+fn report_connections(gate: &File) -> io::Result<()> {
+    let calls = sys::notify::report_calls(&REPORTS_CONNECT).map_err(|error| {
+        io::Error::other(format!(
+            "the kernel does not support reporting `connect`, which runs and `unixSockets` need: {error}"
+        ))
+    })?;
+    fd_passing::send(gate, calls)
 }
 
 /// Applies limits to the server and its descendants. Processes are counted in the sandbox's own user namespace.

@@ -31,8 +31,8 @@ pub enum FromView {
         path: String,
         /// The access.
         access: FileAccess,
-        /// Thread that waits first, for display.
-        process: u32,
+        /// Programs that wait, for display: the one that opens the file last, its ancestors in the sandbox before it.
+        programs: Vec<String>,
     },
     /// No program waits for the answer any more.
     Withdraw {
@@ -110,8 +110,13 @@ mod tests {
 
     #[test]
     fn lines_are_stable() {
-        let ask = FromView::Ask { id: 1, path: "/a".into(), access: FileAccess::ReadWrite, process: 7 };
-        let line = r#"{"view":"ask","id":1,"path":"/a","access":"read-write","process":7}"#;
+        let ask = FromView::Ask {
+            id: 1,
+            path: "/a".into(),
+            access: FileAccess::ReadWrite,
+            programs: vec!["cat".into()],
+        };
+        let line = r#"{"view":"ask","id":1,"path":"/a","access":"read-write","programs":["cat"]}"#;
         assert_eq!(serde_json::to_string(&ask).unwrap(), line);
         assert_eq!(serde_json::from_str::<FromView>(line).unwrap(), ask);
         let permit = ToView::Permit(PermittedAccess { path: "/a".into(), access: FileAccess::Read });

@@ -4,7 +4,8 @@
 //!   parent-death signal follows the thread. Killing the trusted process at any time kills the sandbox; see
 //!   [`supervisor`](crate::supervisor) for how soon.
 //! - INVARIANT: the supervisor inherits only the server's stdio, the spec, the control stream, the link to the watcher for
-//!   pipes and sockets and, if used, the socket for the proxy's listener, the connection to the view and the control group's `cgroup.procs`.
+//!   pipes and sockets and, if used, the socket for the proxy's listener, the connection to the view, the links to a run's starter
+//!   and for services, and the control group's `cgroup.procs`.
 //! - [`launch`] returns once the supervisor runs; the control stream reports what happens to the server.
 
 use std::{
@@ -37,6 +38,7 @@ use crate::{
     error::SandboxLaunchError,
     fd_passing,
     outcome::SandboxExit,
+    service_link::ServiceLink,
     spec::{NetworkAccess, Spec},
     special, sys,
 };
@@ -123,6 +125,10 @@ pub struct LaunchedRun {
     pub control: UnixStream,
     /// Connection to the view, see [`file_access`](crate::file_access).
     pub view: UnixStream,
+    /// Source of the proxy's listener, if the spec's network is [`NetworkAccess::Proxied`].
+    pub egress: Option<Egress>,
+    /// Link for services of the computer, if the spec's network is [`NetworkAccess::ProxiedWithServices`].
+    pub services: Option<ServiceLink>,
     /// The supervisor's process id, for display.
     pub pid: u32,
     /// Handle that kills the sandbox.
@@ -141,11 +147,18 @@ pub fn launch_run(
     on_ended: impl FnOnce(SandboxExit) + Send + 'static,
 ) -> Result<LaunchedRun, SandboxLaunchError> {
     let (view, theirs) = UnixStream::pair()?;
-    let run = RunDescriptors { view: theirs.into(), link };
+    let (services, services_theirs) = match spec.network {
+        NetworkAccess::None | NetworkAccess::Proxied => (None, None),
+        NetworkAccess::ProxiedWithServices => {
+            let (ours, theirs) = UnixStream::pair()?;
+            (Some(ServiceLink::new(ours)), Some(OwnedFd::from(theirs)))
+        }
+    };
+    let run = RunDescriptors { view: theirs.into(), link, services: services_theirs };
     let started =
         start_supervisor(CgroupRoot::find(), spec, supervisor_program, (streams, Some(run)), on_ended)?;
-    let StartedSupervisor { control, pid, kill, .. } = started;
-    Ok(LaunchedRun { control, view, pid, kill })
+    let StartedSupervisor { control, pid, kill, egress } = started;
+    Ok(LaunchedRun { control, view, egress, services, pid, kill })
 }
 
 fn launch_in(
@@ -177,6 +190,8 @@ struct RunDescriptors {
     view: OwnedFd,
     /// Link to the starter.
     link: OwnedFd,
+    /// Link for services of the computer.
+    services: Option<OwnedFd>,
 }
 
 /// Starts a supervisor with these standard streams.
@@ -191,7 +206,7 @@ fn start_supervisor(
     let (control, control_theirs) = UnixStream::pair()?;
     let (egress, egress_theirs) = match spec.network {
         NetworkAccess::None => (None, None),
-        NetworkAccess::Proxied => {
+        NetworkAccess::Proxied | NetworkAccess::ProxiedWithServices => {
             let (ours, theirs) = UnixStream::pair()?;
             (Some(Egress(ours)), Some(theirs.into()))
         }
@@ -248,12 +263,15 @@ struct SupervisorInputs {
 impl SupervisorInputs {
     fn start(self) -> io::Result<Child> {
         let [stdin, stdout, stderr] = self.stdio;
-        let (view, link) = self.run.map(|run| (run.view, run.link)).unzip();
+        let (view, link, services) = match self.run {
+            Some(run) => (Some(run.view), Some(run.link), run.services),
+            None => (None, None, None),
+        };
         let mut command = self.program.command();
         command
             .args(["--supervise", &std::process::id().to_string()])
             .args([self.spec.as_raw_fd().to_string(), self.control.as_raw_fd().to_string()])
-            .args([&self.egress, &view, &link].map(number_or_none))
+            .args([&self.egress, &view, &link, &services].map(number_or_none))
             .arg(self.special.as_raw_fd().to_string())
             .env_clear()
             .process_group(0)
@@ -265,7 +283,7 @@ impl SupervisorInputs {
         }
         sys::process::die_with_parent(&mut command);
         let mut needed = vec![self.spec.as_fd(), self.control.as_fd(), self.special.as_fd()];
-        needed.extend(self.egress.iter().chain(&view).chain(&link).map(AsFd::as_fd));
+        needed.extend(self.egress.iter().chain(&view).chain(&link).chain(&services).map(AsFd::as_fd));
         needed.extend(self.door.iter().map(|(door, _)| door.as_fd()));
         sys::process::inherit(&mut command, &needed);
         command.spawn()

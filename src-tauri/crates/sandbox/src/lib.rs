@@ -41,6 +41,8 @@ mod host;
 #[cfg(target_os = "linux")]
 mod launch;
 #[cfg(target_os = "linux")]
+mod listening;
+#[cfg(target_os = "linux")]
 mod mount_plan;
 #[cfg(target_os = "linux")]
 mod mountinfo;
@@ -60,6 +62,10 @@ mod run_starter;
 mod seccomp;
 #[cfg(target_os = "linux")]
 mod served;
+#[cfg(target_os = "linux")]
+mod service_link;
+#[cfg(target_os = "linux")]
+mod services;
 #[cfg(target_os = "linux")]
 mod special;
 #[cfg(target_os = "linux")]
@@ -93,6 +99,8 @@ pub use outcome::{Availability, SandboxExit};
 pub use program::program;
 #[cfg(target_os = "linux")]
 pub use proxy_config::{AddressRange, PROXY_PROGRAM, ProxyConfig, RangeError};
+#[cfg(target_os = "linux")]
+pub use service_link::{ServiceLink, ServiceRequest, computer_listens};
 pub use spec::{
     Mount, MountAccess, NetworkAccess, PROXY_PORT, ResourceLimits, Spec, SpecError, UnixSockets, View,
 };
@@ -103,6 +111,6 @@ pub use sys::{
 };
 #[cfg(not(target_os = "linux"))]
 pub use unsupported::{
-    Egress, KillHandle, LaunchedRun, LaunchedSandbox, check, give_large_blocks_back, launch, launch_run,
-    prepare_control_groups, program,
+    Egress, KillHandle, LaunchedRun, LaunchedSandbox, ServiceLink, ServiceRequest, check, computer_listens,
+    give_large_blocks_back, launch, launch_run, prepare_control_groups, program,
 };

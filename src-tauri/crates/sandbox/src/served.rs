@@ -4,6 +4,7 @@
 //! - It ends when the sandbox ends or the trusted process is gone. Requests that wait then fail.
 
 mod gate;
+mod programs;
 
 use std::{
     io,
@@ -26,28 +27,33 @@ use gate::ChannelGate;
 /// Serves a view.
 ///
 /// Arguments: the supervisor's process id; the descriptors of `/dev/fuse` and of the connection to the trusted process; the
-/// hidden paths.
+/// hidden paths; the user's home.
 pub(crate) fn run(args: &[String]) -> ExitCode {
-    let [parent, device, connection, hidden] = args else { return ExitCode::from(2) };
+    let [parent, device, connection, hidden, home] = args else { return ExitCode::from(2) };
     let Some(parent) = parent.parse().ok().and_then(Pid::from_raw) else { return ExitCode::from(2) };
     let taken = [device, connection].map(|number| sys::process::take_descriptor(number));
     let ([Ok(device), Ok(connection)], Ok(hidden)) = (taken, serde_json::from_str::<Vec<String>>(hidden))
     else {
         return ExitCode::from(2);
     };
-    match serve(parent, device, connection.into(), hidden) {
+    match serve(parent, (device, connection.into()), hidden, home) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
     }
 }
 
-fn serve(parent: Pid, device: OwnedFd, connection: UnixStream, hidden: Vec<String>) -> io::Result<()> {
+fn serve(
+    parent: Pid,
+    (device, connection): (OwnedFd, UnixStream),
+    hidden: Vec<String>,
+    home: &str,
+) -> io::Result<()> {
     sys::process::bind_to_parent(parent)?;
     restrict()?;
     // The program's own mask has been applied to every mode that arrives.
     umask(Mode::empty());
     let root = open("/", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
-    let gate = Arc::new(ChannelGate::new(connection.try_clone()?));
+    let gate = ChannelGate::start(connection.try_clone()?, home.to_owned())?;
     let options = FileServerOptions {
         device,
         root,

@@ -111,6 +111,9 @@ pub enum NetworkAccess {
     /// A proxy on [`PROXY_PORT`], which the launcher serves with the listener from
     /// [`LaunchedSandbox::egress`](crate::LaunchedSandbox::egress).
     Proxied,
+    /// Like [`Proxied`](Self::Proxied). Moreover, a TCP connection to a loopback port where nothing listens waits for the
+    /// launcher's permission ([`LaunchedRun::services`](crate::LaunchedRun::services)).
+    ProxiedWithServices,
 }
 
 /// Unix sockets that a sandbox may use.
@@ -246,6 +249,12 @@ impl Spec {
             Some(bad) => Err(SpecError::Path(bad.escape_default().to_string())),
             None => Ok(()),
         }
+    }
+
+    /// Returns true if the supervisor makes the sandbox's connections.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn reports_connections(&self) -> bool {
+        self.unix_sockets == UnixSockets::Own || self.network == NetworkAccess::ProxiedWithServices
     }
 
     /// Returns the directory that the server starts in.

@@ -95,18 +95,18 @@ pub(crate) enum SupervisorStartError {
 /// Runs the supervisor.
 ///
 /// Arguments: the launcher's process id; the descriptors of the spec and of the control stream; the descriptors of the socket
-/// that carries the proxy's listener, of the connection to the view and of the link to a run's starter, each or
-/// [`NONE`](crate::enter::NONE); the descriptor of the link to the watcher for pipes and sockets; and, with a control group, the
-/// descriptor of its `cgroup.procs` and its limits.
+/// that carries the proxy's listener, of the connection to the view, of the link to a run's starter and of the link for
+/// services, each or [`NONE`](crate::enter::NONE); the descriptor of the link to the watcher for pipes and sockets; and, with a
+/// control group, the descriptor of its `cgroup.procs` and its limits.
 pub(crate) fn run(args: &[String]) -> ExitCode {
-    let [parent, spec, control, egress, view, link, special, group @ ..] = args else {
+    let [parent, spec, control, egress, view, link, services, special, group @ ..] = args else {
         return ExitCode::from(2);
     };
     let Some(parent) = parent.parse().ok().and_then(Pid::from_raw) else { return ExitCode::from(2) };
     let taken_up = [spec, control, special].map(|number| sys::process::take_descriptor(number));
     let [Ok(spec), Ok(control), Ok(special)] = taken_up else { return ExitCode::from(2) };
-    let [Ok(egress), Ok(view), Ok(link)] =
-        [egress, view, link].map(|number| sys::process::take_optional(number))
+    let [Ok(egress), Ok(view), Ok(link), Ok(services)] =
+        [egress, view, link, services].map(|number| sys::process::take_optional(number))
     else {
         return ExitCode::from(2);
     };
@@ -120,7 +120,9 @@ pub(crate) fn run(args: &[String]) -> ExitCode {
         streams = Streams::take()?;
         let given = InheritedDescriptors { streams: take_streams()?, egress, link, group };
         let special = SpecialLink::new(special.into(), None, spec.unix_sockets)?;
-        start(Some(parent), &spec, owner, given, (view, special), |_| Ok(closed))
+        start(Some(parent), &spec, owner, given, (view, special, services.map(UnixStream::from)), |_| {
+            Ok(closed)
+        })
     });
     let (mut bwrap, mut mounts) = match started {
         Ok(started) => started,

@@ -46,6 +46,52 @@ pub struct LaunchedRun {
     pub kill: KillHandle,
     /// Source of the proxy's listener.
     pub egress: Option<Egress>,
+    /// Link for services of the computer.
+    pub services: Option<ServiceLink>,
+}
+
+/// Link to the ports of a run. Never created on this platform.
+#[derive(Debug)]
+pub struct ServiceLink(Infallible);
+
+impl ServiceLink {
+    /// Returns another handle to the link.
+    pub fn try_clone(&self) -> std::io::Result<Self> {
+        match self.0 {}
+    }
+
+    /// Waits for the next request.
+    pub fn next(&self) -> std::io::Result<ServiceRequest> {
+        match self.0 {}
+    }
+
+    /// Connects to a port of the run.
+    pub fn connect(&self, _port: u16) -> std::io::Result<std::net::TcpStream> {
+        match self.0 {}
+    }
+}
+
+/// A connection in the run that waits for permission. Never created on this platform.
+#[derive(Debug)]
+pub struct ServiceRequest {
+    /// The port.
+    pub port: u16,
+    /// Readable once the connection no longer waits.
+    #[cfg(unix)]
+    pub stream: std::os::unix::net::UnixStream,
+}
+
+impl ServiceRequest {
+    /// Allows the connection.
+    pub fn allow(self) -> std::io::Result<Option<std::net::TcpListener>> {
+        Err(std::io::ErrorKind::Unsupported.into())
+    }
+}
+
+/// Reports that no program of this computer listens.
+#[must_use]
+pub fn computer_listens(_port: u16) -> bool {
+    false
 }
 
 /// Source of the sandbox's listener. Never created on this platform.

@@ -1,7 +1,7 @@
-//! Encrypts and decrypts the age file format, version 1, with a passphrase. `age --decrypt` reads the files.
+//! The `age` file format, version 1, with a passphrase. `age --decrypt` can read the files.
 //!
-//! - Every byte of a file is authenticated; a changed, truncated or extended file is refused.
-//! - A file costs at most [`MOST_WORK`], once, before its passphrase is verified.
+//! - Every byte of a file is authenticated, so a changed, truncated or extended file is rejected.
+//! - Decrypting a file costs at most [`MOST_WORK`], once, before its passphrase is verified.
 //! - Decrypted content and the file key are overwritten in memory on drop.
 
 use super::Secret;
@@ -12,55 +12,56 @@ use ring::rand::{SecureRandom, SystemRandom};
 use ring::{error::Unspecified, hkdf, hmac};
 use zeroize::Zeroizing;
 
-/// First line of a file.
+/// First line of every file.
 const VERSION: &str = "age-encryption.org/v1";
 
 /// Prefix of the salt, so that the same passphrase gives different keys for other purposes.
 const LABEL: &[u8] = b"age-encryption.org/v1/scrypt";
 
-/// Cost of one guess of the passphrase: 2^18 rounds, 256 MiB, about a second. The default of `age`.
+/// Cost of new files, as the base-2 logarithm of scrypt rounds: 256 MiB and about a second per guess. The
+/// default of `age`.
 const WORK: u8 = if cfg!(test) { 8 } else { 18 };
 
-/// Maximum cost that a file may require: 1 GiB.
+/// Maximum cost that a file may require: 1 GiB per attempt.
 const MOST_WORK: u8 = 20;
 
-/// Size of a chunk of the content, in bytes.
+/// Size of a chunk of the content in bytes.
 const PIECE: usize = 64 * 1024;
 
-/// Length of the authentication tag of a chunk, in bytes.
+/// Length of a chunk's authentication tag in bytes.
 const TAG: usize = 16;
 
-/// Reason that a file cannot be decrypted or created.
+/// Reason why a file cannot be decrypted or created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AgeError {
-    /// The file is not in age format, or not encrypted with a passphrase.
+    /// The file is not in `age` format, or not encrypted with a passphrase.
     #[error("it is not an `age` file encrypted with a passphrase")]
     Format,
     /// The passphrase is wrong, or the header was changed.
     #[error("the passphrase is wrong, or the file was changed")]
     Passphrase,
-    /// The content after the header was changed.
+    /// The header or the content was changed.
     #[error("the file was changed or cut after it was written")]
     Changed,
-    /// The file requires more memory than allowed.
+    /// The file requires more work than `MOST_WORK`.
     #[error("it requires 2^{0} rounds of work; at most 2^{MOST_WORK} are allowed")]
     Work(u8),
-    /// No random bytes are available.
+    /// The operating system provides no random bytes.
     #[error("no random bytes are available")]
     Random,
 }
 
-/// Encrypts content with a passphrase.
+/// Encrypts content with a passphrase and returns the file.
 ///
 /// # Errors
-/// Returns [`AgeError::Random`] without random bytes.
+/// Returns [`AgeError::Random`] if the operating system provides no random bytes.
 pub(crate) fn encrypt(passphrase: &Secret, content: &[u8]) -> Result<Vec<u8>, AgeError> {
     sealed(passphrase, content, WORK)
 }
 
 fn sealed(passphrase: &Secret, content: &[u8], work: u8) -> Result<Vec<u8>, AgeError> {
     let (file_key, salt, nonce) = (Zeroizing::new(random()?), random()?, random()?);
-    // Full capacity, so that no copy of the key is left behind by a reallocation.
+    // With full capacity, no reallocation leaves a copy of the key in memory.
     let mut wrapped = Zeroizing::new(Vec::with_capacity(file_key.len() + TAG));
     wrapped.extend_from_slice(file_key.as_slice());
     let wrapping = key(&wrapping_key(passphrase, &salt, work)?)?;
@@ -90,10 +91,10 @@ fn sealed(passphrase: &Secret, content: &[u8], work: u8) -> Result<Vec<u8>, AgeE
     Ok(file)
 }
 
-/// Decrypts a file.
+/// Decrypts a file and returns its content.
 ///
 /// # Errors
-/// Returns an [`AgeError`] and no part of the content.
+/// Returns [`AgeError`], and no part of the content, if the file or the passphrase is wrong.
 pub(crate) fn decrypt(passphrase: &Secret, file: &[u8]) -> Result<Zeroizing<Vec<u8>>, AgeError> {
     let Header { salt, work, mut wrapped, signed, mac, rest } = Header::read(file).ok_or(AgeError::Format)?;
     if work > MOST_WORK {
@@ -141,7 +142,7 @@ impl<'a> Header<'a> {
         let [salt, work] =
             stanza.strip_prefix("-> scrypt ")?.split(' ').collect::<Vec<_>>().try_into().ok()?;
         let mac = decoded(end.strip_prefix("--- ")?)?;
-        // Refuses other spellings of the same number.
+        // Rejects other spellings of the same number.
         let work: u8 = Some(work)
             .filter(|work| work.bytes().all(|b| b.is_ascii_digit()) && !work.starts_with('0'))?
             .parse()
@@ -183,19 +184,19 @@ fn key(bytes: &Zeroizing<[u8; 32]>) -> Result<LessSafeKey, AgeError> {
         .map_err(|Unspecified| AgeError::Format)
 }
 
-/// Returns the nonce for a key that seals one thing only.
+/// Returns the nonce for a key that encrypts a single message.
 fn first_nonce() -> Nonce {
     Nonce::assume_unique_for_key([0; 12])
 }
 
-/// Returns a nonce with the chunk's number and whether it is the last, so that no chunk can be removed, added or
-/// moved.
+/// Returns the nonce of a chunk. It contains the chunk's number and a flag for the last one, so that chunks
+/// cannot be removed, added or moved.
 fn piece_nonce(number: usize, is_last: bool) -> Nonce {
     let [a, b, c, d, e, f, g, h] = (number as u64).to_be_bytes();
     Nonce::assume_unique_for_key([0, 0, 0, a, b, c, d, e, f, g, h, u8::from(is_last)])
 }
 
-/// Splits bytes into chunks; always at least one, which may be empty.
+/// Splits bytes into chunks of `size`. Returns at least one, which may be empty.
 fn pieces(bytes: &[u8], size: usize) -> Vec<&[u8]> {
     if bytes.is_empty() { vec![bytes] } else { bytes.chunks(size).collect() }
 }

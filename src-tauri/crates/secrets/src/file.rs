@@ -1,7 +1,8 @@
-//! Encrypted file for secrets where there is no keyring: JSON in `age` format, with one passphrase.
+//! Encrypted file for secrets on machines without a keyring: JSON in `age` format, protected by one passphrase.
 //!
-//! - Replaced atomically, and readable by this user only (mode 0600).
-//! - INVARIANT: decrypted secrets are dropped and overwritten with the last handle, or when the store is locked.
+//! - The file is replaced atomically, and only this user can read it (mode 0600).
+//! - INVARIANT: decrypted secrets are overwritten in memory when the store is locked or its last handle is
+//!   dropped.
 
 use super::{Secret, SecretFileError, SecretName, age};
 use ironcurtain_paths::atomic_file;
@@ -14,12 +15,12 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
 
-/// Minimum length of a new passphrase, in characters.
+/// Minimum length of a new passphrase in characters.
 const SHORTEST: usize = 10;
 
 pub(super) type Contents = BTreeMap<SecretName, Secret>;
 
-/// The file's passphrase and the secrets read last.
+/// Unlocked file: its passphrase, and the secrets as they were last read.
 #[derive(Debug)]
 pub(super) struct OpenFile {
     path: PathBuf,
@@ -28,7 +29,7 @@ pub(super) struct OpenFile {
     contents: Contents,
 }
 
-/// Fingerprint that changes with the file's content.
+/// Metadata that changes whenever another process writes the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Mark {
     inode: (u64, u64),
@@ -37,7 +38,7 @@ struct Mark {
 }
 
 impl OpenFile {
-    /// Creates the file, without secrets. Fails if it exists.
+    /// Creates the file without secrets. Fails if it exists.
     pub(super) fn make(path: &Path, passphrase: Secret) -> Result<Self, SecretFileError> {
         if passphrase.reveal().chars().count() < SHORTEST {
             return Err(SecretFileError::Short(SHORTEST));
@@ -50,13 +51,13 @@ impl OpenFile {
         Ok(Self { path: path.to_path_buf(), passphrase, mark, contents: Contents::new() })
     }
 
-    /// Opens the file with its passphrase.
+    /// Decrypts an existing file with its passphrase.
     pub(super) fn open(path: &Path, passphrase: Secret) -> Result<Self, SecretFileError> {
         let (mark, contents) = read(path, &passphrase)?;
         Ok(Self { path: path.to_path_buf(), passphrase, mark, contents })
     }
 
-    /// Returns its secrets, read again if another program has written the file.
+    /// Returns the secrets, after reading them again if another process has written the file.
     pub(super) fn contents(&mut self) -> Result<&Contents, SecretFileError> {
         let at = |source| SecretFileError::Io { path: self.path.clone(), source };
         if Mark::of(&bounded_read::open(&self.path).map_err(at)?).map_err(at)? != self.mark {
@@ -65,7 +66,7 @@ impl OpenFile {
         Ok(&self.contents)
     }
 
-    /// Changes the secrets under the file's lock.
+    /// Applies `change` to the secrets and writes the file, while holding the folder's lock.
     pub(super) fn change<T>(
         &mut self,
         change: impl FnOnce(&mut Contents) -> Result<T, SecretFileError>,
@@ -87,7 +88,7 @@ impl Mark {
     }
 }
 
-/// Returns whether the file exists. If that cannot be checked, the error keeps any other place from being used.
+/// Returns `true` if the file exists. An error must keep the caller from using the keyring instead.
 pub(super) fn is_there(path: &Path) -> Result<bool, SecretFileError> {
     match path.symlink_metadata() {
         Ok(_) => Ok(true),
@@ -117,7 +118,7 @@ fn write(path: &Path, passphrase: &Secret, contents: &Contents) -> Result<Mark, 
     let at = |source| SecretFileError::Io { path: path.to_path_buf(), source };
     let texts: BTreeMap<&str, &str> =
         contents.iter().map(|(name, secret)| (name.as_str(), secret.reveal())).collect();
-    // Full capacity, so that no copy is left behind by a reallocation.
+    // With full capacity, no reallocation leaves a copy of the secrets in memory.
     let longest = texts.iter().map(|(name, text)| name.len() + 6 * text.len() + 8).sum::<usize>() + 8;
     let mut content = Zeroizing::new(Vec::with_capacity(longest));
     serde_json::to_writer(&mut *content, &texts).map_err(|problem| at(problem.into()))?;
@@ -133,7 +134,7 @@ fn not_too_long(path: &Path, bytes: &[u8]) -> Result<(), SecretFileError> {
     if fits { Ok(()) } else { Err(SecretFileError::Long(path.to_path_buf())) }
 }
 
-/// Locks the file's folder for writing, until the handle is dropped.
+/// Locks the file's folder, so that only one process writes the file, until the handle is dropped.
 fn turn(path: &Path) -> Result<File, SecretFileError> {
     let at = |source| SecretFileError::Io { path: path.to_path_buf(), source };
     let folder = path.parent().ok_or_else(|| at(io::ErrorKind::NotFound.into()))?;

@@ -1,4 +1,4 @@
-//! Fills secrets into settings that name them.
+//! Replaces references to secrets in settings by the secrets.
 
 use super::{
     Secret, SecretError, SecretMask, SecretName, SecretNameError, SecretStore, in_time, named,
@@ -7,29 +7,29 @@ use super::{
 use ironcurtain_audit::names_a_secret;
 use std::collections::BTreeMap;
 
-/// Error for a value that cannot be filled in.
+/// Setting whose secret is not available.
 #[derive(Debug, thiserror::Error)]
 #[error("`{place}`: {source}")]
 pub struct UnfilledError {
-    /// Place in the entry, such as `env.API_KEY`.
+    /// Location of the setting in the server's entry, such as `env.API_KEY`.
     pub place: String,
-    /// Cause.
+    /// Reason why the secret is not available.
     pub source: SecretError,
 }
 
-/// Settings with their secrets filled in.
+/// Settings with their secrets inserted.
 #[derive(Debug, Default)]
 pub struct Filled {
-    /// Value of each setting.
+    /// Value of each setting, by name.
     pub values: BTreeMap<String, Secret>,
-    /// Mask for the secrets among them in the server's output.
+    /// Mask that replaces these secrets in the server's output.
     pub mask: SecretMask,
 }
 
-/// Returns variables with their secrets filled in.
+/// Returns environment variables with their secrets inserted.
 ///
 /// # Errors
-/// Returns an [`UnfilledError`] for the first secret that is not available.
+/// Returns [`UnfilledError`] for the first secret that is not available.
 pub async fn filled_env(
     store: &SecretStore,
     env: &BTreeMap<String, String>,
@@ -37,10 +37,10 @@ pub async fn filled_env(
     filled(store, env, "env", |value| Ok(named(value)?.map(|name| ("", name)))).await
 }
 
-/// Returns headers with their secrets filled in.
+/// Returns HTTP headers with their secrets inserted.
 ///
 /// # Errors
-/// As [`filled_env`].
+/// Returns the same errors as [`filled_env`].
 pub async fn filled_headers(
     store: &SecretStore,
     headers: &BTreeMap<String, String>,
@@ -61,7 +61,8 @@ async fn filled(
         let unfilled = |source| UnfilledError { place: format!("{of}.{key}"), source };
         match reference(value).map_err(|problem| unfilled(problem.into()))? {
             None => {
-                // A plain-text value counts as a secret if its setting's name suggests one, as in `Bearer TOKEN`.
+                // A plain value is masked too if its name suggests a secret. In `Bearer TOKEN`, only the token
+                // is secret.
                 let token = value.rsplit(' ').next().filter(|_| names_a_secret(key));
                 secrets.extend(token.map(|token| Secret::new(token.to_owned())));
                 all.values.insert(key.clone(), Secret::new(value.clone()));

@@ -1,6 +1,6 @@
-//! The keyring: the Secret Service of the user's desktop.
+//! The Secret Service of the user's desktop.
 //!
-//! - Every call may block while the desktop asks the user to unlock it (`in_time`).
+//! - Every call may block while the desktop asks the user to unlock the keyring, so callers use `in_time`.
 
 use super::{Secret, SecretError, SecretName};
 use keyring_core::api::CredentialStoreApi;
@@ -14,9 +14,9 @@ use zbus_secret_service_keyring_store::Store;
 /// Section of the keyring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shelf {
-    /// The user's secrets for servers.
+    /// Section with the user's secrets for servers.
     Secrets,
-    /// IronCurtain's own: the state of the audit log.
+    /// Section with the state of the audit log, which IronCurtain stores for itself.
     Record,
 }
 
@@ -29,7 +29,7 @@ impl Shelf {
     }
 }
 
-/// Section of the keyring. All calls block.
+/// Connection to the keyring, limited to one section. All methods block.
 #[derive(Debug)]
 pub struct Keyring {
     store: Arc<Store>,
@@ -40,16 +40,16 @@ impl Keyring {
     /// Connects to the keyring.
     ///
     /// # Errors
-    /// Returns [`SecretError::NoKeyring`] without a keyring.
+    /// Returns [`SecretError::NoKeyring`] if no Secret Service answers.
     pub fn open(shelf: Shelf) -> Result<Self, SecretError> {
         let store = Store::new().map_err(|problem| SecretError::NoKeyring(innermost(&problem)))?;
         Ok(Self { store, shelf })
     }
 
-    /// Connects without asking the user to unlock it. Returns `None` if it is locked.
+    /// Connects without prompting the user; `None` if the keyring is locked.
     ///
     /// # Errors
-    /// [`SecretError`].
+    /// Returns [`SecretError::NoKeyring`] if no Secret Service answers.
     pub fn open_unlocked(shelf: Shelf) -> Result<Option<Self>, SecretError> {
         let no_keyring = |problem: secret_service::Error| SecretError::NoKeyring(problem.to_string());
         let service = SecretService::connect(EncryptionType::Plain).map_err(no_keyring)?;
@@ -61,25 +61,26 @@ impl Keyring {
     /// Returns the secret with this name.
     ///
     /// # Errors
-    /// [`SecretError`].
+    /// Returns [`SecretError::Missing`] if the name is not in use, or another error if the keyring cannot be accessed.
     pub fn get(&self, name: &SecretName) -> Result<Secret, SecretError> {
         let bytes = self.entry(name)?.get_secret().map_err(|problem| refused(problem, name))?;
         String::from_utf8(bytes).map(Secret::new).map_err(|_| SecretError::NotText(name.clone()))
     }
 
-    /// Stores a secret, replacing one with the same name.
+    /// Stores a secret, replacing any with the same name.
     ///
     /// # Errors
-    /// [`SecretError`].
+    /// Returns [`SecretError`] if the keyring cannot be accessed.
     pub fn set(&self, name: &SecretName, secret: &Secret) -> Result<(), SecretError> {
         let set = self.entry(name)?.set_secret(secret.reveal().as_bytes());
         set.map_err(|problem| refused(problem, name))
     }
 
-    /// Stores secrets under unused names and verifies that they were stored.
+    /// Stores secrets under names that are not in use, and verifies each by reading it back.
     ///
     /// # Errors
-    /// Returns [`SecretError::Taken`] before storing anything, or an error from storing.
+    /// Returns [`SecretError::Taken`], before storing anything, if a name has another secret, and any error of
+    /// storing.
     pub fn add<'a>(
         &self,
         secrets: impl Iterator<Item = (&'a SecretName, &'a Secret)> + Clone,
@@ -100,10 +101,10 @@ impl Keyring {
         Ok(())
     }
 
-    /// Returns the names of all secrets.
+    /// Returns the names of all secrets in the section, sorted.
     ///
     /// # Errors
-    /// [`SecretError`].
+    /// Returns [`SecretError`] if the keyring cannot be accessed.
     pub fn list(&self) -> Result<Vec<SecretName>, SecretError> {
         let found = self.store.search(&HashMap::from([("service", self.shelf.service())]));
         let found = found.map_err(|problem| failed(&problem))?;
@@ -114,10 +115,10 @@ impl Keyring {
         Ok(names)
     }
 
-    /// Removes a secret.
+    /// Removes all secrets with this name.
     ///
     /// # Errors
-    /// [`SecretError`].
+    /// Returns [`SecretError::Missing`] if the name is not in use, or another error if the keyring cannot be accessed.
     pub fn remove(&self, name: &SecretName) -> Result<(), SecretError> {
         match self.entry(name)?.delete_credential() {
             Err(StoreError::Ambiguous(all)) => all
@@ -145,7 +146,7 @@ fn refused(problem: StoreError, name: &SecretName) -> SecretError {
     failed(&problem)
 }
 
-/// Converts an error without its secret bytes, which an encoding error would contain.
+/// Converts an error. The secret bytes that an encoding error contains are dropped.
 fn failed(problem: &StoreError) -> SecretError {
     let words = innermost(problem);
     if let StoreError::NoStorageAccess(_) = problem {
@@ -155,7 +156,7 @@ fn failed(problem: &StoreError) -> SecretError {
     }
 }
 
-/// Returns the message of the root cause.
+/// Returns the message of the innermost source of an error.
 fn innermost(problem: &StoreError) -> String {
     let mut innermost: &dyn std::error::Error = problem;
     while let Some(source) = innermost.source() {

@@ -1,10 +1,11 @@
-//! Secrets in the desktop's keyring, or in an encrypted file if the user chose one. Settings name them without
-//! holding them: `keyring:NAME`.
+//! Secrets of servers, stored in the desktop's keyring or, if the user chose so, in an encrypted file. Settings
+//! refer to a secret by name: `keyring:NAME`.
 //!
-//! - A secret goes only into the environment or headers of the server that names it. No error, log or `Debug` output
-//!   contains it, and [`SecretMask`] replaces it in a server's standard error and in a remote server's answers.
-//! - Without a keyring or file, or with a locked one, a server that needs a secret does not run.
-//! - Never decides who may have a secret: the configuration names it, and the trusted process passes it on.
+//! - A secret is passed only to the environment or headers of the server that refers to it. No error, log or
+//!   `Debug` output contains it, and [`SecretMask`] replaces it in a server's standard error and in a remote
+//!   server's responses.
+//! - A server that needs a secret does not start if the keyring or file is locked or missing.
+//! - This crate does not decide which server may have a secret; the configuration does.
 //!
 //! ```
 //! use ironcurtain_secrets::{Secret, named};
@@ -36,27 +37,27 @@ pub use store::{SecretPlace, SecretStore};
 use std::fmt;
 use zeroize::Zeroizing;
 
-/// Prefix of a value that names a secret.
+/// Prefix of a setting's value that refers to a secret.
 const MARK: &str = "keyring:";
 
-/// Maximum length of a secret, in bytes.
+/// Maximum length of a secret in bytes.
 const LONGEST: usize = 64 * 1024;
 
-/// Secret text, which is overwritten in memory on drop.
+/// Secret text, overwritten in memory on drop. Its `Debug` output does not contain it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Zeroizing<String>);
 
 impl Secret {
-    /// Wraps a text.
+    /// Creates a secret from text without checking it.
     #[must_use]
     pub fn new(text: String) -> Self {
         Self(Zeroizing::new(text))
     }
 
-    /// Reads a secret from a line that was typed or piped, without the line end.
+    /// Parses a secret from a line that was typed or piped, removing the line end.
     ///
     /// # Errors
-    /// Returns a [`SecretTextError`] if the text cannot be a secret.
+    /// Returns [`SecretTextError`] if the text is empty, too long, or contains a control character.
     pub fn typed(text: &str) -> Result<Self, SecretTextError> {
         let text = text.strip_suffix('\n').unwrap_or(text);
         let text = text.strip_suffix('\r').unwrap_or(text);
@@ -72,7 +73,7 @@ impl Secret {
         Ok(Self::new(text.to_owned()))
     }
 
-    /// Returns the text itself.
+    /// Returns the secret as plain text.
     #[must_use]
     pub fn reveal(&self) -> &str {
         &self.0
@@ -85,7 +86,7 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Reason that a text is not stored as a secret.
+/// Reason why a text cannot be a secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SecretTextError {
     /// The text is empty.
@@ -94,24 +95,24 @@ pub enum SecretTextError {
     /// The text is too long.
     #[error("nothing was stored: the secret is longer than {LONGEST} bytes")]
     TooLong,
-    /// The text has a line end or a control character.
+    /// The text contains a line end or another control character.
     #[error("nothing was stored: the secret contains a line end or control character")]
     Control,
 }
 
-/// Returns the name of the secret that a value refers to, or `None` for a plain value.
+/// Returns the name of the secret to which a value refers; `None` for a plain value.
 ///
 /// # Errors
-/// Returns a [`SecretNameError`] if the name is invalid.
+/// Returns [`SecretNameError`] if the name is invalid.
 pub fn named(value: &str) -> Result<Option<SecretName>, SecretNameError> {
     value.strip_prefix(MARK).map(SecretName::try_from).transpose()
 }
 
-/// Parses a header's value, which may have a scheme before the name: `Bearer keyring:NAME`. The scheme includes its
-/// space.
+/// Parses a header value that may have a scheme before the reference, as in `Bearer keyring:NAME`. Returns the
+/// scheme, including the space, and the name.
 ///
 /// # Errors
-/// As [`named`].
+/// Returns the same errors as [`named`].
 pub fn named_in_header(value: &str) -> Result<Option<(&str, SecretName)>, SecretNameError> {
     let start = match value.split_once(' ') {
         Some((word, rest)) if rest.starts_with(MARK) => word.len() + 1,

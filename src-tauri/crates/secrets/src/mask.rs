@@ -1,7 +1,7 @@
-//! Replaces a server's secrets in its output.
+//! Replaces secrets in the output of servers.
 //!
-//! - A secret is found as is, percent-encoded, JSON-escaped, and in base64 at any offset.
-//! - A value with fewer than [`SHORTEST`] bytes is ignored, because it would match inside ordinary words.
+//! - A secret is also found if it is percent-encoded, JSON-escaped, or in base64 at any offset.
+//! - Secrets shorter than [`SHORTEST`] are not replaced, because they would match parts of ordinary words.
 
 use super::Secret;
 use aho_corasick::{AhoCorasick, MatchKind};
@@ -12,13 +12,13 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
-/// Shortest value that is replaced, in bytes.
+/// Minimum length in bytes of a secret that is replaced.
 const SHORTEST: usize = 6;
 
-/// Text in place of a secret.
+/// Text that replaces a secret.
 const MARK: &[u8] = b"[secret]";
 
-/// Replaces known secrets in text.
+/// Replaces certain secrets in text. Clones share the search patterns.
 #[derive(Clone, Default)]
 pub struct SecretMask(Option<Arc<Patterns>>);
 
@@ -28,12 +28,12 @@ struct Patterns {
 }
 
 impl SecretMask {
-    /// Creates the mask for these secrets.
+    /// Creates a mask for these secrets.
     #[must_use]
     pub fn of<'a>(secrets: impl IntoIterator<Item = &'a Secret>) -> Self {
         let mut spellings = BTreeSet::new();
         for secret in secrets {
-            // A key of several lines is printed line by line.
+            // Programs may print a key of several lines line by line.
             for value in std::iter::once(secret.reveal()).chain(secret.reveal().lines()) {
                 if value.len() >= SHORTEST {
                     spellings.extend(spellings_of(value.as_bytes()));
@@ -41,12 +41,12 @@ impl SecretMask {
             }
         }
         let longest = spellings.iter().map(Vec::len).max();
-        // Building fails only for more text than a server's bounded settings can hold.
+        // Building fails only for far more text than a server's settings can contain.
         let search = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(&spellings);
         Self(longest.zip(search.ok()).map(|(longest, search)| Arc::new(Patterns { search, longest })))
     }
 
-    /// Replaces the secrets in the text.
+    /// Returns the text with all secrets replaced.
     #[must_use]
     pub fn apply<'a>(&self, text: &'a [u8]) -> Cow<'a, [u8]> {
         match &self.0 {
@@ -62,7 +62,8 @@ impl SecretMask {
         }
     }
 
-    /// Returns the number of bytes at the end of a text that may be the beginning of a secret.
+    /// Returns the number of bytes at the end of a text that may be the start of a secret that continues in the
+    /// next one.
     #[must_use]
     pub fn overlap(&self) -> usize {
         self.0.as_ref().map_or(0, |patterns| patterns.longest - 1)
@@ -75,7 +76,7 @@ impl fmt::Debug for SecretMask {
     }
 }
 
-/// Returns all spellings of a value.
+/// Returns the encodings in which a secret is searched.
 fn spellings_of(value: &[u8]) -> impl Iterator<Item = Vec<u8>> {
     let text = String::from_utf8_lossy(value);
     let json = serde_json::to_string(&text).unwrap_or_default();
@@ -84,7 +85,8 @@ fn spellings_of(value: &[u8]) -> impl Iterator<Item = Vec<u8>> {
     plain.into_iter().chain((0..3).flat_map(|offset| base64_of(value, offset)))
 }
 
-/// Encodes all but the unreserved characters (RFC 3986, section 2.3).
+/// Percent-encodes all bytes except unreserved characters (RFC 3986, section 2.3), with upper- or lower-case
+/// digits.
 fn percent_encoded(value: &[u8], upper: bool) -> Vec<u8> {
     let mut encoded = Vec::new();
     for &byte in value {
@@ -97,8 +99,8 @@ fn percent_encoded(value: &[u8], upper: bool) -> Vec<u8> {
     encoded
 }
 
-/// Encodes a value that starts `offset` bytes into a group of three, without the characters that also hold bits of
-/// its neighbours.
+/// Encodes a value as base64, in both alphabets, as it appears `offset` bytes into a group of three. Characters
+/// that also contain bits of neighbouring bytes are omitted.
 fn base64_of(value: &[u8], offset: usize) -> [Vec<u8>; 2] {
     let padded: Vec<u8> = std::iter::repeat_n(0, offset).chain(value.iter().copied()).collect();
     let inner = (offset * 8).div_ceil(6)..padded.len() * 8 / 6;

@@ -1,15 +1,15 @@
-//! The name of a secret.
+//! Names of secrets.
 
 use std::fmt;
 
-/// Maximum length of a name, in characters.
+/// Maximum length of a name in characters.
 const LONGEST: usize = 100;
 
-/// The name of a secret: letters, digits, `-`, `_` and `.`.
+/// Name of a secret: ASCII letters, digits, `-`, `_` and `.`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SecretName(String);
 
-/// Error for an invalid name of a secret.
+/// Text that is not a valid name of a secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{}` cannot be the name of a secret; it may have letters, digits, `-`, `_` and `.`, at most {LONGEST}",

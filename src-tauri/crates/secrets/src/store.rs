@@ -1,64 +1,66 @@
-//! Storage of secrets: the keyring, or an encrypted file that the user created in the absence of a keyring.
+//! Storage of secrets: the keyring or, if the user created one in its absence, an encrypted file.
 //!
-//! - INVARIANT: the two are never mixed, and only the user switches between them. While the file exists, it is used,
-//!   even if a keyring becomes available on D-Bus.
+//! - INVARIANT: only one of the two is used, and only the user switches between them. If the file exists, it is
+//!   used, even if a keyring becomes available.
 
 use super::file::{OpenFile, is_there};
 use super::{Keyring, Secret, SecretError, SecretFileError, SecretName, Shelf};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
-/// Handle to the secrets, with the file's passphrase once it was entered. All calls block.
+/// Handle to the stored secrets, with the passphrase of the file once it was entered. All methods block. Clones
+/// share the state.
 #[derive(Debug, Clone)]
 pub struct SecretStore {
     path: PathBuf,
     open: Arc<Mutex<Option<OpenFile>>>,
 }
 
-/// Place of the secrets.
+/// Storage that is in use.
 #[derive(Debug)]
 pub enum SecretPlace {
-    /// The keyring.
+    /// The keyring of the desktop.
     Keyring,
     /// The encrypted file.
     File {
-        /// True if the passphrase has not been entered in this process.
+        /// `true` if the passphrase has not been entered in this process.
         is_locked: bool,
     },
-    /// No place yet, for this reason.
+    /// None: there is no file, and the keyring cannot be used for this reason.
     Nowhere(SecretError),
 }
 
 impl SecretStore {
-    /// Creates a locked store for a state folder.
+    /// Creates a handle for a state directory. The file, if it exists, is locked at first.
     #[must_use]
     pub fn of(state: &Path) -> Self {
         Self { path: state.join("secrets.age"), open: Arc::default() }
     }
 
-    /// Returns the path of the encrypted file, which may not exist.
+    /// Returns the path at which the encrypted file is or would be created.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Returns whether the encrypted file is locked, or `None` if it does not exist. Does not query the keyring.
+    /// Returns `true` if the encrypted file is locked; `None` if it does not exist. Does not access the
+    /// keyring.
     ///
     /// # Errors
-    /// Returns a [`SecretError`] if this cannot be determined.
+    /// Returns [`SecretError`] if the path cannot be accessed.
     pub fn file_is_locked(&self) -> Result<Option<bool>, SecretError> {
         Ok(is_there(&self.path)?.then(|| match self.open.try_lock() {
             Ok(held) => held.is_none(),
             Err(TryLockError::Poisoned(held)) => held.into_inner().is_none(),
-            // Another thread holds the open file.
+            // A thread that holds the lock is using the open file.
             Err(TryLockError::WouldBlock) => false,
         }))
     }
 
-    /// Returns the current place of the secrets.
+    /// Returns the storage that is in use.
     ///
     /// # Errors
-    /// Returns a [`SecretError`] if this cannot be determined.
+    /// Returns [`SecretError`] if the path of the file cannot be accessed.
     pub fn place(&self) -> Result<SecretPlace, SecretError> {
         if let Some(is_locked) = self.file_is_locked()? {
             return Ok(SecretPlace::File { is_locked });
@@ -69,10 +71,10 @@ impl SecretStore {
         })
     }
 
-    /// Creates the encrypted file and unlocks it; secrets go there from then on.
+    /// Creates the encrypted file and unlocks it. Secrets are stored there from then on.
     ///
     /// # Errors
-    /// Returns a [`SecretError`] if there is a keyring.
+    /// Returns [`SecretError`] if a keyring is available, the file exists, or the passphrase is too short.
     pub fn make(&self, passphrase: Secret) -> Result<(), SecretError> {
         match self.place()? {
             SecretPlace::Keyring => Err(SecretFileError::KeyringThere.into()),
@@ -84,10 +86,10 @@ impl SecretStore {
         }
     }
 
-    /// Unlocks the encrypted file until it is locked or this process exits.
+    /// Unlocks the encrypted file until [`Self::lock`] is called or the process exits.
     ///
     /// # Errors
-    /// Returns a [`SecretError`] and leaves the store unchanged.
+    /// Returns [`SecretError`], and stays as it was, if the file or the passphrase is wrong.
     pub fn unlock(&self, passphrase: Secret) -> Result<(), SecretError> {
         if !is_there(&self.path)? {
             return Err(SecretFileError::None(self.path.clone()).into());
@@ -105,7 +107,7 @@ impl SecretStore {
     /// Returns the secret with this name.
     ///
     /// # Errors
-    /// [`SecretError`].
+    /// Returns [`SecretError`] if the name is not in use, or if the storage is locked or cannot be accessed.
     pub fn get(&self, name: &SecretName) -> Result<Secret, SecretError> {
         if !is_there(&self.path)? {
             return Keyring::open(Shelf::Secrets)?.get(name);
@@ -114,10 +116,10 @@ impl SecretStore {
         self.in_file(|file| file.contents()?.get(name).cloned().ok_or_else(missing))
     }
 
-    /// Stores a secret, replacing one with the same name.
+    /// Stores a secret, replacing any with the same name.
     ///
     /// # Errors
-    /// [`SecretError`].
+    /// Returns [`SecretError`] if the storage is locked or cannot be accessed.
     pub fn set(&self, name: &SecretName, secret: &Secret) -> Result<(), SecretError> {
         if !is_there(&self.path)? {
             return Keyring::open(Shelf::Secrets)?.set(name, secret);
@@ -130,10 +132,10 @@ impl SecretStore {
         })
     }
 
-    /// Stores secrets under unused names and verifies that they were stored.
+    /// Stores secrets under names that are not in use.
     ///
     /// # Errors
-    /// Returns a [`SecretError`] before storing anything if a name is in use.
+    /// Returns [`SecretError`], before storing anything, if a name has another secret.
     pub fn add<'a>(
         &self,
         secrets: impl Iterator<Item = (&'a SecretName, &'a Secret)> + Clone,
@@ -155,10 +157,10 @@ impl SecretStore {
         })
     }
 
-    /// Returns the names of all secrets.
+    /// Returns the names of all secrets, sorted.
     ///
     /// # Errors
-    /// [`SecretError`].
+    /// Returns [`SecretError`] if the storage is locked or cannot be accessed.
     pub fn list(&self) -> Result<Vec<SecretName>, SecretError> {
         if !is_there(&self.path)? {
             return Keyring::open(Shelf::Secrets)?.list();
@@ -166,10 +168,10 @@ impl SecretStore {
         self.in_file(|file| Ok(file.contents()?.keys().cloned().collect()))
     }
 
-    /// Removes a secret.
+    /// Removes the secret with this name.
     ///
     /// # Errors
-    /// [`SecretError`].
+    /// Returns [`SecretError`] if the name is not in use, or if the storage is locked or cannot be accessed.
     pub fn remove(&self, name: &SecretName) -> Result<(), SecretError> {
         if !is_there(&self.path)? {
             return Keyring::open(Shelf::Secrets)?.remove(name);

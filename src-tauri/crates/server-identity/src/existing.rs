@@ -1,6 +1,7 @@
-//! Binds state that an older version stored under server names to identities, at the first start of this version.
+//! Binds the server names in the state of an older version to identities, at the first start of this version.
 //!
-//! - A configured server gets the state under its name without a question. A name without an entry has an unknown owner.
+//! - A configured server becomes the owner of the state under its name, without a question. A name that is not
+//!   configured gets an unknown owner.
 
 use super::{Digests, IdentityError, ProgramIdentity, ServerIdentity};
 use ironcurtain_audit::clock::now_ms;
@@ -11,10 +12,10 @@ use ironcurtain_packages::Packages;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Binds the names of an older version's database, once. Blocking.
+/// Binds the names in the database of an older version, unless that has been done. Blocking.
 ///
 /// # Errors
-/// [`StoreError`]; nothing is bound.
+/// Returns [`StoreError`] if the names could not be bound; then none is.
 pub fn bind_existing(
     home: &Home,
     ours: &Path,
@@ -38,7 +39,8 @@ pub fn bind_existing(
     bindings.bind_existing(&owners.into_iter().collect::<Vec<_>>(), now_ms())
 }
 
-/// Returns the current identity of a server. If it cannot be identified now, the name is bound to the first program that can.
+/// Returns the current identity of a server. If its program cannot be identified, the identity matches any
+/// program.
 fn now(server: &Server, packages: &Packages, ours: &Path) -> ServerIdentity {
     let identity = |server: &Server| -> Result<ServerIdentity, IdentityError> {
         let package = packages.ready(server).ok().flatten().map(|ready| ready.identity);

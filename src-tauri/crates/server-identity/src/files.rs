@@ -1,8 +1,9 @@
-//! Digests of program files, and the file metadata that reveals a later change.
+//! Digests of program files, and file metadata that reveals later changes.
 //!
-//! - The digest and the metadata are of the same opened file, even if its path leads to another file by then.
-//! - A program cannot set a file's `ctime`, so equal metadata means equal contents. A file that changed moments ago could
-//!   change again within the same clock tick, so its digest is not cached and the file is read again.
+//! - Digest and metadata are taken from the same open file, even if its path leads elsewhere meanwhile.
+//! - A program cannot set the `ctime` of a file, so equal metadata means equal content. A file that has just
+//!   changed could change again within the same clock tick, so its digest is not cached and the file is read
+//!   again.
 
 use rustix::fs::OFlags;
 use sha2::{Digest, Sha256};
@@ -14,16 +15,16 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Maximum number of cached digests.
+/// Maximum number of cached digests. The cache is cleared when it is full.
 const MOST: usize = 256;
 
-/// Size of the read buffer, in bytes.
+/// Size of the read buffer in bytes.
 const CHUNK: usize = 256 * 1024;
 
-/// Seconds after which a further change is certain to change the `ctime`.
+/// Time in seconds after which a further change certainly changes the `ctime`.
 const TICK: i64 = 2;
 
-/// Metadata of a file that changes with its content.
+/// Metadata of a file that changes together with its content.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct State {
     device: u64,
@@ -33,15 +34,15 @@ struct State {
     changed: (i64, i64),
 }
 
-/// Metadata of a file, with its digest if the metadata alone is not sufficient.
+/// Metadata of a file, with its digest if the metadata alone does not reveal a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Stamp {
     state: State,
-    /// Digest of a file that changed moments before it was read.
+    /// Digest of the content, if the file had changed within [`TICK`] before it was read.
     fresh: Option<String>,
 }
 
-/// Cache of the digests of program files.
+/// Cache of the digests of program files. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub struct Digests(Arc<Mutex<HashMap<State, String>>>);
 
@@ -63,7 +64,7 @@ impl State {
 }
 
 impl Stamp {
-    /// Returns the metadata of an unreadable file, as text and as a stamp.
+    /// Returns the metadata of a file that cannot be read, as text and as a stamp.
     pub(super) fn unread(path: &Path) -> io::Result<(String, Self)> {
         let state = State::of(&path.metadata()?);
         let State { inode, size, modified, changed, .. } = &state;
@@ -71,7 +72,7 @@ impl Stamp {
         Ok((text, Self { state, fresh: None }))
     }
 
-    /// Returns `true` if the path leads to the same unchanged file.
+    /// Returns `true` if the path leads to the same file and its content is unchanged.
     pub(super) fn is_still(&self, path: &Path) -> bool {
         let Ok(found) = path.metadata() else { return false };
         if State::of(&found) != self.state {
@@ -83,10 +84,10 @@ impl Stamp {
 }
 
 impl Digests {
-    /// Returns the SHA-256 of a program file, in hexadecimal.
+    /// Returns the SHA-256 of a program file in hexadecimal, and a stamp that reveals later changes.
     ///
     /// # Errors
-    /// Fails if the file is unreadable, is not a regular file, or changes while it is read.
+    /// Returns an error if the file is unreadable, not regular, or changes while it is read.
     pub(super) fn of(&self, path: &Path) -> io::Result<(String, Stamp)> {
         let mut file = open(path)?;
         let state = State::of(&file.metadata()?);
@@ -118,7 +119,7 @@ impl Digests {
     }
 }
 
-/// Opens a regular file without blocking on a pipe.
+/// Opens a regular file. Never blocks, even on a named pipe.
 fn open(path: &Path) -> io::Result<File> {
     let flags = i32::try_from(OFlags::NONBLOCK.bits()).map_err(io::Error::other)?;
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
@@ -128,7 +129,7 @@ fn open(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Returns the SHA-256 of a text, in hexadecimal.
+/// Returns the SHA-256 of a text in hexadecimal.
 pub(super) fn sha256(text: &str) -> String {
     hexadecimal(Sha256::new_with_prefix(text))
 }

@@ -1,4 +1,4 @@
-//! State that is stored under a server's name.
+//! State that is stored under a server name.
 
 use ironcurtain_config::Server;
 use ironcurtain_config::home::Home;
@@ -7,21 +7,21 @@ use ironcurtain_policy::Annotations;
 use std::fmt;
 use std::path::PathBuf;
 
-/// State that is stored under a server's name and belongs to its identity.
+/// State that is stored under a server name and belongs to one identity.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct KeptUnderName {
-    /// Grants that are not limited to a session.
+    /// Grants that are not bound to a session.
     pub grants: Vec<StandingGrant>,
-    /// Data folder, if it is not empty.
+    /// Data folder of the server; `None` if it is empty or does not exist.
     pub data: Option<PathBuf>,
-    /// Number of annotated tools.
+    /// Number of the server's annotated tools.
     pub annotated: usize,
-    /// Secrets that its entry refers to.
+    /// Names of the secrets to which the server's entry refers.
     pub secrets: Vec<String>,
 }
 
 impl KeptUnderName {
-    /// Collects the state of a server's name. The entry is `None` if the server is not configured.
+    /// Collects the state under a server name. The entry is `None` if the server is not configured.
     #[must_use]
     pub fn of<'a>(
         home: &Home,

@@ -1,9 +1,11 @@
 //! Identity of a server: its name, its arguments, and its program or address.
 //!
-//! - Permanent grants, the data folder, annotations and secrets are stored under a server's name but belong to its identity.
-//!   Another program with that name gets none of them: it does not start until the user decides.
-//! - [`ServerIdentity::of`] is the only function that computes an identity. `grants::Bindings` stores it.
-//! - A file that only root can change is identified by its path, so operating system updates do not change identities.
+//! - Permanent grants, the data folder, annotations and secrets are stored under a server's name but belong to
+//!   its identity. Another program that uses the name gets none of them, and does not start until the user
+//!   decides.
+//! - Only [`ServerIdentity::of`] computes identities; `grants::Bindings` stores them.
+//! - A file that only root can change is identified by its path, so that updates of the operating system do not
+//!   change identities.
 
 mod existing;
 mod files;
@@ -25,47 +27,47 @@ use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Identity of a server.
+/// Identity of a server. Equality of programs is decided by [`ServerIdentity::is`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ServerIdentity {
     /// Name of the server.
     pub name: String,
-    /// SHA-256 of its configured arguments, which may contain secrets.
+    /// SHA-256 of the configured arguments, which may contain secrets.
     pub args: String,
-    /// Program or address.
+    /// Program or address of the server.
     pub program: ProgramIdentity,
 }
 
-/// An identity, with the state of the files that it was computed from.
+/// Identity of a server, with stamps of the files from which it was computed.
 #[derive(Debug)]
 pub struct FoundIdentity {
-    /// Identity.
+    /// Identity of the server.
     pub identity: ServerIdentity,
     files: Vec<(PathBuf, Stamp)>,
 }
 
-/// Error from identifying a server.
+/// Reason why a server was not identified or may not start.
 #[derive(Debug, thiserror::Error)]
 pub enum IdentityError {
     /// The program was not found.
     #[error(transparent)]
     Program(#[from] ProgramError),
-    /// A file of the program is unreadable.
-    #[error("failed to identify the program: `{path}`: {source}")]
+    /// A file of the program could not be read.
+    #[error("failed to read the program file `{path}`: {source}")]
     Unreadable {
         /// Path of the file.
         path: PathBuf,
         /// Error of the operating system.
         source: io::Error,
     },
-    /// A file of the program was replaced or written during the start.
+    /// A file of the program changed while the server was starting.
     #[error("`{0}` changed while the server was starting; restart it")]
     ChangedMeanwhile(PathBuf),
-    /// Reading or writing the stored identities failed.
+    /// The stored identities could not be read or written.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// Another program used the name before.
+    /// Another program used the name before, and the user has not decided yet.
     #[error(transparent)]
     Suspended(#[from] IdentitySuspension),
     /// The thread that reads the files panicked.
@@ -73,7 +75,7 @@ pub enum IdentityError {
     Thread(#[from] tokio::task::JoinError),
 }
 
-/// Suspension of the grants, data and secrets of a name, because another program uses the name now.
+/// Suspension of the state under a name, because another program uses the name now.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the server `{server}` is not the program that you allowed before: {change}. Suspended: {kept}. Keep them for the new program or start afresh, with `ironcurtain servers identity {server}` or in the window under Servers"
@@ -81,19 +83,19 @@ pub enum IdentityError {
 pub struct IdentitySuspension {
     /// Name of the server.
     pub server: String,
-    /// Description of the change.
+    /// Description of the difference between the programs, for the user.
     pub change: String,
-    /// Description of what is suspended.
+    /// Description of the suspended state, for the user.
     pub kept: String,
 }
 
 impl ServerIdentity {
     /// Computes the identity of a server from its entry and the files on disk. Blocking.
     ///
-    /// `package` is the installed package that the server runs from, if any.
+    /// `package` is the installed package from which the server runs, if any.
     ///
     /// # Errors
-    /// [`IdentityError`], if the program is missing or unreadable.
+    /// Returns [`IdentityError`] if the program does not exist or cannot be read.
     pub fn of(
         server: &Server,
         package: Option<&PackageIdentity>,
@@ -108,19 +110,19 @@ impl ServerIdentity {
         Ok(FoundIdentity { identity: Self::entry(server, program), files })
     }
 
-    /// Returns the identity of an entry with this program.
+    /// Creates the identity of an entry whose program is known.
     fn entry(server: &Server, program: ProgramIdentity) -> Self {
         let args = files::sha256(&serde_json::json!(server.args).to_string());
         Self { name: server.name.clone(), args, program }
     }
 
-    /// Returns `true` if both identify the same server.
+    /// Returns `true` if both identities mean the same server.
     #[must_use]
     pub fn is(&self, other: &Self) -> bool {
         self.change_to(other).is_none()
     }
 
-    /// Describes how `other` differs, or returns `None` if both are the same.
+    /// Describes how `other` differs from this identity; `None` if both mean the same server.
     #[must_use]
     pub(crate) fn change_to(&self, other: &Self) -> Option<String> {
         if self.name != other.name {
@@ -132,7 +134,8 @@ impl ServerIdentity {
         self.program.change_to(&other.program)
     }
 
-    /// Describes how this identity differs from the stored owner of the name, or returns `None` if both are the same.
+    /// Describes how this identity differs from the stored owner of the name; `None` if both mean the same
+    /// server.
     #[must_use]
     pub fn change_from(&self, owner: Option<&str>) -> Option<String> {
         match owner.and_then(Self::read) {
@@ -141,13 +144,13 @@ impl ServerIdentity {
         }
     }
 
-    /// Parses a stored identity. Returns `None` for an unrecognized format.
+    /// Parses a stored identity; `None` if the format is unknown.
     #[must_use]
     pub fn read(stored: &str) -> Option<Self> {
         serde_json::from_str(stored).ok()
     }
 
-    /// Returns the identity in its stored format.
+    /// Returns the identity as it is stored.
     #[must_use]
     pub fn stored(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
@@ -158,7 +161,7 @@ impl FoundIdentity {
     /// Checks that the files have not changed since the identity was computed. Blocking.
     ///
     /// # Errors
-    /// [`IdentityError::ChangedMeanwhile`], if a file has changed.
+    /// Returns [`IdentityError::ChangedMeanwhile`] with the file that has changed.
     pub fn still(&self) -> Result<(), IdentityError> {
         match self.files.iter().find(|(path, stamp)| !stamp.is_still(path)) {
             Some((path, _)) => Err(IdentityError::ChangedMeanwhile(path.clone())),

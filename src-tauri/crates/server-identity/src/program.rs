@@ -1,8 +1,9 @@
-//! Program of a server: an address, an installed package, or files.
+//! Identifies the program of a server: by its address, its installed package, or its files.
 //!
-//! - The files are the program, the interpreter in a script's first line, and each script in the arguments. Modules that a
-//!   script loads are not included; an installed package includes all of its files.
-//! - A relative script is looked up in the folders that the arguments name (`uv --directory DIR run server.py`).
+//! - The files are the program, the interpreter in the first line of a script, and each script in the
+//!   arguments. Modules that a script loads are not included; for an installed package, all files are.
+//! - A relative path of a script is searched in the folders that the arguments name (`uv --directory DIR run
+//!   server.py`).
 
 use super::IdentityError;
 use super::files::{self, Digests, Stamp};
@@ -15,19 +16,19 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// Maximum number of files.
+/// Maximum number of files that identify a program.
 const MOST_FILES: usize = 32;
 
-/// Maximum length of a script's first line, in bytes.
+/// Maximum length in bytes of the first line of a script.
 const LONGEST_LINE: u64 = 512;
 
-/// File extensions of scripts and other code for interpreters.
+/// File extensions of code that interpreters run.
 const CODE: [&str; 22] = [
     "js", "mjs", "cjs", "ts", "mts", "cts", "jsx", "tsx", "py", "pyc", "pyz", "rb", "pl", "php", "lua", "r",
     "sh", "bash", "jar", "dll", "wasm", "exs",
 ];
 
-/// Programs that run the first file in their arguments, regardless of its name. A version suffix of the name is ignored.
+/// Programs that run the first file in their arguments, regardless of its name, without version suffixes.
 const INTERPRETERS: [&str; 21] = [
     "node", "nodejs", "deno", "bun", "tsx", "ts-node", "python", "pypy", "ruby", "perl", "php", "lua",
     "rscript", "java", "dotnet", "sh", "bash", "dash", "zsh", "fish", "env",
@@ -36,51 +37,51 @@ const INTERPRETERS: [&str; 21] = [
 /// Programs that accept a whole command line as an argument.
 const SHELLS: [&str; 5] = ["sh", "bash", "dash", "zsh", "fish"];
 
-/// Program or address of a server.
+/// Program or address of a server, as part of its identity.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum ProgramIdentity {
     /// Address of a remote server.
     Address {
-        /// Address without its query.
+        /// Address without its query, for display.
         shown: String,
-        /// SHA-256 of the whole address.
+        /// SHA-256 of the whole address, whose query may contain secrets.
         digest: String,
     },
-    /// Package that IronCurtain installed.
+    /// A package that IronCurtain installed.
     Package {
         /// Registry and name.
         package: String,
-        /// Hash of all files in its folder. The user approved it by installing or updating the package.
+        /// Hash of all files of the package. The user approved it by installing or updating the package.
         tree: String,
     },
     /// Files on this machine.
     Files(Vec<ProgramFile>),
-    /// Unknown, because the program could not be identified when the name was bound. Matches any program.
+    /// Unknown, because the program could not be read when the name was bound. Matches any program.
     Unseen,
 }
 
-/// File of a program.
+/// File that identifies a program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ProgramFile {
-    /// Path, or only the name for one of our programs.
+    /// Path of the file; only the name for IronCurtain's own server.
     pub path: String,
-    /// Method of identification.
+    /// Property that identifies the file.
     pub by: FileIdentity,
 }
 
-/// Method that identifies a program file.
+/// Property by which a program file is identified.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum FileIdentity {
-    /// Name, for the embedded server.
+    /// Its name, for IronCurtain's own server.
     Ours,
-    /// Path, which only root can change.
+    /// Its path, because only root can change it.
     System,
-    /// SHA-256 of the content.
+    /// The SHA-256 of its content.
     Digest(String),
-    /// Inode and times of a file that can be executed but not read.
+    /// Its inode, size and times, because it can be executed but not read.
     Unreadable(String),
 }
 
@@ -93,7 +94,7 @@ impl ProgramIdentity {
         Self::Package { package: package.package.clone(), tree: package.tree.clone() }
     }
 
-    /// Describes how `other` differs, or returns `None` if both are the same program.
+    /// Describes how `other` differs; `None` if both are the same program.
     pub(super) fn change_to(&self, other: &Self) -> Option<String> {
         match (self, other) {
             (Self::Unseen, _) => None,
@@ -107,7 +108,7 @@ impl ProgramIdentity {
         }
     }
 
-    /// Describes the program for the user: its address, package or files.
+    /// Returns the address, package or files for display.
     #[must_use]
     pub fn shown(&self) -> String {
         match self {
@@ -132,7 +133,7 @@ impl ProgramIdentity {
 }
 
 impl ProgramFile {
-    /// Returns `true` if both are the same file. A file with a digest may have moved.
+    /// Returns `true` if both are the same file. A file with the same digest may have another path.
     fn is(&self, other: &Self) -> bool {
         match (&self.by, &other.by) {
             (FileIdentity::Digest(was), FileIdentity::Digest(is)) => was == is,
@@ -158,7 +159,7 @@ fn change_of_files(was: &[ProgramFile], is: &[ProgramFile]) -> Option<String> {
     })
 }
 
-/// Returns the files of a server's program, and their metadata.
+/// Identifies the files of a server's program. Also returns stamps that reveal later changes.
 pub(super) fn files(
     server: &Server,
     ours: &Path,
@@ -188,7 +189,7 @@ struct Identifying<'a> {
 }
 
 impl Identifying<'_> {
-    /// Identifies a file, and returns its metadata if later changes matter.
+    /// Identifies a file. Also returns a stamp, unless only root can change the file.
     fn file(&self, path: &Path) -> io::Result<(ProgramFile, Option<(PathBuf, Stamp)>)> {
         let real = path.canonicalize()?;
         let text = |path: &Path| path.to_string_lossy().into_owned();
@@ -210,7 +211,7 @@ impl Identifying<'_> {
     }
 }
 
-/// Returns the interpreter in a script's first line, or for `env`, the program that it starts.
+/// Returns the interpreter in the first line of a script; if that is `env`, the program that `env` starts.
 fn interpreter(script: &Path) -> Option<String> {
     let mut line = Vec::new();
     File::open(script)
@@ -229,7 +230,7 @@ fn interpreter(script: &Path) -> Option<String> {
     words.find(|word| !word.starts_with('-') && !word.contains('=')).map(str::to_owned)
 }
 
-/// Returns the scripts in the arguments of a program.
+/// Returns the absolute paths of the scripts in the arguments of a program.
 fn scripts(command: &Path, args: &[String]) -> Vec<PathBuf> {
     let name = stem(command);
     let in_words = |arg: &String| match SHELLS.contains(&name.as_str()) {
@@ -254,7 +255,7 @@ fn scripts(command: &Path, args: &[String]) -> Vec<PathBuf> {
     found
 }
 
-/// Returns the value of `--option=value`, or the whole word.
+/// Returns the value in `--option=value`; any other word as it is.
 fn value(word: &str) -> &str {
     word.strip_prefix('-').and_then(|option| option.split_once('=')).map_or(word, |(_, value)| value)
 }
@@ -268,7 +269,7 @@ fn is_folder(path: &Path) -> bool {
     path.is_absolute() && path.is_dir()
 }
 
-/// Returns the name of a program without its version: `python` for `/usr/bin/python3.12`.
+/// Returns the file name of a program in lower case, without its version: `python` for `/usr/bin/python3.12`.
 fn stem(program: &Path) -> String {
     let name = program.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
     name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-').to_owned()

@@ -1,4 +1,5 @@
-//! Finds paths that only root can change: root owns every folder, every link and the file, and no other user may write them.
+//! Finds paths that only root can change: every folder, symlink and file on the way belongs to root, and no
+//! other user can write to it.
 
 use rustix::process::geteuid;
 use std::collections::VecDeque;
@@ -6,13 +7,14 @@ use std::ffi::OsString;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
-/// Maximum number of links to follow.
+/// Maximum number of symlinks to follow.
 const MOST_LINKS: usize = 40;
 
-/// Folders of installed software. If the user is root, only these count as part of the operating system.
+/// Folders of installed software. If the user is root, only files in these count as part of the operating
+/// system.
 const SOFTWARE: [&str; 8] = ["/usr", "/bin", "/sbin", "/lib", "/lib64", "/opt", "/nix", "/snap"];
 
-/// Folders of the operating system.
+/// Folders that belong to the operating system, and the user who owns them.
 #[derive(Debug, Clone)]
 pub(super) struct System {
     owner: u32,
@@ -26,15 +28,14 @@ impl System {
         Self { owner: 0, below }
     }
 
-    /// Returns a folder that represents the operating system in tests.
+    /// Creates a value for tests in which `folder` and this user stand for the operating system and root.
     #[cfg(test)]
     pub(super) fn at(folder: &Path) -> Self {
         Self { owner: geteuid().as_raw(), below: vec![folder.to_path_buf()] }
     }
 
-    /// Follows links from `path`, and returns the first path that only root can change.
-    ///
-    /// Returns `None` if the program does not belong to the operating system.
+    /// Follows symlinks from `path` and returns the first path that only root can change; `None` if the program
+    /// does not belong to the operating system.
     pub(super) fn path(&self, path: &Path) -> Option<PathBuf> {
         let mut at = path.to_path_buf();
         for _ in 0..MOST_LINKS {
@@ -48,7 +49,7 @@ impl System {
         None
     }
 
-    /// Returns `true` if only root can change where this absolute path leads.
+    /// Returns `true` if only root can change the file to which an absolute path leads.
     fn owns(&self, path: &Path) -> bool {
         let mut todo: VecDeque<OsString> = names(path);
         let (mut at, mut links) = (PathBuf::from("/"), 0);
@@ -126,7 +127,7 @@ mod tests {
         let path = |below: &str| system.path(&base.join(below));
         let python = Some(base.join("sys/bin/python3"));
         assert_eq!((path("sys/bin/python3"), path("user/link")), (python.clone(), python.clone()));
-        // An update puts another file there, by another link.
+        // Simulates an update, which changes the symlink to another file.
         write(base.join("sys/lib/python3.13"), "newer").unwrap();
         set_permissions(base.join("sys/lib/python3.13"), PermissionsExt::from_mode(0o755)).unwrap();
         remove_file(base.join("sys/bin/python3")).unwrap();

@@ -1,4 +1,4 @@
-//! Tests of equal and different identities.
+//! Tests which changes make an identity a different one.
 
 use super::*;
 use ironcurtain_config::Servers;
@@ -45,7 +45,7 @@ fn a_changed_program_argument_or_address_is_another_server() {
     assert_eq!(ServerIdentity::read(&before.stored()).unwrap().change_to(&before), None);
     let args = place.identity(r#"{ "command": "BASE/one", "args": ["b"] }"#);
     assert_eq!(before.change_to(&args).unwrap(), "its arguments changed");
-    // The same content at another path is the same program.
+    // A file with the same content at another path is the same program.
     place.put("moved", "\u{7f}ELF 1");
     assert_eq!(before.change_to(&place.identity(r#"{ "command": "BASE/moved", "args": ["a"] }"#)), None);
     place.put("one", "\u{7f}ELF 2");

@@ -1,4 +1,4 @@
-//! The command line.
+//! Command line of `ironcurtain-sandbox`.
 
 use std::path::PathBuf;
 
@@ -24,7 +24,7 @@ Exit status 125: the command was not run; 126: it cannot be run; 127: there is n
 ended it.
 ";
 
-/// Parsed command line.
+/// Command line after parsing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommandArguments {
     pub task: CommandTask,
@@ -35,24 +35,23 @@ pub struct CommandArguments {
     pub debug: bool,
 }
 
-/// Task to perform.
+/// Task that the command line requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CommandTask {
     Help,
     Version,
     Run(CommandLine),
 }
-/// Program or shell line to run.
-/// The program or line to be run.
+/// Command to run in the sandbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CommandLine {
-    /// A shell command line.
+    /// Command line for the shell.
     Line(String),
-    /// A program and its arguments.
+    /// Program with its arguments, run without a shell.
     Program(Vec<String>),
 }
 
-/// Variables to pass in addition to the default ones.
+/// Environment variables to pass on, in addition to the default ones.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PassedVariables {
     Named(Vec<String>),
@@ -77,7 +76,8 @@ pub enum UsageError {
 }
 
 impl CommandArguments {
-    /// Parses the arguments after the program's name. The first non-option starts the command.
+    /// Parses the arguments after the program name. The first argument that is not an option starts the
+    /// command.
     pub fn read(words: Vec<String>) -> Result<Self, UsageError> {
         let mut read = Self {
             task: CommandTask::Help,
@@ -131,7 +131,7 @@ impl PassedVariables {
     }
 }
 
-/// Splits an option from its attached value: `--name=value`, `-nvalue`.
+/// Splits an option from an attached value, as in `--name=value` and `-nvalue`.
 fn split(word: &str) -> (String, Option<String>) {
     let owned = |(option, value): (&str, &str)| (option.to_owned(), Some(value.to_owned()));
     if word.starts_with("--") {

@@ -1,13 +1,14 @@
-//! Turns the entries of the settings into paths of a sandbox's view.
+//! Converts the path entries of the settings to paths of the sandbox's view.
 //!
-//! - In doubt, a deny covers every reading of an entry, and an allow covers none that leads through a symlink.
+//! - If an entry is ambiguous, a deny covers every interpretation, and an allow covers none that leads through
+//!   a symlink.
 
 use std::{fs, path::Path};
 
 use crate::pattern::{PathPatternError, PatternPurpose, expand, is_pattern};
 use crate::settings::PathEntry;
 
-/// List that an entry is in.
+/// List that contains a path entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ListKind {
     DenyRead,
@@ -16,7 +17,7 @@ pub enum ListKind {
     DenyWrite,
 }
 
-/// Reason why an entry is not supported.
+/// Reason why a path entry is not supported.
 #[derive(Debug, thiserror::Error)]
 pub enum PathEntryError {
     #[error(transparent)]
@@ -33,7 +34,7 @@ pub enum PathEntryError {
     Root(std::io::Error),
 }
 
-/// Folders for relative paths and `~`.
+/// Folders at which relative paths and `~` start.
 #[derive(Debug, Clone)]
 pub struct Base {
     pub cwd: String,
@@ -41,7 +42,8 @@ pub struct Base {
 }
 
 impl Base {
-    /// Returns the absolute, normalized paths of an entry; none if a pattern matches nothing.
+    /// Returns the absolute, normalized paths that an entry means; none if it is a pattern that matches
+    /// nothing.
     pub fn paths(&self, entry: &PathEntry, list: ListKind) -> Result<Vec<String>, PathEntryError> {
         let (base, written) = self.split(&entry.path);
         let mut found = Vec::new();
@@ -51,17 +53,17 @@ impl Base {
             found.push(normal(&text)?);
         } else {
             let deny = matches!(list, ListKind::DenyRead | ListKind::DenyWrite);
-            // A directory may be called `[draft]`; the entry then also means that directory.
+            // A directory may have a name like `[draft]`; the entry then means that directory too.
             if fs::symlink_metadata(&text).is_ok() && (deny || is_itself(&text)) {
                 found.push(normal(&text)?);
             }
-            // `allowWrite` ignores patterns and takes only literal paths, as `srt` does on Linux.
+            // `allowWrite` accepts only literal paths and ignores patterns, as `srt` does on Linux.
             let matching = if list == ListKind::AllowWrite {
                 vec![]
             } else {
                 expand(base, stripped, if deny { PatternPurpose::Deny } else { PatternPurpose::Allow })?
             };
-            // An allow does not follow links that another process may have created.
+            // An allow does not follow symlinks, which another process may have created.
             for path in matching.iter().filter(|path| deny || is_itself(path)) {
                 found.push(text_of(path)?);
             }
@@ -77,7 +79,7 @@ impl Base {
         Ok(paths)
     }
 
-    /// Splits a path into the folder in which it starts and the rest.
+    /// Splits a path into the folder at which it starts and the rest.
     fn split<'a>(&'a self, path: &'a str) -> (&'a str, &'a str) {
         match path.strip_prefix('~') {
             Some(rest) if rest.is_empty() || rest.starts_with('/') => (&self.home, rest),
@@ -87,7 +89,8 @@ impl Base {
     }
 }
 
-/// Refuses paths in the kernel's file systems: every sandbox has its own instances, so denying the host's is pointless.
+/// Rejects paths in the kernel's file systems. Every sandbox has its own instances of these, so denying the
+/// host's would have no effect.
 fn own(path: &str, list: ListKind) -> Result<(), PathEntryError> {
     let is_in = |tree: &&str| is_at_or_below(path, tree);
     match list {
@@ -99,7 +102,7 @@ fn own(path: &str, list: ListKind) -> Result<(), PathEntryError> {
     }
 }
 
-/// Normalizes a path by spelling, or by resolving it if it has a `..`.
+/// Normalizes a path lexically; if it contains `..`, resolves it on disk.
 fn normal(path: &str) -> Result<String, PathEntryError> {
     let parts: Vec<&str> = path.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
     if parts.contains(&"..") {
@@ -108,7 +111,8 @@ fn normal(path: &str) -> Result<String, PathEntryError> {
     Ok(format!("/{}", parts.join("/")))
 }
 
-/// Returns the paths that `/` means: everything in it except the kernel's trees. Links are skipped: their targets are listed themselves.
+/// Returns the paths that the entry `/` means: everything in it except the kernel's file systems. Symlinks are
+/// omitted, because their targets are listed themselves.
 fn tops() -> Result<Vec<String>, PathEntryError> {
     let mut tops = Vec::new();
     for entry in fs::read_dir("/").map_err(PathEntryError::Root)? {
@@ -123,7 +127,7 @@ fn tops() -> Result<Vec<String>, PathEntryError> {
     Ok(tops)
 }
 
-/// Returns `true` if a normal path is this tree or in it.
+/// Returns `true` if a normalized path is `tree` or below it.
 fn is_at_or_below(path: &str, tree: &str) -> bool {
     Path::new(path).starts_with(tree)
 }

@@ -1,6 +1,7 @@
-//! Settings file and command line of `srt`, as `ironcurtain-sandbox` supports them: parsed completely or refused.
+//! Settings file and command line of `srt`, as `ironcurtain-sandbox` supports them. Unsupported options and
+//! keys are errors.
 //!
-//! - Never creates a sandbox and never takes part in a call: it only parses the user's command.
+//! - This crate only parses. It neither creates sandboxes nor takes part in tool calls.
 
 #![cfg(unix)]
 #![expect(missing_docs, reason = "documented by the schema of `srt`, the help and the error messages")]

@@ -1,8 +1,9 @@
-//! Path patterns, expanded to existing paths: `*` and `?` within a name, `[...]` for a character, `**` for any depth.
+//! Expands path patterns to existing paths: `*` and `?` match within a name, `[...]` one character, `**` any
+//! depth.
 //!
-//! - Paths created after the expansion are not covered.
-//! - For a deny, directories behind symlinks are searched, matches are denied at their real path, and a directory that
-//!   cannot be listed counts as a match. An allow does none of this.
+//! - Paths that are created after the expansion are not covered.
+//! - For a deny, directories behind symlinks are searched, matches are denied at their real path, and a
+//!   directory that cannot be listed counts as a match. For an allow, none of this is done.
 
 use std::{
     collections::BTreeSet,
@@ -27,19 +28,20 @@ pub enum PathPatternError {
     TooMany,
 }
 
-/// Purpose of an expansion: in doubt, a deny covers more and an allow less.
+/// Purpose of an expansion. If a match is uncertain, a deny covers it and an allow does not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PatternPurpose {
     Deny,
     Allow,
 }
 
-/// Returns `true` if a path has pattern characters.
+/// Returns `true` if a path contains pattern characters.
 pub fn is_pattern(path: &str) -> bool {
     path.contains(['*', '?', '[', ']'])
 }
 
-/// Returns the existing paths that a pattern covers, starting at the literal path `base`, or at `/` if `base` is empty.
+/// Returns the existing paths that a pattern matches, relative to the literal path `base`; an empty `base`
+/// means `/`.
 pub fn expand(base: &str, pattern: &str, purpose: PatternPurpose) -> Result<Vec<PathBuf>, PathPatternError> {
     if pattern.ends_with('/') {
         return Err(PathPatternError::Slash);
@@ -61,7 +63,8 @@ pub fn expand(base: &str, pattern: &str, purpose: PatternPurpose) -> Result<Vec<
 struct PatternSearch {
     purpose: PatternPurpose,
     found: BTreeSet<PathBuf>,
-    /// Visited directories with the length of the remaining pattern, so that links do not cause endless recursion.
+    /// Device and inode of each visited directory, with the length of the remaining pattern. Prevents endless
+    /// recursion through symlinks.
     seen: BTreeSet<(u64, u64, usize)>,
 }
 
@@ -77,7 +80,7 @@ impl PatternSearch {
             return Ok(());
         }
         if *part == "**" {
-            // `**` also matches no directory.
+            // `**` also matches no directory at all.
             self.below(dir, rest)?;
         }
         let entries = match fs::read_dir(dir).and_then(Iterator::collect::<io::Result<Vec<_>>>) {
@@ -87,7 +90,7 @@ impl PatternSearch {
         };
         for entry in entries {
             let name = entry.file_name();
-            // A name that is not UTF-8 could match anything.
+            // A name that is not UTF-8 might match any pattern.
             let unknown = *part == "**" || self.purpose == PatternPurpose::Deny;
             let covered = name.to_str().map_or(unknown, |name| *part == "**" || matches(part, name));
             if !covered {
@@ -114,10 +117,11 @@ impl PatternSearch {
     }
 }
 
-/// Returns `true` if one part of a pattern matches a name.
+/// Returns `true` if one component of a pattern matches a name.
 fn matches(pattern: &str, name: &str) -> bool {
     let (pattern, name): (Vec<char>, Vec<char>) = (pattern.chars().collect(), name.chars().collect());
-    // Positions of the last star and of the text that it covers so far.
+    // Position in the pattern, position in the name, and the last star with the position up to which it
+    // matches.
     let (mut at, mut reached, mut star) = (0, 0, None);
     while let Some(character) = name.get(reached) {
         if pattern.get(at) == Some(&'*') {
@@ -137,7 +141,7 @@ fn matches(pattern: &str, name: &str) -> bool {
     pattern.get(at..).unwrap_or_default().iter().all(|rest| *rest == '*')
 }
 
-/// Returns the length of the pattern that matches one character, or `None`.
+/// Returns the length of the pattern that matches one character; `None` if it does not match.
 fn one(pattern: &[char], character: char) -> Option<usize> {
     match pattern {
         ['?', ..] => Some(1),
@@ -150,7 +154,8 @@ fn one(pattern: &[char], character: char) -> Option<usize> {
     }
 }
 
-/// Returns the characters between brackets and their length; without a closing bracket, `[` is a literal.
+/// Returns the characters between brackets, and their number; `None` if there is no closing bracket, so that
+/// `[` is literal.
 fn set(inside: &[char]) -> Option<(&[char], usize)> {
     let first = usize::from(matches!(inside, ['!' | '^', ..]));
     let end = inside.iter().skip(first + 1).position(|character| *character == ']')? + first + 1;
@@ -223,7 +228,7 @@ mod tests {
         std::os::unix::fs::symlink(base.join("a/b"), base.join("x/link")).unwrap();
         let found = |pattern: &str, purpose| -> BTreeSet<String> {
             let found = expand(base.to_str().unwrap(), pattern, purpose).unwrap();
-            // A match behind a link counts as its real path.
+            // A match behind a symlink counts as its real path.
             let real = found.iter().map(|path| path.canonicalize().unwrap());
             real.map(|path| path.strip_prefix(&base).unwrap().display().to_string()).collect()
         };

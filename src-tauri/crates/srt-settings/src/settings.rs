@@ -1,8 +1,8 @@
-//! The settings file of `srt` (`@anthropic-ai/sandbox-runtime` 0.0.83), parsed strictly.
+//! Settings file of `srt` (`@anthropic-ai/sandbox-runtime` 0.0.83), parsed strictly.
 //!
-//! - INVARIANT: every key of that program's schema is implemented, accepted because it has no effect here, or refused by
-//!   name with a reason (`not_here`). Any other key is an error.
-//! - A file with an unsupported key is refused as a whole.
+//! - INVARIANT: each key in the schema of `srt` is implemented, accepted because it has no effect here, or
+//!   rejected with a reason (`not_here`). Any other key is an error.
+//! - A file with an unsupported key is rejected as a whole.
 
 mod entry;
 mod refused;
@@ -238,7 +238,7 @@ struct Seccomp {
     argv0: String,
 }
 
-/// Reason why settings are refused.
+/// Reason why a settings file is rejected.
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
     #[error("`{}` does not exist", .0.display())]
@@ -252,10 +252,11 @@ pub enum SettingsError {
 }
 
 impl SrtSettingsFile {
-    /// Reads a file; `bwrap` is the path of the bubblewrap in use.
+    /// Reads a settings file. `bwrap` is the path of the installed bubblewrap, if any.
     ///
     /// # Errors
-    /// [`SettingsError`]; no part of the file may then be applied.
+    /// Returns [`SettingsError`] if the file is unreadable or contains an unsupported setting. No setting may
+    /// then be applied.
     pub fn read(path: &Path, bwrap: Option<&Path>) -> Result<Self, SettingsError> {
         let text = fs::read_to_string(path).map_err(|source| {
             if source.kind() == ErrorKind::NotFound {
@@ -271,7 +272,7 @@ impl SrtSettingsFile {
         Self::parse(&text, bwrap).map_err(at)
     }
 
-    /// Parses settings. An error is a key and a message.
+    /// Parses settings. An error consists of a key and a message.
     fn parse(text: &str, bwrap: Option<&Path>) -> Result<Self, (String, String)> {
         let mut json = serde_json::Deserializer::from_str(text);
         let settings: Self = serde_path_to_error::deserialize(&mut json)
@@ -284,7 +285,8 @@ impl SrtSettingsFile {
     }
 }
 
-/// Reads an optional value; `null` counts as absent.
+/// Deserializes an optional value. An absent key is `None`; an explicit `null` is an error, unless the type
+/// accepts it.
 fn given<'de, T: Deserialize<'de>, D: Deserializer<'de>>(from: D) -> Result<Option<T>, D::Error> {
     T::deserialize(from).map(Some)
 }

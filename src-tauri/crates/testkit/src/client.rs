@@ -1,4 +1,4 @@
-//! Agent client for tests: raw JSON-RPC over the standard input and output of a real shim.
+//! Agent client for tests, which sends JSON-RPC over the standard input and output of a real shim.
 
 use crate::JsonProcess;
 use serde_json::{Value, json};
@@ -8,12 +8,12 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
-/// Timeout for anything a test waits for.
+/// Timeout of everything that a test waits for.
 pub const BOUND: Duration = Duration::from_secs(20);
 
-/// An agent client.
+/// Agent client that is connected to a shim or a server.
 pub struct AgentClient {
-    /// The running shim.
+    /// The running shim or server.
     pub shim: JsonProcess,
     kept: VecDeque<Value>,
     next: u64,
@@ -22,21 +22,21 @@ pub struct AgentClient {
 /// Outcome of a tool call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
-    /// True if the call was refused or failed.
+    /// `true` if the call was denied or failed.
     pub is_error: bool,
-    /// Text of the result or of the error.
+    /// Text of the result, or message of the error.
     pub text: String,
 }
 
 impl Outcome {
-    /// Returns the text of a call that must have succeeded.
+    /// Returns the text of the result. Panics if the call was denied or failed.
     #[track_caller]
     pub fn ok(&self) -> &str {
         assert!(!self.is_error, "unexpected refusal: {}", self.text);
         &self.text
     }
 
-    /// Returns the text of a call that must have been refused for this reason.
+    /// Returns the error message. Panics if the call succeeded or the message does not contain `because`.
     #[track_caller]
     pub fn refused(&self, because: &str) -> &str {
         assert!(self.is_error, "unexpectedly allowed: {}", self.text);
@@ -46,12 +46,12 @@ impl Outcome {
 }
 
 impl AgentClient {
-    /// Starts a shim without sending anything.
+    /// Starts a shim for a server, without sending anything.
     pub fn start(programs: &Path, home: &Path, server: &str) -> Self {
         Self::spawn(shim(programs, server), home)
     }
 
-    /// Starts a shim with this command.
+    /// Starts a shim with the given command, without sending anything.
     pub fn spawn(mut command: Command, home: &Path) -> Self {
         Self::of(JsonProcess::start(headless(&mut command, home)))
     }
@@ -62,7 +62,7 @@ impl AgentClient {
         Self { shim, kept: VecDeque::new(), next: 0 }
     }
 
-    /// Starts a shim and completes the handshake. Reads nothing afterwards.
+    /// Starts a shim, completes the handshake, and reads no further output.
     pub fn connect_deaf(programs: &Path, home: &Path, server: &str) -> Self {
         let mut command = shim(programs, server);
         let mut client = Self::of(JsonProcess::start_reading(headless(&mut command, home), 0));
@@ -77,12 +77,12 @@ impl AgentClient {
         client
     }
 
-    /// Completes the handshake as a client with roots.
+    /// Completes the handshake and declares support for roots. Returns the response to `initialize`.
     pub fn handshake(&mut self) -> Value {
         self.greet(&json!({ "roots": { "listChanged": true } }))
     }
 
-    /// Completes the handshake as a client with these capabilities.
+    /// Completes the handshake with the given capabilities. Returns the response to `initialize`.
     pub fn greet(&mut self, capabilities: &Value) -> Value {
         let params = json!({
             "protocolVersion": "2025-06-18",
@@ -95,12 +95,12 @@ impl AgentClient {
         answer
     }
 
-    /// Sends a message.
+    /// Sends a message as one line.
     pub fn send(&mut self, message: &Value) {
         self.shim.send(message);
     }
 
-    /// Sends raw bytes.
+    /// Sends bytes unchanged.
     pub fn send_raw(&mut self, bytes: &[u8]) {
         self.shim.send_bytes(bytes);
     }
@@ -111,7 +111,7 @@ impl AgentClient {
         self.answer(id)
     }
 
-    /// Sends a request.
+    /// Sends a request and returns its id without waiting for the response.
     pub fn begin(&mut self, method: &str, params: Value) -> u64 {
         self.next += 1;
         let id = self.next;
@@ -124,7 +124,7 @@ impl AgentClient {
         self.wait_for(|m| m.get("id") == Some(&json!(id)) && m.get("method").is_none())
     }
 
-    /// Waits for a matching message, keeping others for later.
+    /// Waits for the first message for which `wanted` returns `true`. Others are kept for later calls.
     pub fn wait_for(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
         if let Some(at) = self.kept.iter().position(&wanted) {
             return self.kept.remove(at).unwrap();
@@ -147,45 +147,45 @@ impl AgentClient {
         self.outcome(id)
     }
 
-    /// Calls a tool.
+    /// Calls a tool and returns the id of the request without waiting for its outcome.
     pub fn begin_call(&mut self, tool: &str, arguments: Value) -> u64 {
         self.begin("tools/call", json!({ "name": tool, "arguments": arguments }))
     }
 
-    /// Waits for the outcome of a call.
+    /// Waits for the outcome of the tool call with this id.
     pub fn outcome(&mut self, id: u64) -> Outcome {
         let answer = self.answer(id);
         outcome_of(&answer)
     }
 
-    /// Waits for the response to any call, and returns its id and outcome.
+    /// Waits for the next response of any kind, and returns its id and outcome.
     pub fn next_outcome(&mut self) -> (u64, Outcome) {
         let answer = self.wait_for(|m| m.get("id").is_some() && m.get("method").is_none());
         (answer["id"].as_u64().unwrap(), outcome_of(&answer))
     }
 
-    /// Calls the tool that reads a file.
+    /// Calls the tool that reads a file and waits for its outcome.
     pub fn read(&mut self, path: &Path) -> Outcome {
         self.call("read_text_file", json!({ "path": path }))
     }
 
-    /// Calls the tool that writes a file.
+    /// Calls the tool that writes a file and waits for its outcome.
     pub fn write(&mut self, path: &Path, content: &str) -> Outcome {
         self.call("write_file", json!({ "path": path, "content": content }))
     }
 
-    /// Closes the shim's input.
+    /// Closes the standard input of the shim.
     pub fn close_input(&mut self) {
         self.shim.hang_up();
     }
 
-    /// Hangs up; the shim must exit by itself.
+    /// Closes the standard input of the shim and checks that it exits.
     pub fn hang_up(mut self) {
         self.shim.hang_up();
         assert!(self.wait_until_ended(), "the shim did not exit within {BOUND:?}");
     }
 
-    /// Returns true if a request is answered, or the shim closes its output, within the timeout.
+    /// Returns `true` if the request is answered or the shim closes its output before the timeout.
     pub fn is_answered_or_ended(&mut self, id: u64) -> bool {
         loop {
             match self.shim.receive(BOUND) {
@@ -197,7 +197,7 @@ impl AgentClient {
         }
     }
 
-    /// Returns true if the shim closes its output within the timeout.
+    /// Returns `true` if the shim closes its output before the timeout.
     pub fn wait_until_ended(&mut self) -> bool {
         loop {
             match self.shim.receive(BOUND) {
@@ -218,7 +218,8 @@ fn shim(programs: &Path, server: &str) -> Command {
     shim
 }
 
-/// Configures a shim of this home to find no display, to inherit standard error, and to work outside any project by default.
+/// Configures a shim to use `home`, find no display, inherit standard error, and run outside any project unless
+/// the command sets a folder.
 fn headless<'a>(shim: &'a mut Command, home: &Path) -> &'a mut Command {
     if shim.get_current_dir().is_none() {
         shim.current_dir("/");

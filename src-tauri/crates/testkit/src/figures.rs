@@ -1,20 +1,20 @@
-//! Samples of durations, and tables of them.
+//! Measured durations, and Markdown tables of them.
 
 use std::fs;
 use std::io;
 use std::time::{Duration, Instant};
 
-/// Durations of repeated measurements.
+/// Durations of repeated runs of one operation.
 #[derive(Default, Clone)]
 pub struct Sample(Vec<Duration>);
 
 impl Sample {
-    /// Adds a duration.
+    /// Adds the duration of one run.
     pub fn push(&mut self, took: Duration) {
         self.0.push(took);
     }
 
-    /// Measures one operation.
+    /// Runs an operation and adds its duration if it succeeds.
     pub fn time<T, E>(&mut self, what: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
         let began = Instant::now();
         let outcome = what()?;
@@ -22,12 +22,12 @@ impl Sample {
         Ok(outcome)
     }
 
-    /// Returns the difference to another sample at each percentile.
+    /// Returns the difference from another sample in microseconds, at the median and at the 99th percentile.
     pub fn less(&self, other: &Self) -> [f64; 2] {
         [0.5, 0.99].map(|p| self.at(p) - other.at(p))
     }
 
-    /// Returns the value at a percentile, in microseconds.
+    /// Returns the duration at a percentile (0 to 1) in microseconds; NaN for an empty sample.
     fn at(&self, percentile: f64) -> f64 {
         let mut sorted = self.0.clone();
         sorted.sort();
@@ -43,7 +43,7 @@ impl Sample {
     }
 }
 
-/// Row of the table.
+/// Row of a table of measurements.
 pub struct Row {
     what: String,
     ours: String,
@@ -53,29 +53,30 @@ pub struct Row {
 }
 
 impl Row {
-    /// Creates a row that compares our sample with a peer's.
+    /// Creates a row that compares IronCurtain's durations with a peer's.
     pub fn compared(what: &str, ours: Sample, peer_name: &str, peer: Sample, goal: &str) -> Self {
         let ratio = format!("{:.1}x", ours.at(0.5) / peer.at(0.5));
         Self::new(what, text(&ours), format!("{}: {}", peer_name, text(&peer)), ratio, goal)
     }
 
-    /// Creates a row without a peer.
+    /// Creates a row of IronCurtain's durations only.
     pub fn alone(what: &str, ours: Sample, goal: &str) -> Self {
         Self::new(what, text(&ours), String::new(), String::new(), goal)
     }
 
-    /// Creates a row that compares our overhead with a peer's.
+    /// Creates a row that compares the durations that IronCurtain and a peer add, in microseconds at p50 and
+    /// p99.
     pub fn added_compared(what: &str, ours: [f64; 2], peer_name: &str, peer: [f64; 2], goal: &str) -> Self {
         let text = |[p50, p99]: [f64; 2]| format!("p50 {}, p99 {}", unit(p50), unit(p99));
         Self::new(what, text(ours), format!("{peer_name}: {}", text(peer)), String::new(), goal)
     }
 
-    /// Creates a row of texts.
+    /// Creates a row from the texts of its cells.
     pub fn of(what: &str, ours: &str, peer: &str, ratio: &str, goal: &str) -> Self {
         Self::new(what, ours.to_owned(), peer.to_owned(), ratio.to_owned(), goal)
     }
 
-    /// Creates a row with a single figure.
+    /// Creates a row with a single figure of IronCurtain.
     pub fn plain(what: &str, ours: String, goal: &str) -> Self {
         Self::new(what, ours, String::new(), String::new(), goal)
     }
@@ -85,7 +86,7 @@ impl Row {
     }
 }
 
-/// Formats the table.
+/// Formats rows as a Markdown table.
 pub fn table(rows: &[Row]) -> String {
     let mut text =
         "| what | ours | compared with | ratio | goal |\n| --- | --- | --- | --- | --- |\n".to_owned();
@@ -106,22 +107,19 @@ fn unit(micros: f64) -> String {
     if micros.abs() < 1000.0 { format!("{micros:.0} us") } else { format!("{:.1} ms", micros / 1000.0) }
 }
 
-/// Formats a duration for the tables.
+/// Formats a duration with a unit that suits it.
 #[must_use]
 pub fn time(took: Duration) -> String {
     unit(took.as_secs_f64() * 1e6)
 }
 
-/// Formats a size for the tables.
+/// Formats a size in KiB as megabytes.
 #[must_use]
 pub fn megabytes(kib: u64) -> String {
     format!("{}.{} MB", kib / 1024, kib % 1024 * 10 / 1024)
 }
 
-/// Returns the resident memory of a process in KiB, or `None` if it has exited.
-///
-/// # Errors
-/// There is no such process.
+/// Returns the resident memory of a process in KiB; `None` if it has exited but was not waited for.
 pub fn resident_kib(pid: u32) -> io::Result<Option<u64>> {
     let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));

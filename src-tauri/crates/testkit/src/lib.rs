@@ -1,7 +1,9 @@
-//! Test utilities shared by several crates: an agent client, built programs, private networks, measurements.
+//! Utilities for the tests of several crates: an agent client, built programs, private networks, and
+//! measurements.
 //!
-//! - For tests only: it panics when a test cannot continue, and no program contains it.
-//! - Depends on none of our crates, so that each can use it in tests, and changing one recompiles nothing here.
+//! - For tests only: functions panic when a test cannot continue, and no shipped program contains this crate.
+//! - Depends on no other crate of IronCurtain, so that each can use it in its tests, and a change of one does
+//!   not recompile it.
 
 #![expect(
     clippy::unwrap_used,

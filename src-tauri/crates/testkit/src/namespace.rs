@@ -1,35 +1,36 @@
-//! Runs a test in its own namespaces.
+//! Runs a test again in Linux namespaces of its own.
 //!
-//! - Needs no privileges: the test program is started again in a user namespace.
+//! - No privileges are needed, because the test program is started in a user namespace.
 
 use std::env;
 use std::process::Command;
 
-/// Variable set in the second run.
+/// Environment variable that is set in the second run.
 const INSIDE: &str = "IRONCURTAIN_TEST_INSIDE";
 
-/// Returns true in the second run.
+/// Returns `true` in the second run, inside the namespaces.
 #[must_use]
 pub fn is_inside() -> bool {
     env::var_os(INSIDE).is_some()
 }
 
-/// Runs a test of this program again with `unshare`, in a user namespace and with these further options.
+/// Runs a test of this program again with `unshare`, in a user namespace and with further options for
+/// `unshare`.
 ///
-/// `test` is its full name.
+/// `test` is the full name of the test.
 ///
 /// # Panics
-/// The test fails in the second run.
+/// Panics if the test fails in the second run.
 pub fn run_inside(test: &str, options: &[&str]) {
     let own = env::current_exe().unwrap();
     let own = own.to_str().expect("the path is UTF-8");
     run_inside_by(test, options, &[own]);
 }
 
-/// Like [`run_inside`], but with a command that finally starts this program.
+/// Runs a test like [`run_inside`], with a command that finally starts this program.
 ///
 /// # Panics
-/// The test fails in the second run.
+/// Panics if the test fails in the second run.
 pub fn run_inside_by(test: &str, options: &[&str], command: &[&str]) {
     let run = Command::new("unshare")
         .args(["--user", "--map-root-user"])

@@ -1,13 +1,14 @@
-//! Servers outside the test's network: in a separate network, at the other end of a virtual cable.
+//! Servers outside the test's network: they run in another network namespace, connected by a virtual Ethernet
+//! pair.
 //!
-//! - For tests that run in their own network ([`crate::namespace`]).
+//! - The test itself must run in its own network namespace ([`crate::namespace`]).
 
 use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
 
-/// Running servers, killed when dropped.
+/// Running servers, which are killed on drop.
 pub struct Outside {
     servers: Child,
 }
@@ -15,10 +16,10 @@ pub struct Outside {
 impl Outside {
     /// Starts the servers, waits until they print `ready`, and connects the networks.
     ///
-    /// `near` and `far` are the addresses of the two ends, in the format of `ip addr add`.
+    /// `near` and `far` are the addresses of the test's and the servers' end, in the format of `ip addr add`.
     ///
     /// # Panics
-    /// The servers or the networks cannot be set up.
+    /// Panics if the servers or the networks cannot be set up.
     pub fn start(
         command: impl IntoIterator<Item = impl AsRef<OsStr>>,
         near: &[impl AsRef<str>],
@@ -70,7 +71,7 @@ fn texts(all: &[impl AsRef<str>]) -> Vec<&str> {
 
 impl Drop for Outside {
     fn drop(&mut self) {
-        // Ignore the error: the servers also exit with their network.
+        // Killing fails if the servers have exited, which they also do with their network.
         let _ = self.servers.kill();
         let _ = self.servers.wait();
     }

@@ -6,10 +6,10 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Duration;
 
-/// Number of messages read ahead.
+/// Maximum number of messages that are read before the test takes them.
 const READ_AHEAD: usize = 10_000;
 
-/// Running program, killed when dropped.
+/// Running program, which is killed on drop.
 pub struct JsonProcess {
     child: Child,
     stdin: Option<ChildStdin>,
@@ -17,18 +17,18 @@ pub struct JsonProcess {
 }
 
 impl JsonProcess {
-    /// Starts a program.
+    /// Spawns a program and starts reading its output.
     ///
     /// # Panics
-    /// The program cannot be started.
+    /// Panics if the program cannot be spawned.
     pub fn start(command: &mut Command) -> Self {
         Self::start_reading(command, READ_AHEAD)
     }
 
-    /// Like [`JsonProcess::start`], but reads at most `read_ahead` messages ahead.
+    /// Spawns a program like [`JsonProcess::start`], but reads at most `read_ahead` messages ahead.
     ///
     /// # Panics
-    /// The program cannot be started.
+    /// Panics if the program cannot be spawned.
     pub fn start_reading(command: &mut Command, read_ahead: usize) -> Self {
         let command = command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().expect("the program starts");
@@ -52,47 +52,47 @@ impl JsonProcess {
         self.child.id()
     }
 
-    /// Sends a message as one line.
+    /// Writes a message as one line to the program's standard input.
     ///
     /// # Panics
-    /// The program does not read it.
+    /// Panics if the program has closed its standard input.
     pub fn send(&mut self, message: &Value) {
         self.send_bytes(format!("{message}\n").as_bytes());
     }
 
-    /// Sends raw bytes.
+    /// Writes bytes to the program's standard input.
     ///
     /// # Panics
-    /// The program does not read them.
+    /// Panics if the program has closed its standard input.
     pub fn send_bytes(&mut self, bytes: &[u8]) {
         self.stdin.as_mut().expect("its input is open").write_all(bytes).expect("it reads its input");
     }
 
-    /// Returns the next message.
+    /// Waits for the next message.
     ///
     /// # Errors
-    /// Timed out, or the program has closed its output.
+    /// Returns an error after the timeout, or if the program has closed its standard output.
     pub fn receive(&self, within: Duration) -> Result<Value, RecvTimeoutError> {
         self.lines.recv_timeout(within)
     }
 
-    /// Closes the program's input.
+    /// Closes the standard input of the program.
     pub fn hang_up(&mut self) {
         drop(self.stdin.take());
     }
 
-    /// Kills the program.
+    /// Kills the program with `SIGKILL`.
     ///
     /// # Errors
-    /// The system refuses.
+    /// Returns an error if the signal cannot be sent.
     pub fn kill(&mut self) -> io::Result<()> {
         self.child.kill()
     }
 
-    /// Waits for the program to exit, and returns whether it succeeded.
+    /// Waits for the program to exit; returns `true` if its exit status is zero.
     ///
     /// # Panics
-    /// Waiting fails.
+    /// Panics if waiting fails.
     pub fn ended_well(&mut self) -> bool {
         self.child.wait().expect("waiting for the process succeeds").success()
     }
@@ -101,7 +101,7 @@ impl JsonProcess {
 impl Drop for JsonProcess {
     fn drop(&mut self) {
         self.hang_up();
-        // Ignore the error: the program may have exited.
+        // Killing fails if the program has exited.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,24 +1,24 @@
-//! Waits for conditions by polling, with a timeout instead of fixed sleeps.
+//! Waits for conditions by polling, with a timeout instead of a fixed delay.
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// Polling interval.
+/// Interval between two checks of a condition.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// Waits until a condition is true.
+/// Waits until `holds` returns `true`. `what` describes the condition in the panic message.
 ///
 /// # Panics
-/// Timed out.
+/// Panics if the condition does not hold within the timeout.
 #[track_caller]
 pub fn eventually(what: &str, within: Duration, mut holds: impl FnMut() -> bool) {
     until(what, within, || holds().then_some(()));
 }
 
-/// Waits until `look` returns a value.
+/// Waits until `look` returns a value, and returns it. `what` describes it in the panic message.
 ///
 /// # Panics
-/// Timed out.
+/// Panics if there is no value within the timeout.
 #[track_caller]
 pub fn until<T>(what: &str, within: Duration, mut look: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + within;

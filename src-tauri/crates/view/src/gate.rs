@@ -1,6 +1,11 @@
 //! Decides which files may be opened: the interface to the code that asks the user.
 
-use std::{path::PathBuf, sync::mpsc::Sender};
+use std::{
+    path::{Path, PathBuf},
+    sync::mpsc::Sender,
+};
+
+use crate::nodes::FileId;
 
 /// Kind of access to a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -24,13 +29,30 @@ pub struct WantedAccess {
     pub kind: AccessKind,
 }
 
+/// Access that needs permission, and the file that was found at its path.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct AskedAccess {
+    /// The access.
+    pub access: WantedAccess,
+    /// The file, or `None` if the path does not exist.
+    pub file: Option<FileId>,
+}
+
 /// Permission for accesses. Called from several threads.
 pub trait Gate: Send + Sync + 'static {
     /// Returns whether the access is permitted at this moment, without waiting.
     fn permits(&self, access: &WantedAccess) -> bool;
 
     /// Starts to ask for permission, and returns at once. `process` is the thread that waits, for display only.
-    fn ask(&self, access: &WantedAccess, process: u32, ticket: Ticket);
+    ///
+    /// An answer is only for requests that have found the same file.
+    fn ask(&self, asked: &AskedAccess, process: u32, ticket: Ticket);
+
+    /// Returns whether other programs run the file at a path by its name.
+    fn starts_programs(&self, path: &Path) -> bool;
+
+    /// Returns whether a folder of this name would contain such files, or the path is one.
+    fn leads_to_programs(&self, path: &Path) -> bool;
 
     /// Reports that the request with this [`Ticket::id`] no longer waits.
     fn withdraw(&self, ticket: u64);

@@ -1,8 +1,9 @@
-//! Has the kernel drop cached pages and attributes, from a thread of its own.
+//! Has the kernel drop cached pages, attributes and names, from a thread of its own.
 //!
 //! - INVARIANT: pages are never dropped from a serving thread: the kernel may wait for a page that a request holds.
 
 use std::{
+    ffi::OsString,
     sync::{
         Arc, Mutex, PoisonError,
         mpsc::{self, Receiver, Sender},
@@ -19,11 +20,11 @@ const PATIENCE: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(crate) struct Invalidations(Mutex<Sender<Invalidation>>);
 
-/// One node to invalidate.
+/// Something that the kernel should drop.
 #[derive(Debug)]
-pub(crate) struct Invalidation {
-    node: u64,
-    done: Option<Sender<()>>,
+pub(crate) enum Invalidation {
+    Pages { node: u64, done: Option<Sender<()>> },
+    Name { parent: u64, name: OsString },
 }
 
 impl Invalidations {
@@ -34,15 +35,21 @@ impl Invalidations {
 
     /// Drops the node's pages soon.
     pub(crate) fn drop_pages(&self, node: u64) {
-        self.send(Invalidation { node, done: None });
+        self.send(Invalidation::Pages { node, done: None });
     }
 
     /// Drops the pages of these nodes, and returns whether that was completed in time.
     pub(crate) fn drop_pages_now(&self, nodes: impl Iterator<Item = u64>) -> bool {
         let (done, is_done) = mpsc::channel();
-        let sent = nodes.map(|node| self.send(Invalidation { node, done: Some(done.clone()) })).count();
+        let sent =
+            nodes.map(|node| self.send(Invalidation::Pages { node, done: Some(done.clone()) })).count();
         drop(done);
         (0..sent).all(|_| is_done.recv_timeout(PATIENCE).is_ok())
+    }
+
+    /// Drops names soon.
+    pub(crate) fn drop_names(&self, names: Vec<(u64, OsString)>) {
+        names.into_iter().for_each(|(parent, name)| self.send(Invalidation::Name { parent, name }));
     }
 
     fn send(&self, invalidation: Invalidation) {
@@ -53,14 +60,25 @@ impl Invalidations {
 
 /// Sends invalidations to the kernel until their sender is gone.
 pub(crate) fn run(device: &Arc<dyn Device>, invalidations: &Receiver<Invalidation>) {
-    for Invalidation { node, done } in invalidations {
-        // Fails if the kernel does not know the node any more.
-        let _ = device.write(&[&wire::invalidate(node, false)]);
-        if let Some(done) = done {
-            // Fails if the sender has timed out.
-            let _ = done.send(());
+    for invalidation in invalidations {
+        match invalidation {
+            Invalidation::Pages { node, done } => {
+                drop_pages(&**device, node);
+                if let Some(done) = done {
+                    // Fails if the sender has timed out.
+                    let _ = done.send(());
+                }
+            }
+            // Fails if the kernel does not know the name any more.
+            Invalidation::Name { parent, name } => _ = device.write(&[&wire::forget_name(parent, &name)]),
         }
     }
+}
+
+/// Drops a node's pages and attributes. Not for serving threads.
+pub(crate) fn drop_pages(device: &dyn Device, node: u64) {
+    // Fails if the kernel does not know the node any more.
+    let _ = device.write(&[&wire::invalidate(node, false)]);
 }
 
 /// Drops a node's attributes. Takes no page lock, so a serving thread may call it.

@@ -8,12 +8,14 @@
 
 #![cfg(target_os = "linux")]
 
+mod companions;
 mod device;
 mod directories;
 mod filesystems;
 mod gate;
 mod hidden;
 mod invalidation;
+mod locks;
 mod made;
 mod nodes;
 mod open_files;
@@ -24,5 +26,6 @@ mod server;
 mod signals;
 mod wire;
 
-pub use gate::{AccessKind, Gate, Ticket, WantedAccess};
+pub use gate::{AccessKind, AskedAccess, Gate, Ticket, WantedAccess};
+pub use nodes::FileId;
 pub use server::{FileServer, FileServerOptions};

@@ -3,28 +3,31 @@
 //! - A node is a name in a folder. A name gets a new node when its file was replaced or removed. Numbers are never used again.
 //! - Entries that exist only in the view are nodes without a file. The number of both kinds is bounded.
 
+mod table;
+
 use std::{
-    collections::{BTreeMap, HashMap},
     ffi::{OsStr, OsString},
     fs::Metadata,
     os::unix::fs::MetadataExt,
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::{Mutex, MutexGuard, PoisonError},
+    time::{SystemTime, UNIX_EPOCH},
 };
 
 use rustix::io::Errno;
 
 use crate::wire::ROOT;
+use table::{Node, Table};
 
-/// Maximum number of nodes. The kernel forgets unused ones only when it needs memory; until then, further names fail with `ENFILE`.
-const MOST_NODES: usize = 1 << 20;
+/// Number of nodes above which the view tells the kernel to forget unused ones.
+const MANY_NODES: usize = 3 << 18;
 
 /// Maximum number of entries that exist only in the view.
 const MOST_VIRTUAL: usize = 1 << 16;
 
 /// File behind a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct FileId {
+pub struct FileId {
     pub(crate) device: u64,
     pub(crate) inode: u64,
 }
@@ -46,6 +49,12 @@ impl Stamp {
     pub(crate) fn of(facts: &Metadata) -> Self {
         Self { size: facts.size(), modified: (facts.mtime(), facts.mtime_nsec()) }
     }
+
+    /// Returns whether the file was changed so recently that the next change may have the same time.
+    fn is_recent(self) -> bool {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        self.modified.0 >= now.cast_signed() - 1
+    }
 }
 
 /// Kind of a node.
@@ -57,49 +66,13 @@ pub(crate) enum Kind {
     Virtual(u32),
 }
 
-#[derive(Debug)]
-struct Node {
-    parent: u64,
-    name: OsString,
-    kind: Kind,
-    /// False once the name has been removed or leads to another file.
-    is_current: bool,
-    lookups: u64,
-    children: u64,
-    handles: u64,
-    stamp: Option<Stamp>,
-}
-
 /// All nodes.
 #[derive(Debug)]
 pub(crate) struct Nodes(Mutex<Table>);
 
-#[derive(Debug)]
-struct Table {
-    nodes: HashMap<u64, Node>,
-    names: HashMap<u64, BTreeMap<OsString, u64>>,
-    next: u64,
-    virtuals: usize,
-}
-
 impl Nodes {
     pub(crate) fn new(root: FileId) -> Self {
-        let node = Node {
-            parent: ROOT,
-            name: OsString::new(),
-            kind: Kind::Real(root),
-            is_current: true,
-            lookups: 1,
-            children: 0,
-            handles: 0,
-            stamp: None,
-        };
-        Self(Mutex::new(Table {
-            nodes: HashMap::from([(ROOT, node)]),
-            names: HashMap::new(),
-            next: ROOT + 1,
-            virtuals: 0,
-        }))
+        Self(Mutex::new(Table::new(root)))
     }
 
     fn lock(&self) -> MutexGuard<'_, Table> {
@@ -173,7 +146,7 @@ impl Nodes {
     /// Changes the permissions of an entry that exists only in the view.
     pub(crate) fn set_virtual_mode(&self, node: u64, permissions: u32) {
         if let Some(Node { kind: Kind::Virtual(mode), .. }) = self.lock().nodes.get_mut(&node) {
-            *mode = *mode & !0o7777 | permissions & 0o777;
+            *mode = *mode & !0o7777 | permissions & 0o1777;
         }
     }
 
@@ -267,6 +240,28 @@ impl Nodes {
         table.nodes.get_mut(&node).is_some_and(|node| node.stamp.replace(stamp) == Some(stamp))
     }
 
+    /// Notes that the run got a lock on a file, and returns whether the kernel's pages may be older than its content.
+    pub(crate) fn is_outdated(&self, node: u64, stamp: Stamp) -> bool {
+        let mut table = self.lock();
+        let before = table.nodes.get_mut(&node).map(|node| node.locked.replace(stamp));
+        before.is_some_and(|before| before != Some(stamp)) || stamp.is_recent()
+    }
+
+    /// Returns whether the run has had a lock on the file. Its attributes may change at any time.
+    pub(crate) fn is_shared(&self, node: u64) -> bool {
+        self.lock().nodes.get(&node).is_some_and(|node| node.locked.is_some())
+    }
+
+    /// Notes that a node is not a folder, so that the kernel may be told to forget it.
+    pub(crate) fn is_a_file(&self, node: u64) {
+        self.lock().is_a_file(node);
+    }
+
+    /// Returns names that the kernel should forget, because it knows too many.
+    pub(crate) fn forgettable(&self) -> Vec<(u64, OsString)> {
+        self.lock().forgettable(MANY_NODES)
+    }
+
     /// Returns the number of nodes.
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
@@ -274,200 +269,5 @@ impl Nodes {
     }
 }
 
-impl Table {
-    fn named(&self, parent: u64, name: &OsStr) -> Option<u64> {
-        self.names.get(&parent)?.get(name).copied()
-    }
-
-    fn path(&self, node: u64) -> Option<PathBuf> {
-        let (mut names, mut at) = (Vec::new(), node);
-        while at != ROOT {
-            let found = self.nodes.get(&at).filter(|node| node.is_current)?;
-            names.push(found.name.as_os_str());
-            at = found.parent;
-        }
-        Some(names.iter().rev().map(Path::new).collect())
-    }
-
-    fn add(&mut self, parent: u64, name: &OsStr, kind: Kind) -> Result<u64, Errno> {
-        if self.nodes.len() >= MOST_NODES {
-            return Err(Errno::NFILE);
-        }
-        if !self.nodes.get(&parent).is_some_and(|parent| parent.is_current) {
-            return Err(Errno::NOENT);
-        }
-        let number = self.next;
-        self.next += 1;
-        let node = Node {
-            parent,
-            name: name.to_owned(),
-            kind,
-            is_current: true,
-            lookups: 0,
-            children: 0,
-            handles: 0,
-            stamp: None,
-        };
-        self.nodes.insert(number, node);
-        self.count_child(parent);
-        self.names.entry(parent).or_default().insert(name.to_owned(), number);
-        Ok(number)
-    }
-
-    fn count_lookup(&mut self, node: u64) {
-        if let Some(node) = self.nodes.get_mut(&node) {
-            node.lookups += 1;
-        }
-    }
-
-    fn count_child(&mut self, parent: u64) {
-        if let Some(parent) = self.nodes.get_mut(&parent) {
-            parent.children += 1;
-        }
-    }
-
-    fn retire(&mut self, parent: u64, name: &OsStr) {
-        let Some(node) = self.take_name(parent, name) else { return };
-        if let Some(found) = self.nodes.get_mut(&node) {
-            found.is_current = false;
-            if matches!(found.kind, Kind::Virtual(_)) {
-                self.virtuals -= 1;
-                // Not counted again when the node is dropped.
-                found.kind = Kind::Real(FileId { device: 0, inode: 0 });
-            }
-        }
-        self.drop_unused(node);
-    }
-
-    fn take_name(&mut self, parent: u64, name: &OsStr) -> Option<u64> {
-        let names = self.names.get_mut(&parent)?;
-        let node = names.remove(name);
-        if names.is_empty() {
-            self.names.remove(&parent);
-        }
-        node
-    }
-
-    /// Gives a node that has lost its name another one.
-    fn give_name(&mut self, node: u64, parent: u64, name: &OsStr) {
-        let Some(found) = self.nodes.get_mut(&node) else { return };
-        let before = std::mem::replace(&mut found.parent, parent);
-        found.name = name.to_owned();
-        self.names.entry(parent).or_default().insert(name.to_owned(), node);
-        self.count_child(parent);
-        self.lose_child(before);
-    }
-
-    fn lose_child(&mut self, parent: u64) {
-        if let Some(found) = self.nodes.get_mut(&parent) {
-            found.children = found.children.saturating_sub(1);
-            self.drop_unused(parent);
-        }
-    }
-
-    /// Drops a node that neither the kernel nor a handle nor a child needs.
-    fn drop_unused(&mut self, node: u64) {
-        let mut at = node;
-        while at != ROOT {
-            let Some(found) = self.nodes.get(&at) else { return };
-            let is_virtual = found.is_current && matches!(found.kind, Kind::Virtual(_));
-            if found.lookups > 0 || found.children > 0 || found.handles > 0 || is_virtual {
-                return;
-            }
-            let Some(dropped) = self.nodes.remove(&at) else { return };
-            if self.named(dropped.parent, &dropped.name) == Some(at) {
-                self.take_name(dropped.parent, &dropped.name);
-            }
-            at = dropped.parent;
-            if let Some(parent) = self.nodes.get_mut(&at) {
-                parent.children = parent.children.saturating_sub(1);
-            }
-        }
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn file(inode: u64) -> FileId {
-        FileId { device: 1, inode }
-    }
-
-    fn name(text: &str) -> &OsStr {
-        OsStr::new(text)
-    }
-
-    #[test]
-    fn a_replaced_file_is_another_node_and_numbers_are_not_used_again() {
-        let nodes = Nodes::new(file(1));
-        let first = nodes.found(ROOT, name("a"), file(2)).unwrap();
-        assert_eq!(nodes.found(ROOT, name("a"), file(2)).unwrap(), first);
-        let second = nodes.found(ROOT, name("a"), file(3)).unwrap();
-        assert_ne!(first, second);
-        assert_eq!(nodes.path(first), Err(Errno::NOENT));
-        assert_eq!(nodes.path(second).unwrap(), Path::new("a"));
-        nodes.forget(second, 1);
-        nodes.forget(first, 2);
-        assert_eq!(nodes.len(), 1);
-        assert!(nodes.found(ROOT, name("a"), file(3)).unwrap() > second);
-    }
-
-    #[test]
-    fn a_folder_that_is_moved_takes_its_entries_along() {
-        let nodes = Nodes::new(file(1));
-        let folder = nodes.found(ROOT, name("d"), file(2)).unwrap();
-        let inner = nodes.found(folder, name("x"), file(3)).unwrap();
-        nodes.moved((ROOT, name("d")), (ROOT, name("e")));
-        assert_eq!(nodes.path(inner).unwrap(), Path::new("e/x"));
-        // The parent stays while a child is known.
-        nodes.forget(folder, 1);
-        assert_eq!(nodes.path(inner).unwrap(), Path::new("e/x"));
-        nodes.forget(inner, 1);
-        assert_eq!(nodes.len(), 1);
-    }
-
-    #[test]
-    fn names_can_be_exchanged() {
-        let nodes = Nodes::new(file(1));
-        let [one, two] = [("a", 2), ("b", 3)].map(|(n, i)| nodes.found(ROOT, name(n), file(i)).unwrap());
-        nodes.exchanged((ROOT, name("a")), (ROOT, name("b")));
-        assert_eq!(nodes.path(one).unwrap(), Path::new("b"));
-        assert_eq!(nodes.path(two).unwrap(), Path::new("a"));
-    }
-
-    #[test]
-    fn virtual_entries_stay_without_lookups_until_they_are_removed() {
-        let nodes = Nodes::new(file(1));
-        nodes.make_virtual(ROOT, name("v"), 0o100_600).unwrap();
-        let (node, mode) = nodes.found_virtual(ROOT, name("v")).unwrap();
-        assert_eq!(mode, 0o100_600);
-        nodes.forget(node, 1);
-        assert_eq!(nodes.virtual_children(ROOT), [(name("v").to_owned(), node, 0o100_600)]);
-        nodes.retire(ROOT, name("v"));
-        assert_eq!((nodes.len(), nodes.virtual_children(ROOT)), (1, vec![]));
-    }
-
-    #[test]
-    fn virtual_entries_are_bounded() {
-        let nodes = Nodes::new(file(1));
-        for number in 0..MOST_VIRTUAL {
-            nodes.make_virtual(ROOT, name(&number.to_string()), 0o100_600).unwrap();
-        }
-        assert_eq!(nodes.make_virtual(ROOT, name("one more"), 0o100_600), Err(Errno::NOSPC));
-        nodes.retire(ROOT, name("0"));
-        nodes.make_virtual(ROOT, name("one more"), 0o100_600).unwrap();
-    }
-
-    #[test]
-    fn a_file_that_is_open_keeps_its_node() {
-        let nodes = Nodes::new(file(1));
-        let node = nodes.found(ROOT, name("a"), file(2)).unwrap();
-        nodes.hold(node);
-        nodes.forget(node, 1);
-        nodes.retire(ROOT, name("a"));
-        assert_eq!((nodes.path(node), nodes.len()), (Err(Errno::NOENT), 2));
-        nodes.release(node);
-        assert_eq!(nodes.len(), 1);
-    }
-}
+mod tests;

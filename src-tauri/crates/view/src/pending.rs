@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use crate::{gate::WantedAccess, nodes::FileId};
+use crate::gate::AskedAccess;
 
 /// Interval at which interrupted requests are checked for a pending signal.
 const CHECK: Duration = Duration::from_millis(50);
@@ -19,13 +19,6 @@ const MOST: usize = 4096;
 /// Number of early interruptions that are remembered.
 const MOST_EARLY: usize = 256;
 
-/// An access that was approved for one request, with the file that was asked about.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Approved {
-    pub(crate) access: WantedAccess,
-    pub(crate) file: Option<FileId>,
-}
-
 /// A waiting request.
 #[derive(Debug)]
 pub(crate) struct Parked {
@@ -33,9 +26,9 @@ pub(crate) struct Parked {
     pub(crate) bytes: Vec<u8>,
     pub(crate) process: u32,
     /// The access that needs permission.
-    pub(crate) asked: Approved,
+    pub(crate) asked: AskedAccess,
     /// Accesses of the same request that were approved before.
-    pub(crate) approved: Vec<Approved>,
+    pub(crate) approved: Vec<AskedAccess>,
 }
 
 /// All waiting requests.
@@ -96,6 +89,13 @@ impl Pending {
         }
     }
 
+    /// Returns whether a request was interrupted before it waited.
+    pub(crate) fn take_early(&self, unique: u64) -> bool {
+        let mut waiting = self.lock();
+        let at = waiting.early.iter().position(|early| *early == unique);
+        at.and_then(|at| waiting.early.remove(at)).is_some()
+    }
+
     /// Waits for interrupted requests and returns those whose thread is about to be terminated, by `is_ending`. Returns `None`
     /// once the view has ended.
     pub(crate) fn ended(&self, is_ending: impl Fn(u32) -> bool) -> Option<Vec<u64>> {
@@ -129,11 +129,11 @@ impl Pending {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gate::AccessKind;
+    use crate::gate::{AccessKind, WantedAccess};
 
     fn parked(process: u32) -> Parked {
         let access = WantedAccess { path: "/a".into(), kind: AccessKind::Read };
-        Parked { bytes: vec![], process, asked: Approved { access, file: None }, approved: vec![] }
+        Parked { bytes: vec![], process, asked: AskedAccess { access, file: None }, approved: vec![] }
     }
 
     #[test]

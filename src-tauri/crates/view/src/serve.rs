@@ -2,20 +2,27 @@
 
 mod attributes;
 mod change;
+mod companion;
 mod create;
 mod data;
 mod folders;
+mod links;
+mod locking;
 mod look_up;
+mod move_folder;
 mod open;
 
-use std::path::Path;
+use std::{
+    path::{Path, PathBuf},
+    sync::{PoisonError, RwLockReadGuard},
+};
 
 use rustix::io::Errno;
 
 use crate::{
-    gate::{AccessKind, Answer, WantedAccess},
+    gate::{AccessKind, Answer, AskedAccess, WantedAccess},
     nodes::{FileId, Kind},
-    pending::{Approved, Parked},
+    pending::Parked,
     server::Server,
     wire::{self, Header, INIT_FLAGS, Negotiated, Operation, Request},
 };
@@ -23,7 +30,7 @@ use crate::{
 /// Request being served, with the accesses that were approved for it.
 struct Call<'a> {
     header: Header,
-    approved: &'a [Approved],
+    approved: &'a [AskedAccess],
 }
 
 /// Content of a reply.
@@ -38,7 +45,7 @@ enum Reply {
 enum Stop {
     Failed(Errno),
     /// This access needs permission first.
-    Asks(Approved),
+    Asks(AskedAccess),
 }
 
 impl From<Errno> for Stop {
@@ -58,7 +65,7 @@ enum Basis {
 
 impl Server {
     /// Carries out a request, or lets it wait for permission.
-    pub(crate) fn handle(&self, bytes: &[u8], approved: Vec<Approved>) {
+    pub(crate) fn handle(&self, bytes: &[u8], approved: Vec<AskedAccess>) {
         let (header, operation) = match Request::parse(bytes) {
             Ok(Request { header, operation }) => (header, operation),
             Err((Some(header), _)) => return self.reply(header.unique, Err(Errno::INVAL)),
@@ -75,10 +82,10 @@ impl Server {
             Ok(Reply::Content(content)) => self.reply(header.unique, Ok(&content)),
             Err(Stop::Failed(error)) => self.reply(header.unique, Err(error)),
             Err(Stop::Asks(asked)) => {
-                let access = asked.access.clone();
+                let wanted = asked.clone();
                 let parked = Parked { bytes: bytes.to_vec(), process: header.process, asked, approved };
                 if self.pending.park(header.unique, parked) {
-                    self.gate.ask(&access, header.process, self.ticket(header.unique));
+                    self.gate.ask(&wanted, header.process, self.ticket(header.unique));
                 } else {
                     self.reply(header.unique, Err(Errno::ACCESS));
                 }
@@ -133,12 +140,23 @@ impl Server {
             Operation::GetAttributes { handle } => self.attributes(node, handle)?,
             Operation::SetAttributes(change) => self.set_attributes(call, node, change)?,
             Operation::ReadLink => self.read_link(node)?,
-            // A link would give the files behind it another path, which other programs may run them by.
-            Operation::MakeLink => return Err(Errno::PERM.into()),
+            Operation::MakeLink { name, target } => {
+                let _names = self.names_stay();
+                self.make_link(call, (node, name), target)?
+            }
             Operation::MakeNode { name, mode } => self.make_node(node, name, mode)?,
-            Operation::MakeFolder { name, mode } => self.make_folder(node, name, mode)?,
-            Operation::HardLink { node: old, name } => self.hard_link(call, old, node, name)?,
-            Operation::Open { flags } => self.open(call, node, flags)?,
+            Operation::MakeFolder { name, mode } => {
+                let _names = self.names_stay();
+                self.make_folder(node, name, mode)?
+            }
+            Operation::HardLink { node: old, name } => {
+                let _names = self.names_stay();
+                self.hard_link(call, old, node, name)?
+            }
+            Operation::Open { flags } => {
+                let _names = self.names_stay();
+                self.open(call, node, flags)?
+            }
             Operation::Read { handle, offset, size } => self.read(handle, offset, size)?,
             Operation::Write { handle, offset, from_cache, append, data } => {
                 self.write(handle, offset, (from_cache, append), data)?
@@ -146,6 +164,9 @@ impl Server {
             Operation::Statistics => self.statistics(node)?,
             Operation::OpenFolder => self.open_folder(node)?,
             Operation::ReadFolder { handle, offset, size } => self.read_folder(node, handle, offset, size)?,
+            Operation::GetLock(lock) => self.get_lock(lock)?,
+            Operation::SetLock { lock, waits } => return self.set_lock(call.header.unique, lock, waits),
+            Operation::Flush { handle, owner } => return self.flush(handle, owner),
             Operation::Seek { handle, offset, whence } => self.seek(handle, offset, whence)?,
             Operation::Unlink(name) => return self.remove(call, (node, name), false),
             Operation::RemoveFolder(name) => return self.remove(call, (node, name), true),
@@ -161,13 +182,17 @@ impl Server {
                 self.directories.remove(handle);
                 return Ok(Reply::Empty);
             }
-            Operation::Flush | Operation::SyncFolder | Operation::Destroy => return Ok(Reply::Empty),
+            Operation::SyncFolder | Operation::Destroy => return Ok(Reply::Empty),
             Operation::Forget(ref nodes) => {
                 nodes.iter().for_each(|(node, lookups)| self.nodes.forget(*node, *lookups));
                 return Ok(Reply::Silence);
             }
             Operation::Interrupt { unique } => {
-                self.pending.interrupt(unique);
+                if self.locks.take(unique) {
+                    self.reply(unique, Err(Errno::INTR));
+                } else {
+                    self.pending.interrupt(unique);
+                }
                 return Ok(Reply::Silence);
             }
             Operation::Unsupported => return Err(Errno::NOSYS.into()),
@@ -183,16 +208,29 @@ impl Server {
         kind: AccessKind,
         file: Option<FileId>,
     ) -> Result<(WantedAccess, Basis), Stop> {
-        let access = WantedAccess { path: Path::new("/").join(path), kind };
+        self.used.note(path);
+        let access = WantedAccess { path: absolute(path), kind };
         if self.gate.permits(&access) {
             return Ok((access, Basis::Standing));
         }
-        let asked = Approved { access, file };
+        let asked = AskedAccess { access, file };
         if call.approved.contains(&asked) {
             return Ok((asked.access, Basis::Once));
         }
         Err(Stop::Asks(asked))
     }
+}
+
+impl Server {
+    /// Keeps folders from being moved until the guard is dropped.
+    fn names_stay(&self) -> RwLockReadGuard<'_, ()> {
+        self.names.read().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Returns the absolute path of one that is relative to the root.
+fn absolute(path: &Path) -> PathBuf {
+    Path::new("/").join(path)
 }
 
 fn negotiate(major: u32, max_readahead: u32, flags: u32) -> Result<Vec<u8>, Errno> {

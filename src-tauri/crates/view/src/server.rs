@@ -1,6 +1,6 @@
 //! A running view: its threads, and what they share.
 //!
-//! - Two threads serve requests. Answers, interruptions and invalidations each have a thread of their own.
+//! - Two threads serve requests. Answers, locks that wait, interruptions and invalidations each have a thread of their own.
 
 use std::{
     fs::File,
@@ -16,10 +16,12 @@ use std::{
 };
 
 use crate::{
+    companions::UsedFiles,
     device::Device,
     directories::Directories,
     gate::{Answered, Gate, Ticket},
     invalidation::{self, Invalidations},
+    locks::Locks,
     made::Made,
     nodes::{FileId, Nodes},
     open_files::OpenFiles,
@@ -98,7 +100,9 @@ pub(crate) struct Server {
     pub(crate) nodes: Nodes,
     pub(crate) files: OpenFiles,
     pub(crate) directories: Directories,
+    pub(crate) locks: Arc<Locks>,
     pub(crate) made: Made,
+    pub(crate) used: UsedFiles,
     pub(crate) gate: Arc<dyn Gate>,
     pub(crate) pending: Arc<Pending>,
     pub(crate) invalidations: Invalidations,
@@ -109,6 +113,8 @@ pub(crate) struct Server {
     answers: Mutex<Sender<Answered>>,
     /// Held for reading while an operation is carried out.
     operations: RwLock<()>,
+    /// Held for reading while a name is created or moved, and for writing while a folder is.
+    pub(crate) names: RwLock<()>,
 }
 
 impl Server {
@@ -128,10 +134,13 @@ impl Server {
             tree: RealTree::new(root, hidden)?,
             files: OpenFiles::default(),
             directories: Directories::default(),
+            locks: Arc::default(),
             made: Made::default(),
+            used: UsedFiles::default(),
             pending: Arc::default(),
             answers: Mutex::new(answers),
             operations: RwLock::default(),
+            names: RwLock::default(),
             started: started.cast_signed(),
             device: device.clone(),
             gate,
@@ -144,6 +153,8 @@ impl Server {
         // These threads end when the server is dropped, so they do not keep it.
         let (weak, pending) = (Arc::downgrade(&server), server.pending.clone());
         spawn("answers", Box::new(move || follow_answers(&weak, &answered)))?;
+        let (weak, locks) = (Arc::downgrade(&server), server.locks.clone());
+        spawn("locks", Box::new(move || follow_locks(&weak, &locks)))?;
         let weak = Arc::downgrade(&server);
         spawn("interruptions", Box::new(move || follow_interruptions(&weak, &pending)))?;
         spawn("invalidations", Box::new(move || invalidation::run(&device, &to_invalidate)))?;
@@ -186,6 +197,7 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.pending.end();
+        self.locks.end();
     }
 }
 
@@ -193,6 +205,15 @@ fn follow_answers(server: &Weak<Server>, answers: &Receiver<Answered>) {
     for Answered { id, answer } in answers {
         let Some(server) = server.upgrade() else { return };
         server.resume(id, answer);
+    }
+}
+
+fn follow_locks(server: &Weak<Server>, locks: &Locks) {
+    while let Some(waiting) = locks.next() {
+        let Some(server) = server.upgrade() else { return };
+        waiting.into_iter().for_each(|waiting| server.try_lock(waiting));
+        drop(server);
+        locks.pause();
     }
 }
 

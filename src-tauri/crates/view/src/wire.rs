@@ -4,10 +4,12 @@ mod reply;
 mod request;
 
 pub(crate) use reply::{
-    Entry, Folder, INIT_FLAGS, Negotiated, Ttl, attributes, entry, init, invalidate, message, opened, seek,
-    statistics, written,
+    Entry, Folder, INIT_FLAGS, Negotiated, Ttl, attributes, entry, forget_name, init, invalidate, lock_found,
+    message, opened, seek, statistics, written,
 };
-pub(crate) use request::{AttributeChange, Header, NewTime, Operation, Request, SeekFrom, TRUNCATE};
+pub(crate) use request::{
+    AttributeChange, Header, LockKind, LockRange, NewTime, Operation, Request, SeekFrom, TRUNCATE,
+};
 
 /// Node id of the root.
 pub(crate) const ROOT: u64 = 1;

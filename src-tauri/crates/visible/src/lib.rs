@@ -1,7 +1,7 @@
-//! Escapes text from agents and file names, so that it can be shown safely.
+//! Escapes text from agents, and file names, so that it can be displayed safely.
 //!
-//! - Drops no character: an invisible one is replaced by its code point.
-//! - Returns plain text, for any interface.
+//! - No character is dropped; an invisible one is replaced by its code point.
+//! - The result is plain text, suitable for any interface.
 //!
 //! ```
 //! assert_eq!(ironcurtain_visible::line("a\u{202e}b"), "a\\u{202e}b");
@@ -11,28 +11,29 @@ use icu_properties::props::{BidiClass, DefaultIgnorableCodePoint, GeneralCategor
 use icu_properties::{CodePointMapData, CodePointSetData};
 use std::fmt::Write as _;
 
-/// Escapes a text for one line: every character that does not display as itself becomes `\u{...}`.
+/// Escapes a text for display on one line. Each character that does not display as itself becomes `\u{...}`.
 #[must_use]
 pub fn line(text: &str) -> String {
     shown(text, is_deceptive)
 }
 
-/// Escapes a path for one line, with its [`spaces`] counted. Keeps right-to-left letters, for interfaces that isolate them.
+/// Escapes a path for display on one line, including runs of [`spaces`]. Right-to-left letters are kept, for
+/// interfaces that isolate them from the surrounding text.
 #[must_use]
 pub fn whole_path(text: &str) -> String {
     spaces(&line(text))
 }
 
-/// Escapes a path for one line, with its [`spaces`] counted. Right-to-left letters before the last component become `\u{...}`
-/// too, because they would reorder the text that follows.
+/// Escapes a path for display on one line, including runs of [`spaces`]. Right-to-left letters before the last
+/// component are escaped too, because they would reorder the text after them.
 #[must_use]
 pub fn path(text: &str) -> String {
     let turns = text.rsplit_once('/').is_some_and(|(above, _)| above.chars().any(is_right_to_left));
     spaces(&shown(text, |c| is_deceptive(c) || (turns && is_right_to_left(c))))
 }
 
-/// Replaces a run of spaces by `\u{20}` and its length, because it could push the following text out of sight or make it look
-/// like another line.
+/// Replaces each run of spaces by `\u{20}` and its length, because it could move the text after it out of view
+/// or make it look like another line.
 #[must_use]
 pub fn spaces(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -48,8 +49,8 @@ pub fn spaces(text: &str) -> String {
     out
 }
 
-/// Quotes foreign text of several words for use in our own sentences, so that it cannot pass as part of them. Escapes quotation
-/// marks in it.
+/// Puts a text of several words into quotation marks, so that it cannot pass as part of the sentence around it.
+/// Quotation marks in the text are escaped.
 #[must_use]
 pub fn quoted(text: &str) -> String {
     if !text.contains(char::is_whitespace) {
@@ -58,13 +59,14 @@ pub fn quoted(text: &str) -> String {
     format!("\u{201c}{}\u{201d}", shown(text, |c| matches!(c, '\u{201c}' | '\u{201d}')))
 }
 
-/// Escapes a text of several lines, keeping line feeds and tabs.
+/// Escapes a text for display on several lines. Line feeds and tabs are kept.
 #[must_use]
 pub fn lines(text: &str) -> String {
     shown(text, |c| is_deceptive(c) && !matches!(c, '\n' | '\t'))
 }
 
-/// Returns at most `most` characters of `text`, and the number of omitted ones.
+/// Returns the first `most` characters of a text. If it is longer, the number of omitted characters is
+/// appended.
 #[must_use]
 pub fn head(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
@@ -76,7 +78,8 @@ pub fn head(text: &str, most: usize) -> String {
     }
 }
 
-/// Returns at most `most` characters from the beginning and the end of `text`, and the number of omitted ones between.
+/// Returns at most `most` characters from the start and the end of a text. If it is longer, the number of
+/// omitted characters is put between them.
 #[must_use]
 pub fn ends(text: &str, most: usize) -> String {
     let all = text.chars().count();
@@ -102,11 +105,12 @@ fn shown(text: &str, hides: impl Fn(char) -> bool) -> String {
     out
 }
 
-/// Returns whether a character does not display as itself, by its Unicode properties: controls, formats (which reorder
-/// text), separators except the space, private-use and unassigned code points, default-ignorable ones, and blank symbols.
+/// Returns `true` if a character does not display as itself, according to its Unicode properties: control and
+/// format characters (which reorder text), separators except the space, private-use and unassigned code points,
+/// default-ignorable code points, and symbols with an empty glyph.
 #[must_use]
 pub fn is_deceptive(c: char) -> bool {
-    // Fast path for most text.
+    // Most text is ASCII.
     if c.is_ascii() {
         return c.is_ascii_control();
     }
@@ -117,11 +121,11 @@ pub fn is_deceptive(c: char) -> bool {
         || BLANK.contains(&c)
 }
 
-/// Characters with an empty glyph that no Unicode property identifies: the blank Braille pattern, the null notehead, the
-/// Khitan filler, and the object replacement character.
+/// Characters with an empty glyph that no Unicode property identifies: the blank Braille pattern, the null
+/// notehead, the Khitan small script filler, and the object replacement character.
 const BLANK: [char; 4] = ['\u{2800}', '\u{1d159}', '\u{16fe4}', '\u{fffc}'];
 
-/// Returns whether a character is a letter or digit of a right-to-left script.
+/// Returns `true` if a character is a letter or digit of a right-to-left script.
 fn is_right_to_left(c: char) -> bool {
     let class = CodePointMapData::<BidiClass>::new().get(c);
     !c.is_ascii()
@@ -164,7 +168,7 @@ mod tests {
                 assert_eq!(lines(&text), if matches!(c, '\n' | '\t') { text } else { expected });
             }
         }
-        // Sanity check: private use alone has 137,468 code points.
+        // Private use alone has 137,468 code points.
         assert!(hidden > 137_468, "{hidden}");
     }
 

@@ -101,6 +101,7 @@ pub(super) fn reason_of(
         Some(DecidedBy::OutOfReach) => "out of reach",
         Some(DecidedBy::Lockdown) => "locked down",
         Some(DecidedBy::Paused) => "agent paused",
+        Some(DecidedBy::ToolChanged) => "changed tool",
         Some(DecidedBy::EarlierAnswer) => "you denied it before",
         Some(DecidedBy::TooManyQuestions) => "too many questions",
         Some(DecidedBy::Other(word)) => return visible::line(&visible::head(word, LONGEST_NAME)),

@@ -3,7 +3,7 @@
 //! - Keeps existing entries, and replaces one only if the user asks for it.
 //! - Validates both files strictly, in their old and new form, before writing either.
 
-use super::{Addition, CatalogError, KnownServer};
+use super::{Addition, CatalogError, KnownServer, SettingError};
 use crate::file_edit::{self, FileEditError};
 use crate::servers_file::{ServerChangeError, ServersFile};
 use ironcurtain_config::home::{Home, HomeError, private_dir};
@@ -45,6 +45,9 @@ pub enum AddError {
     /// The entry could not be generated.
     #[error(transparent)]
     Catalog(#[from] CatalogError),
+    /// A setting has an invalid value.
+    #[error(transparent)]
+    Setting(#[from] SettingError),
     /// The old or new servers file is invalid.
     #[error(transparent)]
     Servers(#[from] ServerChangeError),
@@ -78,7 +81,8 @@ pub enum AddError {
 /// [`AddError`]. If one of the files is invalid, both stay unchanged.
 pub fn add(home: &Home, adding: AddRequest<'_>) -> Result<AddedServer, AddError> {
     let AddRequest { known, name, from, settings, replace } = adding;
-    add_server(home, &Addition::known(home, known, name, from, settings)?, replace)
+    let settings = known.checked_settings(home, settings)?;
+    add_server(home, &Addition::known(home, known, name, from, &settings)?, replace)
 }
 
 /// Adds a server to `mcp-servers.json`, and its annotations, if any, to `tool-annotations.json`.

@@ -5,7 +5,11 @@
 //! - Text that the user did not write only determines what is started ([`super::foreign`]).
 //! - A remote server gets nothing on this machine: no folder, variables or sandbox.
 
-use super::foreign::{Checked, ForeignTextError, GivenSecrets, checked, give, is_remote};
+use super::addition_error::AdditionError;
+use super::command_line::{normalized, translated};
+use super::foreign::{Checked, GivenSecrets, checked, give, is_remote};
+use super::names::{host_name, is_package_name, is_remote_address, is_scoped, short_name};
+use super::snippet::servers_in;
 use super::{Catalog, CatalogError, EntryValues, KnownServer, Source};
 use crate::servers_file::{ServerChangeError, ServersFile};
 use ironcurtain_config::home::Home;
@@ -46,36 +50,6 @@ pub struct AdditionChoices {
     pub secrets: GivenSecrets,
 }
 
-/// Failure to build the server to add.
-#[derive(Debug, thiserror::Error)]
-pub enum AdditionError {
-    /// The catalog entry is invalid, or a setting is missing.
-    #[error(transparent)]
-    Catalog(#[from] CatalogError),
-    /// The name is not a catalog id, a package or an address.
-    #[error(
-        "unknown server `{name}`; the catalog has `{ids}`; for other servers, give a package as `npm:NAME` or `pypi:NAME`, an `https://` address, or the path of a file with client settings (`-` for standard input)"
-    )]
-    NotKnown {
-        /// Unknown name.
-        name: String,
-        /// Ids in the catalog.
-        ids: String,
-    },
-    /// Settings were given for a server that is not in the catalog.
-    #[error("`--set` requires a server from the catalog; `{0}` is not in it")]
-    Settings(String),
-    /// The snippet is not a JSON object.
-    #[error("failed to parse the snippet: {0}")]
-    NotJson(#[from] serde_json::Error),
-    /// The snippet must contain exactly one server.
-    #[error("expected one server in the snippet, found {0}; remove the others")]
-    NotOne(usize),
-    /// The snippet sets more than what is started.
-    #[error("{0}; nothing was added")]
-    Foreign(#[from] ForeignTextError),
-}
-
 impl Addition {
     /// Creates the addition of a known server.
     ///
@@ -105,14 +79,18 @@ impl Addition {
         let catalog = Catalog::shipped()?;
         if let Some(known) = catalog.find(what).or_else(|| catalog.of_package(what)) {
             let name = name.as_ref().unwrap_or(&known.id);
-            let mut added = Self::known(home, known, name, from.as_deref(), settings)?;
+            let settings = known.checked_settings(home, settings)?;
+            let mut added = Self::known(home, known, name, from.as_deref(), &settings)?;
             if let Some(entry) = added.entry.as_object_mut() {
                 give(entry, secrets);
             }
             return Ok(added);
         }
         let Some((own, entry)) = entry_of(what) else {
-            return Err(AdditionError::unknown(what, &catalog));
+            return Err(match is_package_name(what) {
+                true => AdditionError::Ambiguous(what.to_owned()),
+                false => AdditionError::unknown(what, &catalog),
+            });
         };
         if !settings.is_empty() {
             return Err(AdditionError::Settings(what.to_owned()));
@@ -125,6 +103,7 @@ impl Addition {
     /// # Errors
     /// [`AdditionError`].
     pub fn command(home: &Home, words: &[String], choices: &AdditionChoices) -> Result<Self, AdditionError> {
+        let words = translated(words);
         let package = match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
             ["npx", "-y" | "--yes", package] | ["npx", package] => Some(format!("npm:{package}")),
             ["uvx", package] => Some(format!("pypi:{package}")),
@@ -149,16 +128,7 @@ impl Addition {
     /// # Errors
     /// [`AdditionError`].
     pub fn snippet(home: &Home, text: &str, choices: &AdditionChoices) -> Result<Self, AdditionError> {
-        let top: Map<String, Value> = serde_json::from_str(text)?;
-        let mut servers =
-            match ["mcpServers", "servers"].into_iter().find_map(|key| top.get(key)?.as_object()) {
-                Some(wrapped) => wrapped.clone(),
-                None if top.contains_key("command") || is_remote(&top) => {
-                    let name = choices.name.clone().unwrap_or_else(|| "server".to_owned());
-                    Map::from_iter([(name, Value::Object(top))])
-                }
-                None => top,
-            };
+        let mut servers = servers_in(text, choices.name.as_deref())?;
         let only = if servers.len() == 1 { servers.keys().next().cloned() } else { None };
         let (Some(own), count) = (only, servers.len()) else {
             return Err(AdditionError::NotOne(servers.len()));
@@ -170,13 +140,13 @@ impl Addition {
     }
 
     /// Creates an addition from an entry that the user did not write.
-    fn from_untrusted_entry(
+    pub(super) fn from_untrusted_entry(
         home: &Home,
         own: String,
         entry: Map<String, Value>,
         choices: &AdditionChoices,
     ) -> Result<Self, AdditionError> {
-        let Checked { entry, ignored } = checked(entry, &choices.secrets)?;
+        let Checked { entry, ignored } = checked(normalized(entry)?, &choices.secrets)?;
         let name = choices.name.clone().unwrap_or(own);
         Ok(Self { ignored, ..Self::with_minimal_access(home, name, entry) })
     }
@@ -248,47 +218,22 @@ impl Catalog {
     }
 }
 
-impl AdditionError {
-    fn unknown(what: &str, catalog: &Catalog) -> Self {
-        let ids = catalog.iter().map(|known| known.id.as_str()).collect::<Vec<_>>().join("`, `");
-        Self::NotKnown { name: what.to_owned(), ids }
-    }
-}
-
 /// Returns the default name and the entry of a package or an address.
 fn entry_of(what: &str) -> Option<(String, Map<String, Value>)> {
     let run = |command: &str, args: Value| {
         Map::from_iter([("command".to_owned(), json!(command)), ("args".to_owned(), args)])
     };
-    if what.starts_with("https://") || what.starts_with("http://") {
+    if is_remote_address(what) {
         return Some((host_name(what), Map::from_iter([("url".to_owned(), json!(what))])));
     }
-    // `@scope/name` can only be an npm package.
-    let npm = what.strip_prefix("npm:").or_else(|| Some(what).filter(|what| is_scoped(what)));
-    if let Some(package) = npm {
+    // Only npm has scopes, and versions after `@`.
+    let is_npm = |what: &&str| is_scoped(what) || is_package_name(what) && what.contains('@');
+    if let Some(package) = what.strip_prefix("npm:").or_else(|| Some(what).filter(is_npm)) {
         return Some((short_name(package), run("npx", json!(["-y", package]))));
     }
-    let package = what.strip_prefix("pypi:")?;
+    let is_pypi = |what: &&str| is_package_name(what) && what.contains("==");
+    let package = what.strip_prefix("pypi:").or_else(|| Some(what).filter(is_pypi))?;
     Some((short_name(package), run("uvx", json!([package]))))
-}
-
-/// Returns whether a name is `@scope/name`, with or without a version.
-pub(super) fn is_scoped(what: &str) -> bool {
-    let parts = what.strip_prefix('@').and_then(|rest| rest.split_once('/'));
-    parts.is_some_and(|(scope, name)| !scope.is_empty() && !name.is_empty() && !name.contains('/'))
-}
-
-/// Returns the host of an address as a server name. User information before an `@` is not part of the host.
-fn host_name(url: &str) -> String {
-    let host = Url::parse(url).ok().and_then(|url| Some(url.host_str()?.to_owned())).unwrap_or_default();
-    host.trim_matches(['[', ']']).replace(':', "-")
-}
-
-/// Returns a package name without scope and version.
-fn short_name(package: &str) -> String {
-    let name = package.rsplit('/').next().unwrap_or_default();
-    let end = name.find(['@', '=', '[', '<', '>']).unwrap_or(name.len());
-    name.get(..end).unwrap_or_default().to_owned()
 }
 
 #[cfg(test)]
@@ -319,11 +264,7 @@ mod tests {
         assert_eq!(named("pypi:x-mcp==1").unwrap().entry["args"], json!(["x-mcp==1"]));
         let time = named("pypi:mcp-server-time").unwrap();
         assert_eq!((time.name.as_str(), time.annotations.is_some()), ("time", true));
-        assert!(
-            named("nothing")
-                .unwrap_err()
-                .starts_with("unknown server `nothing`; the catalog has `filesystem`")
-        );
+        assert!(named("no thing").unwrap_err().starts_with("unknown server `no thing`; the catalog has"));
         assert!(named("pypi:mcp-server-sqlite").unwrap_err().contains("requires `--set folder=...`"));
         let mut added = added;
         added.allow_host("a.example");

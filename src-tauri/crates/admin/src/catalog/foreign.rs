@@ -19,8 +19,17 @@ const TAKEN: [&str; 8] = ["command", "args", "env", "type", "url", "serverUrl", 
 const IGNORED: [&str; 4] = ["alwaysAllow", "autoApprove", "description", "disabled"];
 
 /// Options that only the user may set.
-const OURS: [&str; 8] =
-    ["allowedAddresses", "fileWrites", "passEnv", "sampling", "sandbox", "unannotated", "view", "worksWith"];
+const OURS: [&str; 9] = [
+    "allowedAddresses",
+    "fileWrites",
+    "passEnv",
+    "pin",
+    "sampling",
+    "sandbox",
+    "unannotated",
+    "view",
+    "worksWith",
+];
 
 /// Secrets that the user passes to a server, by variable or header.
 pub type GivenSecrets = BTreeMap<String, SecretName>;

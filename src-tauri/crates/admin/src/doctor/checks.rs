@@ -330,7 +330,7 @@ mod tests {
         let Diagnosis { about, condition, says, mend } = grants(&home);
         assert_eq!((about.as_str(), condition), ("grants", Condition::Problem));
         let file = home.database().display().to_string();
-        assert!(says.starts_with(&format!("the database of grants `{file}` is damaged: ")), "{says}");
+        assert!(says.starts_with(&format!("the grant database `{file}` is damaged: ")), "{says}");
         assert!(
             !says.contains("PRAGMA") && mend.unwrap().contains(&format!("move `{file}*` away")),
             "{says}"
@@ -341,7 +341,8 @@ mod tests {
     fn place_of_questions_comes_from_the_trusted_process() {
         let dir = tempfile::tempdir().unwrap();
         let home = Home::under(dir.path(), dir.path());
-        let doctor = Doctor { home, programs: dir.path().into(), allow_root: false, has_display: false };
+        let doctor =
+            Doctor { home, programs: dir.path().into(), allow_root: false, has_display: false, deep: false };
         let told = |running: Running| {
             let found = questions(&doctor, &running);
             (found.condition, found.says)

@@ -50,7 +50,7 @@ pub enum BuildError {
     },
     /// The package has only source code, no wheels.
     #[error(
-        "pip found no wheels for `{0}`; IronCurtain does not install from source code, because building it would run its code"
+        "pip found no wheels for `{0}`; IronCurtain does not install from source code, because building it would run its code; try another version, or install it yourself and add the path of its program"
     )]
     NoWheel(String),
     /// The proxy stopped.

@@ -110,11 +110,25 @@ impl Drop for BuildSandbox {
     }
 }
 
+/// Separator between the lines of a program's output in an error.
+pub(super) const SEPARATOR: &str = " / ";
+
+/// Maximum length of a program's output in an error.
+const LONGEST_SAID: usize = 2000;
+
 /// Returns the error of a failed run, with the end of its output and the refused connections.
 fn complaint(finished: &RunOutput) -> BuildError {
     let refused: String = finished.refused.iter().map(|why| format!("; refused connection: {why}")).collect();
-    let said = finished.said.lines().map(str::trim).filter(|line| !line.is_empty());
-    let said = visible::head(&visible::line(&said.collect::<Vec<_>>().join(" / ")), 2000);
+    let lines = finished.said.lines().map(str::trim).filter(|line| !line.is_empty());
+    // The last lines say why the program failed.
+    let mut said: Vec<&str> = Vec::new();
+    for line in lines.rev() {
+        if !said.is_empty() && said.iter().map(|line| line.len()).sum::<usize>() + line.len() > LONGEST_SAID {
+            break;
+        }
+        said.insert(0, line);
+    }
+    let said = visible::head(&visible::line(&said.join(SEPARATOR)), LONGEST_SAID);
     let said = if said.is_empty() { "no output".to_owned() } else { format!("it said: {said}") };
     BuildError::Ended { status: finished.status, refused, said }
 }

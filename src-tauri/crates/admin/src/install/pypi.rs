@@ -4,7 +4,7 @@
 //! - The environment uses the system's Python, which is available in every sandbox.
 
 use super::build_error::{BuildError, text};
-use super::build_sandbox::BuildSandbox;
+use super::build_sandbox::{BuildSandbox, SEPARATOR};
 use super::registry;
 use ironcurtain_egress::HostRules;
 use ironcurtain_packages::{EntryPoint, PackageRecord, RequestedPackage, Runtime, system_python};
@@ -40,7 +40,7 @@ pub(super) async fn build(
         OsStr::new("--no-input"),
         OsStr::new("--no-cache-dir"),
         OsStr::new("--disable-pip-version-check"),
-        OsStr::new("--quiet"),
+        OsStr::new("--progress-bar=off"),
         OsStr::new("--report"),
         report.as_os_str(),
         OsStr::new("--"),
@@ -63,7 +63,15 @@ pub(super) async fn build(
 
 /// Converts pip's output to a specific error, if it is recognized.
 fn plain(problem: BuildError, here: &str) -> BuildError {
-    let BuildError::Ended { said, .. } = &problem else { return problem };
+    let BuildError::Ended { status, refused, said } = problem else { return problem };
+    // Pip reports its progress on the same stream.
+    let errors: Vec<&str> = said.split(SEPARATOR).filter(|line| line.starts_with("ERROR")).collect();
+    let errors =
+        if errors.is_empty() { said.clone() } else { format!("it said: {}", errors.join(SEPARATOR)) };
+    if let Some(missing) = unbuilt_part(&said) {
+        return BuildError::NoWheel(visible::line(missing));
+    }
+    let problem = BuildError::Ended { status, refused, said: errors };
     let after = |mark: &str| said.split(mark).nth(1).and_then(|rest| rest.split_whitespace().next());
     let Some(missing) = after("No matching distribution found for ") else { return problem };
     let versions = said.split("Requires-Python").skip(1).filter_map(|rest| {
@@ -77,6 +85,19 @@ fn plain(problem: BuildError, here: &str) -> BuildError {
         Some((_, needed)) => BuildError::OldPython { needed, here: here.to_owned() },
         None => BuildError::NoWheel(visible::line(missing)),
     }
+}
+
+/// Returns the dependency because of which no version of the package can be installed: every version of it lacks a wheel.
+/// Pip then reports a conflict of the package with this dependency alone.
+fn unbuilt_part(said: &str) -> Option<&str> {
+    let conflicts = said.split(SEPARATOR).filter_map(|line| line.trim().split_once(" depends on "));
+    let name = |text: &'_ str| text.find(|c: char| !(c.is_alphanumeric() || "-_.".contains(c)));
+    let mut parts = conflicts.map(|(package, part)| {
+        let end = name(part).unwrap_or(part.len());
+        (package.split(' ').next().unwrap_or_default(), part.get(..end).unwrap_or_default())
+    });
+    let first = parts.next().filter(|_| said.contains("ResolutionImpossible"))?;
+    parts.all(|other| other == first).then_some(first.1)
 }
 
 struct Installed {
@@ -158,6 +179,14 @@ mod tests {
         let source = "ERROR: Could not find a version that satisfies the requirement pandoc (from mcp-pandoc) (from versions: none)\n\
             ERROR: No matching distribution found for pandoc\n";
         assert!(told(source).starts_with("pip found no wheels for `pandoc`"), "{}", told(source));
+        let conflict = "Collecting mcp-pandoc / The conflict is caused by: / mcp-pandoc 0.9.1 depends on pandoc>=2.4 / \
+            mcp-pandoc 0.9.0 depends on pandoc>=2.4 / ERROR: ResolutionImpossible: for help visit https://pip.pypa.io";
+        assert!(told(conflict).starts_with("pip found no wheels for `pandoc`"), "{}", told(conflict));
+        let real = conflict.replace("mcp-pandoc 0.9.0", "other 1.0");
+        assert_eq!(
+            told(&real),
+            "it exited with status 1; it said: ERROR: ResolutionImpossible: for help visit https://pip.pypa.io"
+        );
         assert_eq!(told("disk full"), "it exited with status 1; disk full");
     }
 }

@@ -9,6 +9,7 @@ use crate::identity;
 use crate::inspect::{Inspection, ListedTool, inspect_server};
 use crate::servers_file::ServersFile;
 use ironcurtain_config::{Server, Servers};
+use ironcurtain_grants::Pins;
 use ironcurtain_packages::{PackageRecord, RequestedPackage, RunnerCommand, is_version};
 use ironcurtain_server_identity::ServerIdentity;
 use std::collections::BTreeMap;
@@ -148,6 +149,8 @@ impl Update {
         }
         self.store.write(&self.server.name, &self.record)?;
         let home = &self.installer.home;
+        // The user has seen how the tools differ. The first start after the update pins the new ones.
+        Pins::of(&home.database()).forget(&self.server.identity())?;
         let servers = Servers::load(home)?;
         if let Some(server) = servers.find(Some(&self.server.name)) {
             identity::carry_over(home, &self.was, &identity::now(home, &self.installer.programs, server)?)?;

@@ -19,7 +19,7 @@ pub(super) fn boot_ms() -> u64 {
     seconds.saturating_mul(1000).saturating_add(millis)
 }
 
-/// A timer for each clock, as a readable pipe.
+/// One kernel timer per clock.
 #[derive(Debug)]
 pub(super) struct Timers {
     wall: pipe::Receiver,
@@ -37,7 +37,7 @@ impl Timers {
 
     pub(super) fn set(&self, at: Moment) -> io::Result<()> {
         let once = |ms: u64| {
-            // A timer set to zero is disarmed.
+            // A time of zero would disarm the timer.
             let ms = ms.max(1);
             let value = Timespec {
                 tv_sec: i64::try_from(ms / 1000).unwrap_or(i64::MAX),
@@ -59,16 +59,16 @@ impl Timers {
     }
 }
 
-/// Completes when a timer has fired or was cancelled.
+/// Completes when the timer fires or the clock is set.
 async fn rung(timer: &pipe::Receiver) {
     loop {
         if timer.readable().await.is_err() {
-            // Without a reactor the trusted process is shutting down.
+            // Without a reactor, the runtime is shutting down.
             return std::future::pending().await;
         }
         match timer.try_read(&mut [0; 8]) {
             Err(nothing) if nothing.kind() == io::ErrorKind::WouldBlock => {}
-            // Any other error means that the clock was set.
+            // Reading fails with `ECANCELED` if the clock was set.
             Ok(_) | Err(_) => return,
         }
     }

@@ -1,4 +1,4 @@
-//! Stub for platforms that have no boot id; nothing starts there.
+//! Stub for platforms without a boot id, on which the trusted process does not start.
 
 use super::Moment;
 use std::convert::Infallible;
@@ -8,12 +8,12 @@ pub(super) fn boot_id() -> io::Result<String> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Returns the time since boot, which is unknown here.
+/// Returns 0, because the time since boot is unknown on this platform.
 pub(super) fn boot_ms() -> u64 {
     0
 }
 
-/// Timers of an unavailable clock.
+/// Timers that cannot be created on this platform.
 #[derive(Debug)]
 pub(super) struct Timers(Infallible);
 

@@ -1,4 +1,4 @@
-//! The writer task: when entries are written, and which task gets the result.
+//! Tests the writing of entries, the detection of changes to a log, and the result that each caller gets.
 
 use super::*;
 use crate::testing::old_log;
@@ -81,7 +81,7 @@ async fn a_valid_chain_that_is_truncated_or_recreated_is_detected() {
     assert_eq!(problem(&dir, &written), None);
     assert_eq!(problem(&short, &written), Some("it ends after 2 of 3 entries".into()));
     assert_eq!(problem(&other, &written), Some("line 3: it is not the entry that was written".into()));
-    // More entries may have been written since.
+    // The log may contain more entries than the known one.
     assert_eq!(problem(&dir, &Written { entries: 0, ..log_of(&[]).await.1 }), None);
 }
 
@@ -96,7 +96,7 @@ async fn a_failed_write_is_an_error() {
     assert!(error.to_string().contains("No space left"), "{error}");
 }
 
-/// Creates a log with this many entries and a head file.
+/// Creates a log with `entries` entries and a head file.
 async fn known_log(all: &Path, entries: usize) -> Keeping {
     let keeping = Keeping { head: Some(all.join("head.json")), ..Keeping::new(&all.join("audit")) };
     std::fs::create_dir_all(&keeping.dir).unwrap();
@@ -132,7 +132,7 @@ async fn truncation_and_an_older_copy_are_detected_at_the_next_start() {
         let refused = Audit::keep(keeping.clone(), |_| ()).unwrap_err().to_string();
         assert!(refused.contains(&ends) && refused.ends_with("/audit` away to start a new log"), "{refused}");
     }
-    // As the message advises: move the log away, then put it back.
+    // Does what the error message advises, then puts the log back.
     std::fs::rename(&keeping.dir, all.path().join("aside")).unwrap();
     std::fs::create_dir(&keeping.dir).unwrap();
     let head = std::fs::read(keeping.head.as_ref().unwrap()).unwrap();
@@ -141,7 +141,7 @@ async fn truncation_and_an_older_copy_are_detected_at_the_next_start() {
     std::fs::write(keeping.head.as_ref().unwrap(), head).unwrap();
     std::fs::remove_dir_all(&keeping.dir).unwrap();
     std::fs::rename(all.path().join("aside"), &keeping.dir).unwrap();
-    // Counterpart: the intact log is continued. If it is moved away, a new log is started and this is recorded.
+    // The intact log is continued. Without it, a new log is started, and this is recorded.
     std::fs::write(&log, &newest).unwrap();
     drop(Audit::keep(keeping.clone(), |_| ()).unwrap());
     std::fs::remove_file(&log).unwrap();
@@ -150,7 +150,7 @@ async fn truncation_and_an_older_copy_are_detected_at_the_next_start() {
     let known = std::fs::read(&head).unwrap();
     drop(Audit::keep(keeping.clone(), |_| ()).unwrap());
     assert_eq!(problem(&keeping), None);
-    // A kill occurred between that entry and the head.
+    // Simulates a kill between that entry and the head.
     std::fs::write(&head, known).unwrap();
     let audit = Audit::keep(keeping.clone(), |_| ()).unwrap();
     assert_eq!(audit.record(Entry::new(Event::Session, "x")).await, Ok(2));
@@ -241,12 +241,12 @@ async fn an_allowed_call_takes_at_most_600_bytes_and_loses_no_field() {
     assert_eq!(facts(&allowed), facts(&expected));
     assert_eq!(allowed.policy_decision, expected.policy_decision);
     assert_eq!((allowed.arguments, allowed.grant_id), (expected.arguments, expected.grant_id));
-    // Once per file, and again when it changes.
+    // The hash is written once per file, and again when it changes.
     let text = std::fs::read_to_string(dir.path().join(LOG_NAME)).unwrap();
     assert_eq!(text.matches("policyHash").count(), 1);
 }
 
-/// Creates a log of small files with 40 entries.
+/// Creates a log of 40 entries in small files.
 async fn small_files(dir: &Path) -> (Keeping, Vec<PathBuf>) {
     let keeping = Keeping { file_bytes: 1000, ..Keeping::new(dir) };
     let audit = Audit::keep(keeping.clone(), |_| ()).unwrap();
@@ -397,7 +397,7 @@ async fn noted_entries_are_written_soon_or_with_the_next_recorded_one() {
         assert!(std::time::Instant::now() < end);
         tokio::task::yield_now().await;
     }
-    // Both `standing` and the next `open` include it.
+    // Both `standing` and a later `open` include the noted entry.
     audit.note(Entry::new(Event::Outcome, "five")).unwrap();
     assert_eq!(audit.standing().0.entries, 5);
     audit.note(Entry::new(Event::Outcome, "six")).unwrap();
@@ -412,7 +412,7 @@ async fn concurrent_writes_never_damage_the_head_or_make_it_older() {
     let head = keeping.head.clone().unwrap();
     let audit = Audit::keep(keeping, |_| ()).unwrap();
     for round in 0..200_u64 {
-        // Simulates the shutdown and the flush after an entry at the same instant.
+        // Simulates a shutdown at the same instant as the flush after an entry.
         let ends = (0..4).map(|_| {
             let audit = audit.clone();
             tokio::spawn(async move {
@@ -449,7 +449,7 @@ async fn log_with_invalid_head_is_continued_and_its_end_is_unknown() {
             Some(content) => std::fs::write(&head, content).unwrap(),
             None => std::fs::remove_file(&head).unwrap(),
         }
-        // An attacker truncates the log and damages the evidence.
+        // Simulates an attacker who truncates the log and damages the head file.
         let whole = std::fs::read_to_string(&log).unwrap();
         let cut: Vec<&str> = whole.split_inclusive('\n').collect();
         std::fs::write(&log, cut[..cut.len() - 1].concat()).unwrap();
@@ -463,7 +463,7 @@ async fn log_with_invalid_head_is_continued_and_its_end_is_unknown() {
         assert_eq!(audit.record(Entry::new(Event::Session, "x")).await, Ok(entries + 2));
         assert_eq!(audit.opened_at().entries, entries);
         drop(audit);
-        // The head is valid again.
+        // The head was rewritten and is valid.
         let audit = Audit::keep(keeping.clone(), |_| ()).unwrap();
         assert_eq!((audit.unknown_end(), audit.opened_at().entries), (None, entries + 2));
     }
@@ -482,7 +482,7 @@ async fn the_entry_known_elsewhere_decides_if_the_head_file_is_damaged() {
     std::fs::write(&log, cut[..2].concat()).unwrap();
     let refused = Audit::keep(keeping.clone(), |_| ()).unwrap_err().to_string();
     assert!(refused.contains("it ends after 2 of 3 entries; move the folder `"), "{refused}");
-    // Counterpart: an intact log is continued, and its newest entry is certain.
+    // The intact log is continued, and its newest entry is certain.
     std::fs::write(&log, &whole).unwrap();
     let audit = Audit::keep(keeping, |_| ()).unwrap();
     assert_eq!(audit.unknown_end(), None);

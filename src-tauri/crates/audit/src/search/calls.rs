@@ -1,4 +1,4 @@
-//! Searches for calls: the entries of one call belong together.
+//! Searches for calls. All entries of a call form one result.
 
 use super::{Filter, Narrow, Volume, indexed, read_through, volumes};
 use crate::Entry;
@@ -8,20 +8,20 @@ use std::collections::HashMap;
 use std::io;
 use std::path::Path;
 
-/// A call with a matching entry, or another matching entry alone.
+/// A call with a matching entry, or a matching entry that belongs to no call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FoundCall {
-    /// Number of its newest matching entry, which is its place in the order.
+    /// Sequence number of the newest matching entry, by which results are sorted.
     pub at: u64,
-    /// All its entries in the same file, newest first.
+    /// All entries of the call in the same file, newest first.
     pub entries: Vec<Entry>,
 }
 
-/// Returns the newest calls with a matching entry, newest first. With `before`, only those whose place is before it, so
-/// that the place of the last one continues the list.
+/// Returns the newest results, newest first. With `before`, returns only results with a smaller
+/// [`FoundCall::at`], so that the `at` of the last result continues the search.
 ///
 /// # Errors
-/// When the log cannot be read.
+/// Returns an error if reading the log fails.
 pub fn search_calls(
     dir: &Path,
     filter: &Filter,
@@ -40,7 +40,7 @@ pub fn search_calls(
                 if filter.takes(&entry) {
                     let at = entry.seq;
                     let entries = index.call(&volume.file, entry)?;
-                    // A newer entry that matches is its place.
+                    // The call is sorted by its newest matching entry.
                     if entries.iter().find(|one| filter.takes(one)).is_some_and(|first| first.seq == at) {
                         here.push(FoundCall { at, entries });
                     }
@@ -60,11 +60,11 @@ pub fn search_calls(
     Ok(found)
 }
 
-/// Returns the entries of the call that this entry belongs to, newest first: only this entry if it belongs to no call, and none if
-/// it does not exist.
+/// Returns all entries of the call to which an entry belongs, newest first: only the entry itself if it belongs
+/// to no call, and none if it does not exist.
 ///
 /// # Errors
-/// When the log cannot be read.
+/// Returns an error if reading the log fails.
 pub fn call_of(dir: &Path, seq: u64) -> io::Result<Vec<Entry>> {
     for volume in volumes::list(dir)?.iter().rev() {
         let volume = &volume.open()?;
@@ -88,7 +88,7 @@ pub fn call_of(dir: &Path, seq: u64) -> io::Result<Vec<Entry>> {
     Ok(Vec::new())
 }
 
-/// Returns the calls of a file without its index.
+/// Finds the calls in a log file without its index.
 pub(super) fn read_calls(volume: &Volume, filter: &Filter, before: u64) -> io::Result<Vec<FoundCall>> {
     let mut calls: Vec<Vec<Entry>> = Vec::new();
     let mut places: HashMap<i64, usize> = HashMap::new();
@@ -111,7 +111,7 @@ pub(super) fn read_calls(volume: &Volume, filter: &Filter, before: u64) -> io::R
     Ok(found)
 }
 
-/// Returns a hash that identifies the call of an entry.
+/// Returns a hash that identifies the call to which an entry belongs; `None` if it belongs to no call.
 pub(super) fn call_key(entry: &Entry) -> Option<i64> {
     let (session, request) = (entry.session.as_ref()?, entry.request_id.as_ref()?);
     let digest = Sha256::new().chain_update(session).chain_update("\n").chain_update(request).finalize();

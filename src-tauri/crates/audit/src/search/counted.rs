@@ -2,7 +2,7 @@
 
 use crate::{Entry, Event, Status};
 
-/// Kind of an entry that counts.
+/// Kind of a counted entry. The number is stored in the index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Allowed = 1,
@@ -10,14 +10,14 @@ pub(super) enum Kind {
     Denied = 3,
 }
 
-/// Property that counted entries share.
+/// Properties by which decisions are grouped for counting.
 pub(super) struct Alike {
-    /// Number of the period, from the beginning.
+    /// Number of the period, from 0 for the earliest.
     pub(super) period: u64,
     pub(super) kind: Kind,
-    /// Rule that decided; `None` for a question.
+    /// Name of the deciding rule; `None` for a question.
     pub(super) rule: Option<String>,
-    /// The user was asked about the call.
+    /// `true` if the user was asked about the call.
     pub(super) was_asked: bool,
 }
 
@@ -36,7 +36,7 @@ impl Kind {
         [Self::Allowed, Self::Asked, Self::Denied].into_iter().find(|kind| *kind as i64 == code)
     }
 
-    /// Returns whether it is a decision, not a question.
+    /// Returns `true` for a decision, `false` for a question.
     pub(super) fn is_final(self) -> bool {
         self != Self::Asked
     }

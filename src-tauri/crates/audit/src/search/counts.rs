@@ -1,4 +1,4 @@
-//! Counts of decisions, by time and by rule.
+//! Numbers of decisions, by time and by rule.
 
 use super::counted::{Alike, Kind};
 use super::{Filter, Index, Volume, call_key, indexed, read_through, volumes};
@@ -7,21 +7,21 @@ use std::collections::{BTreeMap, HashSet};
 use std::io;
 use std::path::Path;
 
-/// Decisions of one period. Each counts once.
+/// Numbers of decisions in one period. Each call counts once.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DecisionCounts {
-    /// Allowed without asking.
+    /// Number of calls allowed without asking the user.
     pub allowed: u64,
-    /// The user was asked, regardless of the outcome.
+    /// Number of questions to the user, regardless of the answers.
     pub asked: u64,
-    /// Denied without asking.
+    /// Number of calls denied without asking the user.
     pub denied: u64,
 }
 
-/// Counts the decisions of this many periods of equal length, from a time on.
+/// Counts the decisions in `periods` consecutive periods of `period_ms` each, starting at `from_ms`.
 ///
 /// # Errors
-/// When the log cannot be read.
+/// Returns an error if reading the log fails.
 pub fn decisions_by_period(
     dir: &Path,
     from_ms: u64,
@@ -41,10 +41,10 @@ pub fn decisions_by_period(
     Ok(counts)
 }
 
-/// Counts the decisions of each rule since a time.
+/// Counts the decisions of each rule since a time in milliseconds since the Unix epoch.
 ///
 /// # Errors
-/// When the log cannot be read.
+/// Returns an error if reading the log fails.
 pub fn decisions_by_rule(dir: &Path, since_ms: u64) -> io::Result<BTreeMap<String, u64>> {
     let mut counts = BTreeMap::new();
     count(dir, since_ms, u64::MAX >> 1, |alike, count| {
@@ -82,7 +82,7 @@ fn counted(index: &Index, since: u64, period_ms: u64) -> io::Result<Counted> {
     Ok((counts, index.oldest()?))
 }
 
-/// Counts in a file without its index.
+/// Counts the decisions in a log file without its index.
 fn read_counts(volume: &Volume, since: u64, period_ms: u64) -> io::Result<Vec<(Alike, u64)>> {
     let entries = read_through(volume, &Filter::default(), usize::MAX)?;
     let of_question = |entry: &Entry| (entry.event == Event::Question).then(|| call_key(entry))?;

@@ -1,4 +1,4 @@
-//! Search conditions for entries.
+//! Conditions of a search.
 
 use crate::{Entry, FileFinding, Status};
 use serde_json::Value;
@@ -6,25 +6,25 @@ use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Number of characters of a text that are searched for words.
+/// Maximum number of characters of a text that are searched.
 const LONGEST: usize = 2000;
 
-/// Search conditions; an entry must meet all that are set.
+/// Conditions of a search; an entry must meet all that are set.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// Words that must all occur; `*` at the end of a word makes it a prefix.
+    /// Words that must all occur. A `*` at the end of a word matches any continuation.
     pub text: Option<String>,
-    /// Server name.
+    /// Name of the server.
     pub server: Option<String>,
-    /// Tool name.
+    /// Name of the tool.
     pub tool: Option<String>,
-    /// Session id.
+    /// Id of the session.
     pub session: Option<String>,
-    /// Client name.
+    /// Name of the client.
     pub client: Option<String>,
-    /// An affected path, or a folder that contains one.
+    /// An affected path, or a folder that contains an affected path.
     pub path: Option<String>,
-    /// Policy decision.
+    /// Decision of the policy.
     pub decision: Option<Status>,
     /// Earliest time, in milliseconds since the Unix epoch.
     pub since_ms: Option<u64>,
@@ -33,7 +33,7 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// Returns `true` if an entry meets the conditions.
+    /// Returns `true` if an entry meets all conditions.
     #[must_use]
     pub fn takes(&self, entry: &Entry) -> bool {
         let is = |wanted: &Option<String>, is: &Option<String>| wanted.is_none() || wanted == is;
@@ -59,13 +59,13 @@ impl Filter {
     }
 }
 
-/// A filter for the index; it selects every entry that may match.
+/// Conditions for the index, which selects every entry that may match.
 pub(super) struct Narrow {
-    /// Full-text query; `None` if every line may match.
+    /// Full-text query; `None` selects every entry.
     pub(super) query: Option<String>,
     pub(super) since: u64,
     pub(super) until: u64,
-    /// Number that the entries precede.
+    /// Sequence number below which entries are selected.
     pub(super) before: u64,
 }
 
@@ -80,7 +80,7 @@ impl Narrow {
             ("decision", filter.decision.as_ref().map(Status::as_str)),
         ];
         let keys = fields.into_iter().filter_map(|(field, value)| Some(key(field, value?)));
-        // Words of letters and digits only.
+        // The words consist of letters and digits, so they need no escaping.
         let words = filter.text.iter().flat_map(|text| search_words(text));
         let words = words.map(|(word, begins)| format!("\"{word}\"{}", if begins { " *" } else { "" }));
         let terms: Vec<String> = keys.chain(words).collect();
@@ -93,7 +93,7 @@ impl Narrow {
     }
 }
 
-/// Returns everything that the index stores about an entry, as one text.
+/// Returns the text that the index stores for an entry.
 pub(super) fn indexed(entry: &Entry) -> String {
     let status = entry.policy_decision.as_ref().map(|decision| decision.status.as_str());
     let fields = [
@@ -109,7 +109,7 @@ pub(super) fn indexed(entry: &Entry) -> String {
     keys.chain(folders).chain(words_of(entry)).collect::<Vec<_>>().join(" ")
 }
 
-/// Returns a word that represents the value of a field.
+/// Returns a word that stands for the value of a field in the index.
 fn key(field: &str, value: &str) -> String {
     let digest = Sha256::new().chain_update(field).chain_update("\n").chain_update(value).finalize();
     let digits: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
@@ -121,7 +121,7 @@ fn without_slash(path: &str) -> &str {
     if shorter.is_empty() { path } else { shorter }
 }
 
-/// Splits a query into words. The flag marks a prefix.
+/// Splits a search text into words, each with `true` if it matches any continuation.
 fn search_words(text: &str) -> Vec<(String, bool)> {
     let each = text.split_whitespace().flat_map(|given| {
         let begins = given.ends_with('*');
@@ -172,7 +172,7 @@ fn texts(value: &Value, take: &mut impl FnMut(&str)) {
     }
 }
 
-/// Returns the affected paths of an entry.
+/// Returns all paths that an entry affects.
 fn concerned(entry: &Entry) -> impl Iterator<Item = &str> {
     let found = entry.finding.as_ref().and_then(|finding| match finding {
         FileFinding::Quarantined { path, .. }

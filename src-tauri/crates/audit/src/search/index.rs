@@ -1,4 +1,4 @@
-//! Index of one log file: the words of each line and the line's position.
+//! SQLite index of one log file: the position, properties and words of each line.
 
 use super::calls::call_key;
 use super::counted::{Alike, Kind};
@@ -13,16 +13,16 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Version of the tables; an index of another version is rebuilt.
+/// Version of the tables. An index with another version is rebuilt.
 const FORM: i64 = 2;
 
-/// Time to wait for another writer of the index.
+/// Maximum time to wait for another process that writes the index.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Maximum number of entries of one call that are read.
+/// Maximum number of entries read for one call.
 const MOST_OF_A_CALL: i64 = 200;
 
-/// Number of entries per transaction.
+/// Maximum number of entries indexed in one transaction.
 const BATCH: usize = 20_000;
 
 const TABLES: &str = "
@@ -34,24 +34,24 @@ const TABLES: &str = "
         tokenize='unicode61 remove_diacritics 0');
     PRAGMA user_version = 2;";
 
-/// Returns the path of the index, named after the first entry of the log file.
+/// Returns the path of the index for the log file with this first sequence number.
 pub(super) fn path(dir: &Path, first: u64) -> PathBuf {
     dir.join(format!("search-{first:012}.db"))
 }
 
-/// Removes an index and SQLite's auxiliary files.
+/// Removes an index with SQLite's journal.
 pub(super) fn remove(path: &Path) {
     for more in ["", "-journal"] {
         let mut name = path.as_os_str().to_owned();
         name.push(more);
-        // A file that remains is detected as damaged, and every line is read.
+        // An index that could not be removed is detected as damaged, and every line is read instead.
         let _ = std::fs::remove_file(PathBuf::from(name));
     }
 }
 
 pub(super) struct Index(Connection);
 
-/// Position of a line.
+/// Position of a line in the log file, in bytes.
 struct Place {
     begin: u64,
     length: u64,
@@ -62,9 +62,9 @@ impl Index {
         let connection = Connection::open(path).map_err(io::Error::other)?;
         let set_up = || {
             connection.busy_timeout(PATIENCE)?;
-            // Durability is not needed, because the index can be rebuilt at any time.
+            // The index can be rebuilt at any time, so it needs no durability.
             connection.pragma_update(None, "synchronous", "OFF")?;
-            // Another process may be creating the tables.
+            // Serializes the creation of the tables among processes.
             connection.execute_batch("BEGIN IMMEDIATE")?;
             let form: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
             match form {
@@ -78,7 +78,7 @@ impl Index {
         Ok(Self(connection))
     }
 
-    /// Indexes the lines added since the last update.
+    /// Indexes the lines that were added since the last update.
     pub(super) fn catch_up(&mut self, log: &File) -> io::Result<()> {
         while self.next_batch(log)? == BATCH {}
         Ok(())
@@ -91,7 +91,7 @@ impl Index {
         }
         let change =
             self.0.transaction_with_behavior(TransactionBehavior::Immediate).map_err(io::Error::other)?;
-        // Another process may have written in the meantime.
+        // Another process may have indexed lines in the meantime.
         let now = end_of(&change, log)?;
         begin = begin.max(now);
         let mut reader = BufReader::new(log.try_clone()?);
@@ -140,12 +140,12 @@ impl Index {
         Ok(taken)
     }
 
-    /// Returns the end position of the indexed lines.
+    /// Returns the offset in the log file up to which lines are indexed.
     fn end(&self, log: &File) -> io::Result<u64> {
         end_of(&self.0, log)
     }
 
-    /// Passes entries that may match to `see`, newest first, while it wants more.
+    /// Calls `show` with each candidate entry, newest first, until it returns `false`.
     pub(super) fn find(
         &self,
         log: &File,
@@ -173,7 +173,8 @@ impl Index {
         Ok(())
     }
 
-    /// Returns all entries of the call that an entry belongs to, newest first. An entry of no call is alone.
+    /// Returns all entries of the call to which an entry belongs, newest first; only the entry if it belongs to
+    /// no call.
     pub(super) fn call(&self, log: &File, of: Entry) -> io::Result<Vec<Entry>> {
         let Some(call) = call_key(&of) else { return Ok(vec![of]) };
         let sql = "SELECT seq FROM lines WHERE call = ?1 ORDER BY seq DESC LIMIT ?2";
@@ -190,13 +191,13 @@ impl Index {
         Ok(entries)
     }
 
-    /// Returns the entry of this number, if the file has it.
+    /// Returns the entry with this sequence number, if the file contains it.
     pub(super) fn entry(&self, log: &File, seq: u64) -> io::Result<Option<Entry>> {
         let found = entry(&self.0, log, seq)?;
         found.map(|mut entry| complete(&self.0, log, &mut entry).map(|()| entry)).transpose()
     }
 
-    /// Passes the questions and decisions since a time to `take`.
+    /// Calls `take` with the number of questions and decisions since `since` for each group.
     pub(super) fn count(
         &self,
         since: u64,
@@ -219,13 +220,13 @@ impl Index {
         Ok(())
     }
 
-    /// Returns the time of the oldest line.
+    /// Returns the time of the oldest line, in milliseconds since the Unix epoch; `None` if the index is empty.
     pub(super) fn oldest(&self) -> io::Result<Option<u64>> {
         let oldest = self.0.query_row("SELECT min(time) FROM lines", [], |row| row.get::<_, Option<i64>>(0));
         Ok(oldest.map_err(io::Error::other)?.map(unsigned))
     }
 
-    /// Returns the first and last entry of a time range; entries between them may be outside it.
+    /// Returns the first and last sequence number in a time range. Entries in between may be outside the range.
     fn between(&self, narrow: &Narrow) -> io::Result<Option<(i64, i64)>> {
         let sql = "SELECT min(seq), max(seq) FROM lines WHERE time BETWEEN ?1 AND ?2";
         let all = "SELECT min(seq), max(seq) FROM lines WHERE ?1 = ?1 AND ?2 = ?2";
@@ -245,7 +246,7 @@ fn alike(row: &Row<'_>) -> rusqlite::Result<(Option<Alike>, u64)> {
     Ok((kind.map(|kind| Alike { period, kind, rule, was_asked }), count))
 }
 
-/// Returns the end of the indexed lines. The log must still be the indexed one.
+/// Returns the offset up to which lines are indexed. Fails if the index belongs to another log.
 fn end_of(connection: &Connection, log: &File) -> io::Result<u64> {
     let sql = "SELECT seq, begin, length, link FROM lines ORDER BY seq DESC LIMIT 1";
     let last = connection.query_row(sql, [], |row| {
@@ -260,7 +261,7 @@ fn end_of(connection: &Connection, log: &File) -> io::Result<u64> {
     Ok(place.begin + place.length)
 }
 
-/// Fills in the omitted fields of an outcome from its decision.
+/// Copies the omitted fields of an outcome from its decision.
 fn complete(connection: &Connection, log: &File, end: &mut Entry) -> io::Result<()> {
     let Some(of) = end.of.filter(|_| end.session.is_none()) else { return Ok(()) };
     if let Some(decision) = entry(connection, log, of)? {
@@ -269,7 +270,7 @@ fn complete(connection: &Connection, log: &File, end: &mut Entry) -> io::Result<
     Ok(())
 }
 
-/// Returns the entry of this number, if the file contains it.
+/// Returns the entry with this sequence number, if the file contains it.
 fn entry(connection: &Connection, log: &File, seq: u64) -> io::Result<Option<Entry>> {
     let mut place = connection
         .prepare_cached("SELECT begin, length FROM lines WHERE seq = ?1")
@@ -289,14 +290,15 @@ fn entry(connection: &Connection, log: &File, seq: u64) -> io::Result<Option<Ent
 }
 
 fn line(log: &File, place: &Place) -> io::Result<Vec<u8>> {
-    // The index may be wrong, so limit the length to the file's size.
+    // The index may be damaged, so the length is limited to the file's size.
     let length = place.length.min(log.metadata()?.len().saturating_sub(place.begin));
     let mut line = vec![0; usize::try_from(length).unwrap_or(0)];
     log.read_exact_at(&mut line, place.begin)?;
     Ok(line)
 }
 
-/// Converts to SQLite's signed integers. Positions and times are far below the limit.
+/// Converts to SQLite's signed integers, saturating. Sequence numbers, offsets and times are far below the
+/// limit.
 fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }

@@ -1,4 +1,4 @@
-//! Searches with and without an index, and with an index that is outdated, damaged or of another log.
+//! Tests searches with and without an index, and with an index that is outdated, damaged or of another log.
 
 use super::*;
 use crate::testing::old_log;
@@ -16,7 +16,7 @@ fn call(n: u64, server: &str, path: &str, allow: bool) -> Entry {
     entry
 }
 
-/// Creates a log with three decisions and an outcome.
+/// Creates a log with three decisions and one outcome.
 fn log() -> (tempfile::TempDir, Vec<Entry>) {
     let dir = tempfile::tempdir().unwrap();
     let mut end = Entry::end_of(2, CallResult::Ok, 5);
@@ -33,7 +33,7 @@ fn log() -> (tempfile::TempDir, Vec<Entry>) {
 
 fn write(dir: &Path, entries: &[Entry]) {
     let text: String = entries.iter().map(|entry| serde_json::to_string(entry).unwrap() + "\n").collect();
-    // The first line of a file has `prev`.
+    // The first line of a file contains `prev`.
     let text = text.replacen("}\n", ",\"prev\":\"x\"}\n", 1);
     std::fs::write(dir.join(LOG_NAME), text).unwrap();
 }
@@ -106,7 +106,7 @@ fn an_outdated_damaged_or_foreign_index_is_rebuilt() {
     entries[1].paths = vec!["/var/x".to_owned()];
     write(dir.path(), &entries);
     assert_eq!(all(dir.path()), [1]);
-    // If none can be built, every line is read.
+    // A directory in the index's place prevents rebuilding it, so every line is read.
     std::fs::remove_file(&index).unwrap();
     std::fs::create_dir(&index).unwrap();
     assert_eq!(all(dir.path()), [1]);
@@ -146,7 +146,8 @@ async fn searches_use_the_index_and_it_follows_the_log() {
     }
 }
 
-/// Creates a log with a call that was asked about, one that was allowed, one that was denied, and other entries between.
+/// Creates a log with three calls, one allowed after a question, one allowed and one denied, and other entries
+/// in between.
 fn calls() -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     let of = |n: u64, event: Event, request: &str| {
@@ -225,7 +226,7 @@ fn decisions_are_counted_once_with_and_without_an_index() {
     check();
     index(true);
     std::fs::remove_file(dir.path().join("search-000000000001.db")).unwrap();
-    // A directory of that name: the index can be neither read nor replaced.
+    // A directory in the index's place can be neither opened nor replaced.
     std::fs::create_dir_all(dir.path().join("search-000000000001.db/x")).unwrap();
     check();
 }

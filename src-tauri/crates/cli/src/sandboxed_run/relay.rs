@@ -11,7 +11,7 @@ use super::program_terminal::ProgramTerminal;
 use super::question_terminal::QuestionTerminal;
 use super::run_lines::RunLines;
 use super::user_terminal::UserTerminal;
-use ironcurtain_protocol::{RunNote, RunUse};
+use ironcurtain_protocol::{RunNote, RunUse, UsedFile};
 use ironcurtain_sandbox::run_link::{LinkEvent, RunLink};
 use ironcurtain_sandbox::{Signals, unblocked};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -68,6 +68,7 @@ struct RunOver {
     /// `None` if it is unknown.
     used: Option<RunUse>,
     cut_off: Option<String>,
+    learned: Vec<UsedFile>,
 }
 
 /// Descriptors that are ready.
@@ -87,8 +88,8 @@ struct Ready {
 type Polled<'a> = (PollFd<'a>, fn(&mut Ready) -> &mut bool);
 
 impl Relay {
-    /// Copies until the run is over, and returns the exit status.
-    pub fn serve(mut self) -> anyhow::Result<i32> {
+    /// Copies until the run is over, and returns the exit status and the files that were used, if they were requested.
+    pub fn serve(mut self) -> anyhow::Result<(i32, Vec<UsedFile>)> {
         let served = self.copy();
         if let Some(user) = &mut self.user {
             // Fails only if the terminal was closed.
@@ -106,7 +107,7 @@ impl Relay {
         if let Some(user) = &self.user {
             let _ = user.write_all(&mut self.state.output);
         }
-        Ok(over.status)
+        Ok((over.status, over.learned))
     }
 
     fn copy(&mut self) -> anyhow::Result<RunOver> {
@@ -125,7 +126,8 @@ impl Relay {
             let ready = self.wait()?;
             if ready.notes && !self.notes.read()? && self.state.over.is_none() {
                 let cut_off = Some("IronCurtain has exited".to_owned());
-                self.state.over = Some(RunOver { status: CUT_OFF.into(), used: None, cut_off });
+                self.state.over =
+                    Some(RunOver { status: CUT_OFF.into(), used: None, cut_off, learned: Vec::new() });
                 self.state.is_asked = false;
                 self.end_question()?;
             }
@@ -141,9 +143,10 @@ impl Relay {
 
     fn note(&mut self, note: RunNote) -> io::Result<()> {
         match note {
-            RunNote::Started { principal, folder } => {
+            RunNote::Started { principal, folder, profile } => {
                 self.state.is_started = true;
-                self.lines.started(std::mem::take(&mut self.session), &principal, folder.as_deref());
+                let session = std::mem::take(&mut self.session);
+                self.lines.started(session, &principal, folder.as_deref(), &profile);
                 // Nothing of the program's output was copied yet.
                 self.print_lines();
             }
@@ -154,10 +157,10 @@ impl Relay {
                 self.end_question()?;
             }
             RunNote::Denied { path, why } => self.lines.denied(&path, why.as_deref()),
-            RunNote::Exited { status, used, cut_off } => {
+            RunNote::Exited { status, used, cut_off, learned } => {
                 self.state.is_asked = false;
                 self.end_question()?;
-                self.state.over = Some(RunOver { status, used: Some(used), cut_off });
+                self.state.over = Some(RunOver { status, used: Some(used), cut_off, learned });
             }
         }
         Ok(())

@@ -23,15 +23,15 @@ impl RunLines {
         Self { is_shown, home, session: String::new(), denials: 0, lines: VecDeque::new() }
     }
 
-    pub fn started(&mut self, session: String, principal: &str, folder: Option<&str>) {
+    pub fn started(&mut self, session: String, principal: &str, folder: Option<&str>, profile: &str) {
         let program = principal.strip_prefix("run:").unwrap_or(principal);
         let program = visible::quoted(&visible::line(program));
         let may = match folder {
-            Some(folder) => format!("may use {}; other files need your answer", self.shown(folder)),
-            None => "has no folder of its own; all files need your answer".to_owned(),
+            Some(folder) => format!("may use {}; other files and hosts need your answer", self.shown(folder)),
+            None => "has no folder of its own; files and hosts need your answer".to_owned(),
         };
         self.session = session;
-        self.add(format!("{program} {may} (profile plain, no network)"));
+        self.add(format!("{program} {may} (profile {})", visible::line(profile)));
     }
 
     pub fn waiting(&mut self, path: &str) {
@@ -118,11 +118,11 @@ mod tests {
     #[test]
     fn the_end_line_counts_files() {
         let ended = lines(|lines| {
-            lines.started("s1".into(), "run:bash", Some("/home/u/project"));
+            lines.started("s1".into(), "run:bash", Some("/home/u/project"), "plain");
             lines.ended(Some(RunUse { read: 1, written: 2, denied: 3 }), Some("it was ended"));
         });
         let expected = [
-            "bash may use ~/project; other files need your answer (profile plain, no network)",
+            "bash may use ~/project; other files and hosts need your answer (profile plain)",
             "the run was cut off: it was ended",
             "read 1 other file, wrote 2, 3 denied · ironcurtain session s1",
         ];

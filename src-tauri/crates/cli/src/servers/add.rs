@@ -23,6 +23,7 @@ use ironcurtain_admin::inspect::{
 };
 use ironcurtain_admin::install::{Installer, install_among, is_packaged, sweep};
 use ironcurtain_admin::introduction::{TrialNotice, UnannotatedCalls, reach};
+use ironcurtain_admin::tool_pins::hints;
 use ironcurtain_admin::trial::PolicyTrial;
 use ironcurtain_config::home::Home;
 use ironcurtain_config::{PolicyFiles, Server, Servers};
@@ -40,13 +41,14 @@ const LOOKING: Duration = Duration::from_secs(60);
 
 /// Adds a server to the configuration.
 pub fn perform(home: &Home, options: &AddOptions, screen: Screen) -> anyhow::Result<ExitCode> {
+    let screen = if options.reads_stdin() { screen.with_data_on_stdin() } else { screen };
     let file = options.bundle_file();
     let bundle = file.map(|file| Bundle::open(home, file)).transpose()?;
     let mut wanted = Wanted {
         home,
         options,
         screen,
-        adding: options.addition(home, bundle.as_ref())?,
+        adding: options.addition(home, bundle.as_ref(), screen)?,
         replace: options.replace,
         kept: Value::Null,
     };
@@ -231,6 +233,7 @@ impl Wanted<'_> {
     /// Shows the server's tools, and returns the annotations to write.
     fn shown(&self, tools: Vec<ListedTool>) -> anyhow::Result<Option<Draft>> {
         let name = &self.adding.name;
+        self.show_hints(&tools)?;
         let (servers, _) = self.among()?;
         let trial =
             PolicyTrial::among(self.home.clone(), servers, &PolicyFiles::default(), &self.home.person)?;
@@ -263,6 +266,17 @@ impl Wanted<'_> {
             self.screen.show(&show::text(&draft, &changes, &fate), &Value::Null)?;
         }
         Ok(Some(draft))
+    }
+
+    /// Shows hints about what a model reads in the tools' descriptions and a person may not see.
+    fn show_hints(&self, tools: &[ListedTool]) -> anyhow::Result<()> {
+        let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
+        for tool in tools {
+            for hint in hints(&tool.name, &tool.description, &names) {
+                self.screen.note(&format!("Hint about `{}`: {hint}.", tool.name))?;
+            }
+        }
+        Ok(())
     }
 
     /// Writes the entry, the token and the annotations.

@@ -1,4 +1,4 @@
-//! JSON settings files with comments and trailing commas.
+//! Settings files in JSON with comments and trailing commas.
 
 use super::{DocumentError, line_of};
 use jsonc_parser::ParseOptions;
@@ -80,7 +80,8 @@ impl JsoncDocument {
     }
 }
 
-/// Returns options that accept comments and trailing commas, like editors, and reject everything else that no client accepts.
+/// Returns options that accept comments and trailing commas, as editors do, and reject other extensions of
+/// JSON.
 fn options() -> ParseOptions {
     ParseOptions {
         allow_comments: true,

@@ -1,4 +1,4 @@
-//! TOML settings files.
+//! Settings files in TOML.
 
 use super::{DocumentError, line_of};
 use serde_json::{Map, Value, json};
@@ -34,7 +34,7 @@ impl TomlDocument {
         for key in keys {
             let missing = || {
                 let mut table = Table::new();
-                // Entries have their own headers, so this table needs none.
+                // The entries have headers of their own, so this table needs none.
                 table.set_implicit(true);
                 Item::Table(table)
             };
@@ -45,7 +45,7 @@ impl TomlDocument {
                 .ok_or_else(|| DocumentError::NoEntries((*key).to_owned()))?;
         }
         match table.get_mut(name) {
-            // Edited in place to keep its comments and position.
+            // The entry is edited in place, so that its comments and position are kept.
             Some(old) => {
                 let old = old.as_table_like_mut().ok_or_else(|| DocumentError::Unusual(name.to_owned()))?;
                 let gone: Vec<String> = old

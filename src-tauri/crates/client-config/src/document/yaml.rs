@@ -1,4 +1,4 @@
-//! YAML settings files. Entries may be a mapping, or a list of mappings with a `name`.
+//! Settings files in YAML, whose entries are a mapping, or a list of mappings with a field `name`.
 
 use super::{DocumentError, Place};
 use serde_json::{Map, Value, json};

@@ -1,7 +1,8 @@
 //! Offer of a tool for longer than one call. Pure.
 
 use super::request::request_offer;
-use super::{STANDING, joined};
+use super::{STANDING, TIMED, joined};
+use crate::grantable::Grantable;
 use crate::{Lifetime, Offer, Reach};
 use ironcurtain_policy::{JudgedRequest, Role, ToolUse, Verb, words};
 use ironcurtain_visible as visible;
@@ -15,9 +16,35 @@ const RUNS: [&str; 13] = [
 /// Maximum length of a value within a label, in characters. The effect line shows more.
 const LONGEST: usize = 200;
 
+/// Returns the offers to let `client` keep using tools of `server`, from the narrowest to the widest. Set `runs` for a
+/// tool that runs its input.
+pub(crate) fn tool_offers(client: &str, server: &str, grantable: &Grantable, runs: bool) -> Vec<Offer> {
+    let own = grantable.tool.as_ref().map(|tool| tool_offer(client, server, tool, runs));
+    let mut offers: Vec<Offer> = own.into_iter().collect();
+    let Some(tool) = grantable.tools() else { return offers };
+    let offer = |reach, label: String, what: String, last: &[Lifetime]| Offer {
+        reach,
+        label,
+        sentence: format!("{client} may use {what} of the server {server}, with any arguments"),
+        lifetimes: last.to_vec(),
+    };
+    let name = visible::line(tool.tool());
+    let command = if runs { " (any command)" } else { "" };
+    if !tool.values().is_empty() {
+        // What an unannotated tool does may change, and so may who receives what a value names.
+        offers.push(offer(Reach::AnyUse, format!("any use of {name}{command}"), name, &TIMED));
+    }
+    if grantable.only_reads {
+        let what = "every tool that only reads";
+        offers.push(offer(Reach::ReadingTools, format!("{what}, of {server}"), what.to_owned(), &STANDING));
+    }
+    offers.push(offer(Reach::AllTools, format!("every tool of {server}"), "every tool".to_owned(), &TIMED));
+    offers
+}
+
 /// Returns the offer to let `client` keep using a tool of `server` with fixed values. Set `runs` for a tool that runs
 /// its input.
-pub(crate) fn tool_offer(client: &str, server: &str, tool: &ToolUse, runs: bool) -> Offer {
+fn tool_offer(client: &str, server: &str, tool: &ToolUse, runs: bool) -> Offer {
     if let Some(request) = JudgedRequest::parse(tool.tool()) {
         return request_offer(client, server, (request, tool));
     }
@@ -133,6 +160,31 @@ mod tests {
                 "c may run any command with do, through the server s".into()
             )
         );
+    }
+
+    #[test]
+    fn tools_of_a_server_are_offered_together() {
+        let offered = |tool: &str, values: Vec<BoundValue>, only_reads| {
+            let tool = Some(ToolUse::new(tool.to_owned(), values));
+            let grantable = Grantable { tool, only_reads, ..Grantable::default() };
+            let offers = tool_offers("c", "sqlite", &grantable, false);
+            // Each offer grants exactly what it says.
+            assert!(offers.iter().all(|offer| grantable.opened_by(offer.reach).len() == 1));
+            offers.into_iter().map(|offer| (offer.reach, offer.label, offer.lifetimes)).collect::<Vec<_>>()
+        };
+        let all = (Reach::AllTools, "every tool of sqlite".to_owned(), TIMED.to_vec());
+        let own = |name: &str| (Reach::Tool, format!("any use of {name}"), STANDING.to_vec());
+        let reading = "every tool that only reads, of sqlite".to_owned();
+        let reading = (Reach::ReadingTools, reading, STANDING.to_vec());
+        assert_eq!(offered("list_tables", Vec::new(), true), [own("list_tables"), reading, all.clone()]);
+        assert_eq!(offered("append", Vec::new(), false), [own("append"), all.clone()]);
+        let whole = vec![bound("", Role::None, "{}")];
+        let exact = "this exact call of zap, any number of times".to_owned();
+        let exact = (Reach::Tool, exact, vec![Lifetime::Session]);
+        let any = (Reach::AnyUse, "any use of zap".to_owned(), TIMED.to_vec());
+        assert_eq!(offered("zap", whole, false), [exact, any, all]);
+        let resource = vec![bound("uri", Role::ResourceUri, "a://b")];
+        assert_eq!(offered("resources/read", resource, false).len(), 1, "a resource is not a tool");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::comparison::FileComparison;
 use crate::consequence::{CallEffects, ConsequenceLines, consequences, text_of};
 use crate::found_paths::FoundPaths;
 use crate::grantable::Grantable;
-use crate::offers::{THIS_CALL, call_sentence, limit, offers, opened_folders, tool_offer};
+use crate::offers::{THIS_CALL, call_sentence, limit, offers, opened_folders, tool_offers};
 use crate::preview::{Previewed, preview};
 use crate::principal::{Principal, shown_client};
 use crate::{DenialScope, Question, Verb, side_effects};
@@ -49,7 +49,7 @@ impl CallQuestion<'_> {
     /// Builds the question.
     #[must_use]
     pub fn build(self) -> Question {
-        let Grantable { requested, hosts, tool, .. } = self.grantable;
+        let Grantable { requested, hosts, .. } = self.grantable;
         let values = &self.escalation.values;
         let writes_autostart = side_effects::writes_autostart_file(&self.escalation.call, self.limits.home);
         let only_once = writes_autostart
@@ -60,7 +60,7 @@ impl CallQuestion<'_> {
         let mut offers = offers(&client.name, self.grantable, only_once, self.limits);
         offers.extend(host_offer(&client.name, &server, hosts));
         let runs = self.escalation.call.values(Role::Command).next().is_some();
-        offers.extend(tool.as_ref().map(|tool| tool_offer(&client.name, &server, tool, runs)));
+        offers.extend(tool_offers(&client.name, &server, self.grantable, runs));
         limit(&mut offers, self.principal);
         let arguments = self.escalation.call.transport_arguments();
         // Content not written to a file is shown like any other argument.

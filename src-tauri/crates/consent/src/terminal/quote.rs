@@ -37,7 +37,7 @@ pub(super) fn ends(text: &str, width: usize) -> String {
     format!("{head}{}{tail}", left_out(head.chars().count() + tail.chars().count()))
 }
 
-/// Splits a text into pieces of at most `width` columns; an empty line is one piece.
+/// Splits a text into pieces of at most `width` columns, after a space where one is near; an empty line is one piece.
 pub fn pieces(text: &str, width: usize) -> Vec<String> {
     let text = text.replace('\t', "    ");
     let mut all = Vec::new();
@@ -46,7 +46,13 @@ pub fn pieces(text: &str, width: usize) -> Vec<String> {
         loop {
             // Takes at least one character, so that the loop terminates.
             let piece = Some(taken(rest.chars(), width)).filter(|piece| !piece.is_empty());
-            let piece = piece.unwrap_or_else(|| rest.chars().take(1).collect());
+            let mut piece = piece.unwrap_or_else(|| rest.chars().take(1).collect());
+            let is_within_word = rest.len() > piece.len()
+                && !rest.get(piece.len()..).is_some_and(|rest| rest.starts_with(' '));
+            if let Some(space) = piece.rfind(' ').filter(|space| is_within_word && *space >= piece.len() / 2)
+            {
+                piece.truncate(space + 1);
+            }
             rest = rest.get(piece.len()..).unwrap_or_default();
             all.push(piece);
             if rest.is_empty() {
@@ -90,6 +96,12 @@ mod tests {
         // A terminal cannot isolate directions, so the letters are escaped; the dialog isolates them itself.
         assert_eq!(line("read /docs/\u{5d0}/x"), "read /docs/\\u{5d0}/x");
         assert_eq!(pieces("abcde\n\n\tf\u{202e}", 4), ["abcd", "e", "", "    ", "f\\u{", "202e", "}"]);
+    }
+
+    #[test]
+    fn pieces_end_between_words_where_possible() {
+        assert_eq!(pieces("may use every tool", 10), ["may use ", "every tool"]);
+        assert_eq!(pieces("a verylongword", 8), ["a verylo", "ngword"], "a space too far back is not used");
     }
 
     proptest! {

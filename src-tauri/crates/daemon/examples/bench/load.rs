@@ -14,12 +14,6 @@ use std::time::{Duration, Instant};
 /// Number of calls in flight.
 const PIPELINED: usize = 64;
 
-/// Number of concurrent sessions.
-const SESSIONS: usize = 20;
-
-/// Number of measurements of a rate. The best one counts, because other processes disturbed it least.
-const TRIES: usize = 3;
-
 /// Number of calls.
 pub struct Amount {
     /// Sequential calls.
@@ -28,6 +22,10 @@ pub struct Amount {
     pub pipelined: usize,
     /// Sequential calls per session, with many sessions.
     pub each: usize,
+    /// Concurrent sessions.
+    pub sessions: usize,
+    /// Measurements of a rate. The best one counts, because other processes disturbed it least.
+    pub tries: usize,
 }
 
 /// Connection to the server.
@@ -140,7 +138,7 @@ impl<'a> Ground<'a> {
 
     /// Measures pipelined calls in one session.
     pub fn pipelined(&self, amount: &Amount) -> anyhow::Result<Row> {
-        self.rates(&self.called.figure("calls per second, 64 in flight in one session"), |way| {
+        self.rates(amount, "calls per second, 64 in flight in one session", |way| {
             let mut talk = self.conversation(way)?;
             talk.many(amount.pipelined.min(1000))?;
             let began = Instant::now();
@@ -151,8 +149,9 @@ impl<'a> Ground<'a> {
 
     /// Measures sequential calls in many concurrent sessions, each with its own server.
     pub fn many_sessions(&self, amount: &Amount) -> anyhow::Result<Row> {
-        self.rates(&self.called.figure("calls per second, 20 sessions"), |way| {
-            let talks = (0..SESSIONS).map(|_| self.conversation(way)).collect::<Result<Vec<_>, _>>()?;
+        self.rates(amount, &format!("calls per second, {} sessions", amount.sessions), |way| {
+            let talks =
+                (0..amount.sessions).map(|_| self.conversation(way)).collect::<Result<Vec<_>, _>>()?;
             let began = Instant::now();
             std::thread::scope(|scope| {
                 let call = |mut talk: Talk| {
@@ -165,18 +164,19 @@ impl<'a> Ground<'a> {
                 for ended in ended {
                     ended.map_err(|_| anyhow::anyhow!("a caller has panicked"))??;
                 }
-                Ok((SESSIONS * amount.each, took))
+                Ok((amount.sessions * amount.each, took))
             })
         })
     }
 
     fn rates(
         &self,
+        amount: &Amount,
         what: &str,
         measure: impl Fn(Way) -> anyhow::Result<(usize, Duration)>,
     ) -> anyhow::Result<Row> {
         let mut best = [0.0_f64; 3];
-        for _ in 0..TRIES {
+        for _ in 0..amount.tries {
             for (way, best) in [Way::Ours, Way::Direct, Way::Relayed].into_iter().zip(&mut best) {
                 let (calls, took) = measure(way)?;
                 let calls = u32::try_from(calls)?;
@@ -186,7 +186,13 @@ impl<'a> Ground<'a> {
         let [ours, direct, relayed] = best;
         let beside =
             format!("server direct: {direct:.0}, bare relay: {relayed:.0} ({:.2}x)", relayed / direct);
-        Ok(Row::of(what, &format!("{ours:.0}"), &beside, &format!("{:.2}x", ours / direct), ">= 0.8x"))
+        Ok(Row::of(
+            &self.called.figure(what),
+            &format!("{ours:.0}"),
+            &beside,
+            &format!("{:.2}x", ours / direct),
+            ">= 0.8x",
+        ))
     }
 
     /// Measures the memory of idle sessions.

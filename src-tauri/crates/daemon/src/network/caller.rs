@@ -1,6 +1,7 @@
 //! Identifies who connects to a host: for questions, audit entries and grants.
 
 use super::reach::ReachableHosts;
+use super::run_targets::{RunTargets, usable};
 use crate::services::Services;
 use ironcurtain_audit::{Entry, Event};
 use ironcurtain_config::{PolicySnapshot, Server};
@@ -9,28 +10,25 @@ use ironcurtain_egress::{HostPort, HostRules};
 use ironcurtain_grants::StandingGrant;
 use std::sync::Arc;
 
-/// One server of one session.
+/// One server of one session, or one run.
 pub struct Caller {
     /// Shared services.
     pub services: Services,
     /// Principal that owns the session.
     pub principal: Arc<Principal>,
-    /// Configuration of the server.
-    pub server: Server,
+    /// Source of the hosts that it may reach.
+    pub source: HostSource,
+}
+
+/// Source of the hosts that a caller may reach, besides grants.
+pub enum HostSource {
+    /// The entry of a server.
+    Server(Box<Server>),
+    /// The rules, which judge each host that a run connects to.
+    Run(Arc<RunTargets>),
 }
 
 impl Caller {
-    /// Returns the rules of the entry and the current policy. Invalid rules allow nothing.
-    fn rules(&self, snapshot: &PolicySnapshot) -> HostRules {
-        if let Some(remote) = &self.server.remote {
-            return remote.rules().unwrap_or_default();
-        }
-        let settings = self.server.sandbox.settings().and_then(|settings| settings.network.as_ref());
-        let (denied, ask): (&[String], bool) =
-            settings.map_or((&[], false), |network| (&network.denied_domains, network.ask_unknown));
-        HostRules::new(snapshot.hosts_of(&self.server.name), denied, ask).unwrap_or_default()
-    }
-
     /// Returns an audit entry about a host.
     pub(super) fn entry(&self, event: Event, summary: impl Into<String>, target: &HostPort) -> Entry {
         let mut entry = self.principal.entry(event, summary);
@@ -40,14 +38,27 @@ impl Caller {
 
     /// Publishes the current rules and grants.
     pub(super) fn publish_rules(&self, reach: &ReachableHosts) {
+        let server = match &self.source {
+            HostSource::Run(targets) => return targets.publish(&self.services, &self.principal, reach),
+            HostSource::Server(server) => server,
+        };
         let snapshot = self.services.snapshot();
-        reach.set_entry_rules(snapshot.version, || self.rules(&snapshot));
+        reach.set_entry_rules(snapshot.version, || rules(server, &snapshot));
         let table = self.services.grants.now();
         // Grants of hosts do not apply to a remote server, whose requests do not pass through our proxy.
-        let covers = |grant: &&StandingGrant| {
-            self.server.remote.is_none() && self.principal.is_covered_by(&grant.subject)
-        };
-        let granted = table.grants.iter().filter(covers).filter_map(StandingGrant::for_proxy);
-        reach.follow(table.version, granted.collect());
+        let usable =
+            if server.remote.is_none() { usable(&self.principal, &table.grants) } else { Vec::new() };
+        reach.follow(table.version, usable.into_iter().filter_map(StandingGrant::for_proxy).collect());
     }
+}
+
+/// Returns the rules of a server's entry and the current policy. Invalid rules allow nothing.
+fn rules(server: &Server, snapshot: &PolicySnapshot) -> HostRules {
+    if let Some(remote) = &server.remote {
+        return remote.rules().unwrap_or_default();
+    }
+    let settings = server.sandbox.settings().and_then(|settings| settings.network.as_ref());
+    let (denied, ask): (&[String], bool) =
+        settings.map_or((&[], false), |network| (&network.denied_domains, network.ask_unknown));
+    HostRules::new(snapshot.hosts_of(&server.name), denied, ask).unwrap_or_default()
 }

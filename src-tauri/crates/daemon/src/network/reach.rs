@@ -2,6 +2,7 @@
 //!
 //! - Every change is published as a whole, so no connection is judged by a partial update.
 
+use super::basis::Basis;
 use ironcurtain_egress::{GrantedHost, HostDecision, HostPort, HostRules};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -29,14 +30,6 @@ struct Known {
 pub struct HostLease {
     number: u64,
     of: Arc<ReachableHosts>,
-}
-
-/// Prefix of the id of a call's lease. A grant id contains no space.
-const LENT: &str = "call ";
-
-/// Returns the call whose lease allows a connection, or `None` if a grant does.
-pub(super) fn leasing_call(grant: &str) -> Option<&str> {
-    grant.strip_prefix(LENT)
 }
 
 impl ReachableHosts {
@@ -68,6 +61,11 @@ impl ReachableHosts {
         });
     }
 
+    /// Sets the rules and what else opens hosts. The caller never sets an older state after a newer one.
+    pub(super) fn replace(&self, entry: HostRules, granted: Vec<GrantedHost>) {
+        self.change(|known| (known.entry, known.granted) = (entry, granted));
+    }
+
     /// Returns `true` if no rule denies the target, so that a grant would allow it.
     pub(super) fn could_open(&self, target: &HostPort) -> bool {
         let grant = GrantedHost { id: String::new(), target: target.clone() };
@@ -78,7 +76,7 @@ impl ReachableHosts {
 
     /// Opens hosts for a call.
     pub(super) fn lease(this: &Arc<Self>, call: &str, targets: Vec<HostPort>) -> HostLease {
-        let id = format!("{LENT}{call}");
+        let id = Basis::Call(call).id();
         let lent = targets.into_iter().map(|target| GrantedHost { id: id.clone(), target }).collect();
         let number = this.change(|known| {
             known.next += 1;
@@ -155,6 +153,5 @@ mod tests {
         for text in ["x.bad.test:443", "localhost:80", "printer.local:80", "router:80"] {
             assert!(!reach.could_open(&target(text)), "{text}");
         }
-        assert_eq!((leasing_call("call 7"), leasing_call("abc")), (Some("7"), None));
     }
 }

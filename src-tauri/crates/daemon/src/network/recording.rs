@@ -3,9 +3,10 @@
 //! - A connection is opened only after it is on record. Refusals beyond a steady rate wait, so that a server cannot fill the
 //!   disk.
 
-use super::caller::Caller;
+use super::basis::Basis;
+use super::caller::{Caller, HostSource};
 use super::pace::Pace;
-use super::reach::{ReachableHosts, leasing_call};
+use super::reach::ReachableHosts;
 use ironcurtain_audit::{CallResult, DecidedBy, Entry, Event, PolicyDecision};
 use ironcurtain_egress::{BoxFuture, ConnectionVerdict, Host, HostPort, PermittedBy, Record, RecordError};
 use ironcurtain_visible as visible;
@@ -34,7 +35,7 @@ impl Record for ConnectionRecorder {
             }
             services.audit.record(entry).await.map_err(RecordError::new)?;
             if let ConnectionVerdict::Allowed(PermittedBy::Grant(id)) = event.verdict
-                && leasing_call(&id).is_none()
+                && matches!(Basis::of(&id), Basis::Grant(_))
             {
                 // The proxy checks the rules again after this.
                 if !services.grants.hold(std::slice::from_ref(&id)) {
@@ -52,8 +53,7 @@ fn entry(caller: &Caller, event: &ironcurtain_egress::ConnectionEvent) -> Entry 
     // An invalid host is recorded as it was requested.
     let host = Host::parse(&event.host).unwrap_or_else(|_| Host::Name(visible::line(&event.host)));
     let target = HostPort { host, port: event.port };
-    let server = &caller.server.name;
-    let mut entry = caller.entry(Event::Network, summary(server, &target, &event.verdict), &target);
+    let mut entry = caller.entry(Event::Network, summary(caller, &target, &event.verdict), &target);
     entry.addresses = event.addresses.iter().map(ToString::to_string).collect();
     match &event.verdict {
         ConnectionVerdict::Allowed(by) => allowed(&mut entry, by),
@@ -65,14 +65,19 @@ fn entry(caller: &Caller, event: &ironcurtain_egress::ConnectionEvent) -> Entry 
     entry
 }
 
-fn summary(server: &str, target: &HostPort, verdict: &ConnectionVerdict) -> String {
+fn summary(caller: &Caller, target: &HostPort, verdict: &ConnectionVerdict) -> String {
+    let name = &caller.principal.server;
+    let who = match caller.source {
+        HostSource::Server(_) => format!("the server {name}"),
+        HostSource::Run(_) => name.clone(),
+    };
     match verdict {
-        ConnectionVerdict::Allowed(_) => format!("the server {server} reached {target}"),
+        ConnectionVerdict::Allowed(_) => format!("{who} reached {target}"),
         ConnectionVerdict::Refused { reason, .. } => {
-            format!("the server {server} was kept from {target}: {}", visible::line(reason))
+            format!("{who} was kept from {target}: {}", visible::line(reason))
         }
         ConnectionVerdict::Failed { reason, .. } => {
-            format!("the server {server} could not reach {target}: {}", visible::line(reason))
+            format!("{who} could not reach {target}: {}", visible::line(reason))
         }
     }
 }
@@ -83,14 +88,18 @@ fn allowed(entry: &mut Entry, by: &PermittedBy) {
             PolicyDecision::allow(DecidedBy::HostList, rule, "the host is on the list of its server")
         }
         PermittedBy::Once => PolicyDecision::allow(DecidedBy::Answer, "once", "approved: once"),
-        PermittedBy::Grant(id) => match leasing_call(id) {
-            Some(call) => {
+        PermittedBy::Grant(id) => match Basis::of(id) {
+            Basis::Call(call) => {
                 entry.request_id = Some(call.to_owned());
                 PolicyDecision::allow(DecidedBy::Answer, "call", "approved: for the call that names it")
             }
-            None => {
-                entry.grant_id = Some(id.clone());
+            Basis::Grant(id) => {
+                entry.grant_id = Some(id.to_owned());
                 PolicyDecision::allow(DecidedBy::Grant, "grant", &format!("grant `{id}`"))
+            }
+            Basis::Rule(rule) => PolicyDecision::allow(DecidedBy::Rule, rule, "a rule allows the host"),
+            Basis::List(pattern) => {
+                PolicyDecision::allow(DecidedBy::HostList, pattern, "the host is on the list of the run")
             }
         },
     });

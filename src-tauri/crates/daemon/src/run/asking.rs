@@ -7,35 +7,85 @@
 use super::Run;
 use super::judge::{JudgedAccess, operation};
 use super::permissions::{JudgedVersions, Permitting};
+use super::searching::{Part, Search, SearchAnswer};
 use crate::judging::{allowed_by, denied_by};
 use ironcurtain_audit::clock::now_ms;
 use ironcurtain_audit::{Entry, Event, PolicyDecision, redacted};
 use ironcurtain_consent::found_paths::project_around;
 use ironcurtain_consent::{
-    CallQuestion, DenialScope, DeniedKey, ExchangeError, Grantable, Inquiry, Lifetime, NotApproved,
-    QuestionKey, RequestedAccess, SessionDenial, file_state,
+    CallQuestion, DenialScope, DeniedKey, ExchangeError, Grantable, Inquiry, Lifetime, NotApproved, Offer,
+    QuestionKey, Reach, RequestedAccess, SessionDenial, file_state,
 };
 use ironcurtain_policy::{AllowedBy, Denial, Escalation, FileWrites, PendingApproval, Permit, Verdict};
 use ironcurtain_protocol::RunAsk;
-use ironcurtain_sandbox::file_access::{AccessAnswer, PermittedAccess};
+use ironcurtain_sandbox::file_access::{AccessAnswer, FileAccess, PermittedAccess};
+use ironcurtain_visible as visible;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::watch;
 
 /// Maximum number of times one access is judged, which happens whenever a similar question is answered.
 const MOST_ROUNDS: usize = 200;
 
+/// Number of questions about a folder after which the folder is offered first.
+const OFTEN: u32 = 2;
+
+/// Maximum number of folders whose questions are counted.
+const MOST_FOLDERS: usize = 10_000;
+
 /// Maximum number of questions about one access because the file changed.
 const MOST_QUESTIONS: usize = 3;
 
+/// Access that a program waits for.
+#[derive(Debug, Clone)]
+pub(super) struct AskedByProgram {
+    pub(super) wanted: PermittedAccess,
+    /// The program and its ancestors, the oldest first.
+    pub(super) programs: Vec<String>,
+}
+
+/// Accesses that one question is about.
+pub(super) enum Together {
+    /// One, which may become a part of a search once that begins.
+    Alone(Option<watch::Receiver<u64>>),
+    /// This number, in one folder.
+    With(usize),
+    /// None yet: the user raised the question before the program opens the path.
+    Raised,
+}
+
+/// Number of questions that were asked about each folder.
+#[derive(Debug, Default)]
+pub(super) struct AskedFolders(Mutex<HashMap<PathBuf, u32>>);
+
+impl AskedFolders {
+    /// Counts a question, and returns whether there were several about the same folder before.
+    fn is_often(&self, path: &str) -> bool {
+        let Some(folder) = Path::new(path).parent() else { return false };
+        let mut folders = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if folders.len() >= MOST_FOLDERS && !folders.contains_key(folder) {
+            folders.clear();
+        }
+        let count = folders.entry(folder.to_owned()).or_default();
+        *count += 1;
+        *count > OFTEN
+    }
+}
+
 impl Run {
     /// Decides about an access. If it stays allowed, the view gets the permission before this returns.
-    pub(super) async fn decide(&self, wanted: PermittedAccess) -> AccessAnswer {
+    pub(super) async fn decide(self: &Arc<Self>, asked: AskedByProgram) -> AccessAnswer {
         let mut why = None;
-        let answer = self.decided(&wanted, &mut why).await;
+        let answer = self.decided(&asked, &mut why).await;
         let allowed = answer != AccessAnswer::Denied;
         if allowed {
-            self.notes.allowed(&wanted);
+            self.profile.note(&asked.wanted);
+            self.notes.allowed(&asked.wanted);
         } else {
-            self.notes.denied(&wanted.path, why);
+            self.notes.denied(&asked.wanted.path, why);
         }
         let counter = if allowed { &self.counts.allowed } else { &self.counts.denied };
         counter.fetch_add(1, Ordering::Relaxed);
@@ -45,10 +95,11 @@ impl Run {
     }
 
     /// Decides, and sets the reason of a denial that the user did not just choose.
-    async fn decided(&self, wanted: &PermittedAccess, why: &mut Option<String>) -> AccessAnswer {
+    async fn decided(self: &Arc<Self>, asked: &AskedByProgram, why: &mut Option<String>) -> AccessAnswer {
+        let wanted = &asked.wanted;
         let (mut approved, mut answers) = (Vec::new(), 0);
         for _ in 0..MOST_ROUNDS {
-            let judged = self.judge(wanted, &approved);
+            let Some(judged) = self.judged(wanted, &approved).await else { return AccessAnswer::Denied };
             match &judged.verdict {
                 Verdict::Allow(permit) => match self.allow(wanted, permit, &judged).await {
                     Some(answer) => return answer,
@@ -65,12 +116,12 @@ impl Run {
                     if answers == MOST_QUESTIONS {
                         return AccessAnswer::Denied;
                     }
-                    if self.ask == RunAsk::Deny {
+                    if self.notes.ask() == RunAsk::Deny {
                         let denial = Denial::invalid("the run was started with `--deny`");
                         self.record_denial(wanted, &denial, &judged).await;
                         return AccessAnswer::Denied;
                     }
-                    match self.question(wanted, escalation, &judged, |_| true).await {
+                    match self.one_or_all(asked, escalation, &judged).await {
                         Ok(Some(yes)) => {
                             answers += usize::from(!yes.is_empty());
                             approved = yes;
@@ -91,6 +142,55 @@ impl Run {
             }
         }
         AccessAnswer::Denied
+    }
+
+    /// Asks about this access, or with many others about their folder.
+    async fn one_or_all(
+        self: &Arc<Self>,
+        asked: &AskedByProgram,
+        escalation: &Escalation,
+        judged: &JudgedAccess,
+    ) -> Result<Option<Vec<PendingApproval>>, ExchangeError> {
+        if asked.wanted.access != FileAccess::Read {
+            return self.question(asked, escalation, judged, Together::Alone(None)).await;
+        }
+        let answer = match self.searches.enter(&asked.wanted.path) {
+            Part::Alone(waiting) => {
+                let begun = Some(waiting.begun.clone());
+                return self.question(asked, escalation, judged, Together::Alone(begun)).await;
+            }
+            Part::Joins(answer) => self.searched(answer).await,
+            Part::Asks(search) => self.search(asked, search).await?,
+        };
+        match answer {
+            SearchAnswer::Again => Ok(None),
+            SearchAnswer::Once => Ok(Some(escalation.values.clone())),
+            SearchAnswer::Denied => Err(NotApproved::Denied.into()),
+        }
+    }
+
+    /// Asks about the folder of many files.
+    async fn search(
+        self: &Arc<Self>,
+        asked: &AskedByProgram,
+        search: Search,
+    ) -> Result<SearchAnswer, ExchangeError> {
+        let folder = PermittedAccess { path: search.folder.clone(), access: FileAccess::Read };
+        let Some(judged) = self.judged(&folder, &[]).await else { return Ok(SearchAnswer::Denied) };
+        let Verdict::Escalate(escalation) = &judged.verdict else {
+            self.searches.is_unaskable(&search.folder);
+            search.answer(SearchAnswer::Again);
+            return Ok(SearchAnswer::Again);
+        };
+        let of_folder = AskedByProgram { wanted: folder, programs: asked.programs.clone() };
+        let answered = self.question(&of_folder, escalation, &judged, Together::With(search.count)).await;
+        let answer = match &answered {
+            Ok(Some(values)) if !values.is_empty() => SearchAnswer::Once,
+            Ok(_) => SearchAnswer::Again,
+            Err(_) => SearchAnswer::Denied,
+        };
+        search.answer(answer);
+        answered.map(|_| answer)
     }
 
     /// Records an allowed access, and permits it from now on unless the user allowed it once. Returns `None` if it has to be
@@ -130,14 +230,12 @@ impl Run {
     }
 
     /// Asks one question. Returns what the user approved for this access alone, or nothing if it is to be judged again.
-    ///
-    /// Offers only lifetimes that `lasts` accepts.
     pub(super) async fn question(
-        &self,
-        wanted: &PermittedAccess,
+        self: &Arc<Self>,
+        AskedByProgram { wanted, programs }: &AskedByProgram,
         escalation: &Escalation,
         judged: &JudgedAccess,
-        lasts: impl Fn(&Lifetime) -> bool,
+        together: Together,
     ) -> Result<Option<Vec<PendingApproval>>, ExchangeError> {
         self.counts.asked.fetch_add(1, Ordering::Relaxed);
         self.services.metrics.decided("escalate");
@@ -167,12 +265,14 @@ impl Run {
             deadline: self.services.config.question_deadline(),
         }
         .build();
-        let is_offered = |lifetime: &Lifetime| {
-            let is_of_run = matches!(lifetime, Lifetime::Once | Lifetime::Session);
-            lasts(lifetime) && (is_of_run || self.ask != RunAsk::Terminal)
-        };
-        question.offers.iter_mut().for_each(|offer| offer.lifetimes.retain(is_offered));
-        question.offers.retain(|offer| !offer.lifetimes.is_empty());
+        if judged.runs_later {
+            only(&mut question.offers, |lifetime| *lifetime == Lifetime::Once);
+        }
+        if let Together::Raised = together {
+            // An answer for once would be used up by nothing.
+            only(&mut question.offers, |lifetime| *lifetime != Lifetime::Once);
+        }
+        only(&mut question.offers, |lifetime| self.notes.may_offer(lifetime));
         if question.offers.is_empty() {
             return Err(ExchangeError::NoOffer);
         }
@@ -190,23 +290,41 @@ impl Run {
             note: None,
             at_ms: now_ms(),
         };
+        let identity = QuestionKey::of(&question, &facts);
+        if let Together::With(count) = together {
+            let files = format!("{count} files in this folder are waiting: the program may be searching it.");
+            question.also.push(files);
+            question.fits_a_batch = false;
+        }
+        if !programs.is_empty() {
+            question.with.push(("program".to_owned(), visible::line(&programs.join(" → "))));
+        }
+        if self.asked.is_often(&wanted.path)
+            && let Some(at) = question.offers.iter().position(|offer| offer.reach == Reach::Folders)
+        {
+            question.offers.get_mut(..=at).iter_mut().for_each(|offers| offers.rotate_right(1));
+        }
         let inquiry = Inquiry {
-            identity: QuestionKey::of(&question, &facts),
+            identity,
             call: DeniedKey::of(&self.principal, tool, &inspected.arguments),
             question,
             entry,
             scope,
         };
-        let can_ask = self.ask == RunAsk::Terminal || self.services.broker.can_ask();
-        let open = can_ask.then(|| self.notes.waiting(&wanted.path));
-        let answer = exchange.ask(inquiry, self.no_question_left(wanted)).await;
+        let begun = match together {
+            Together::Alone(begun) => begun,
+            Together::With(_) | Together::Raised => None,
+        };
+        let open = self.notes.waiting(&wanted.path, &self.services.broker);
+        let answer = exchange.ask(inquiry, self.no_question_left(wanted, begun)).await;
         drop(open);
         let denied = |why: &NotApproved| matches!(why, NotApproved::Denied | NotApproved::DeniedWithNote(_));
         if matches!(&answer, Err(ExchangeError::NotApproved(why)) if denied(why)) {
             self.services.broker.stops().deny(denial);
         }
         let Some(approval) = answer? else { return Ok(None) };
-        if !self.judge(wanted, &[]).inspected.paths.has_same_kinds(&inspected.paths) {
+        let now = self.judged(wanted, &[]).await;
+        if !now.is_some_and(|now| now.inspected.paths.has_same_kinds(&inspected.paths)) {
             return Ok(None);
         }
         if approval.lifetime == Lifetime::Once {
@@ -217,13 +335,28 @@ impl Run {
         Ok(Some(Vec::new()))
     }
 
-    /// Completes when the access no longer needs a question, because of another answer or a new policy.
-    async fn no_question_left(&self, wanted: &PermittedAccess) {
+    /// Completes when the access no longer needs a question of its own, because of another answer, a new policy or a question about
+    /// its folder.
+    async fn no_question_left(
+        self: &Arc<Self>,
+        wanted: &PermittedAccess,
+        begun: Option<watch::Receiver<u64>>,
+    ) {
+        let mut begins = pin!(async {
+            match begun {
+                // Fails only if the run has ended.
+                Some(mut begun) => _ = begun.changed().await,
+                None => std::future::pending().await,
+            }
+        });
         let (mut table, mut snapshots) = (self.services.grants.watch(), self.services.snapshots.clone());
-        while matches!(self.judge(wanted, &[]).verdict, Verdict::Escalate(_)) {
+        let is_asked = |judged: &JudgedAccess| matches!(judged.verdict, Verdict::Escalate(_));
+        while self.judged(wanted, &[]).await.as_ref().is_some_and(is_asked) {
             let changed = tokio::select! {
                 changed = table.changed() => changed,
                 changed = snapshots.changed() => changed,
+                // This access may become a part of it.
+                () = &mut begins => return,
             };
             if changed.is_err() {
                 return std::future::pending().await;
@@ -248,4 +381,10 @@ impl Run {
         entry.arguments = Some(redacted(&judged.inspected.arguments));
         entry
     }
+}
+
+/// Removes every lifetime that is not `accepted`, and offers that have no other.
+fn only(offers: &mut Vec<Offer>, accepted: impl Fn(&Lifetime) -> bool) {
+    offers.iter_mut().for_each(|offer| offer.lifetimes.retain(&accepted));
+    offers.retain(|offer| !offer.lifetimes.is_empty());
 }

@@ -7,7 +7,9 @@ use ironcurtain_config::PolicySnapshot;
 use ironcurtain_consent::found_paths::FoundPaths;
 use ironcurtain_grants::StandingGrant;
 use ironcurtain_paths::CanonicalPath;
-use ironcurtain_policy::{Denial, FileOperation, PendingApproval, ServerReach, Unannotated, Verdict};
+use ironcurtain_policy::{
+    AllowedBy, Denial, FileOperation, PendingApproval, ServerReach, Unannotated, Verdict,
+};
 use ironcurtain_sandbox::file_access::{FileAccess, PermittedAccess};
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -18,17 +20,31 @@ pub(super) struct JudgedAccess {
     pub(super) inspected: InspectedCall,
     pub(super) snapshot: Arc<PolicySnapshot>,
     pub(super) grants_version: u64,
+    /// Other programs run the file, so only an answer about this very access allows to change it.
+    pub(super) runs_later: bool,
 }
 
 impl Run {
+    /// Judges an access on a thread that may block. Returns `None` only while the trusted process is exiting.
+    pub(super) async fn judged(
+        self: &Arc<Self>,
+        wanted: &PermittedAccess,
+        approved: &[PendingApproval],
+    ) -> Option<JudgedAccess> {
+        let (run, wanted, approved) = (self.clone(), wanted.clone(), approved.to_vec());
+        tokio::task::spawn_blocking(move || run.judge(&wanted, &approved)).await.ok()
+    }
+
     /// Judges an access. Blocking for as long as resolving a path takes.
     pub(super) fn judge(&self, wanted: &PermittedAccess, approved: &[PendingApproval]) -> JudgedAccess {
         let table = self.services.grants.now();
         let grants: Vec<&StandingGrant> =
             table.grants.iter().filter(|grant| self.may_use(&grant.subject)).collect();
         let snapshot = self.services.snapshot();
+        let own_file = self.profile.settings_file(&wanted.path, &table);
+        let judged_by = self.profile.snapshot(&snapshot, &table);
         let context = JudgingContext {
-            snapshot: snapshot.clone(),
+            snapshot: judged_by,
             server: self.principal.server.clone(),
             // A file is opened by itself, so nothing around it becomes accessible.
             contained: None,
@@ -42,34 +58,46 @@ impl Run {
             reach: ServerReach::Something,
             confined: false,
         };
-        let arguments = arguments(wanted);
-        let (verdict, inspected) = match judged(&context, wanted, &arguments, &snapshot.home) {
+        let arguments = arguments(own_file.map_or(wanted.path.as_str(), CanonicalPath::as_str));
+        let home = &snapshot.home;
+        // The agent's own settings are among these files.
+        let is_changed = wanted.access != FileAccess::Read && own_file.is_none();
+        let path = CanonicalPath::assume_canonical(&wanted.path);
+        let runs_later = is_changed && path.is_ok_and(|path| runs_later(&path, home));
+        let (verdict, inspected) = match judged(&context, (wanted, own_file), &arguments) {
             Ok(judged) => judged,
             Err(denial) => (Verdict::Deny(denial), InspectedCall { arguments, paths: FoundPaths::default() }),
         };
-        JudgedAccess { verdict, inspected, snapshot, grants_version: table.version }
+        let verdict = if runs_later { asked_each_time(verdict) } else { verdict };
+        JudgedAccess { verdict, inspected, snapshot, grants_version: table.version, runs_later }
     }
 }
 
 fn judged(
     context: &JudgingContext,
-    wanted: &PermittedAccess,
+    (wanted, own_file): (&PermittedAccess, Option<&CanonicalPath>),
     arguments: &Arc<Map<String, Value>>,
-    home: &CanonicalPath,
 ) -> Result<(Verdict, InspectedCall), Denial> {
     let located = context.plan_file(operation(wanted.access), arguments)?.locate(context)?;
     // The view resolved every link, so this one was created since.
-    if located.paths.iter().any(|found| found.path.as_str() != wanted.path) {
+    let path = own_file.map_or(wanted.path.as_str(), CanonicalPath::as_str);
+    if located.paths.iter().any(|found| found.path.as_str() != path) {
         return Err(Denial::invalid("the path now leads to another file"));
-    }
-    // Only the working folder is watched for such files.
-    if wanted.access != FileAccess::Read && located.paths.iter().any(|found| runs_later(&found.path, home)) {
-        return Err(Denial::protected(
-            "other programs run this file; a run may change such a file only in the folder that it was started in",
-        ));
     }
     let judgement = context.judge(located);
     Ok((judgement.verdict, judgement.inspected))
+}
+
+/// Denies what a rule or a grant allows: only the working folder is watched for files that other programs run.
+fn asked_each_time(verdict: Verdict) -> Verdict {
+    match verdict {
+        Verdict::Allow(permit) if permit.allowed_by() != AllowedBy::Answer => {
+            Verdict::Deny(Denial::protected(
+                "other programs run this file; outside the folder that the run was started in, no rule or grant covers it",
+            ))
+        }
+        Verdict::Allow(_) | Verdict::Escalate(_) | Verdict::Deny(_) => verdict,
+    }
 }
 
 /// Returns the operation that an access is judged as.
@@ -82,7 +110,7 @@ pub(super) fn operation(access: FileAccess) -> FileOperation {
     }
 }
 
-fn arguments(wanted: &PermittedAccess) -> Arc<Map<String, Value>> {
-    let path = (FileOperation::PATH.to_owned(), Value::String(wanted.path.clone()));
+fn arguments(path: &str) -> Arc<Map<String, Value>> {
+    let path = (FileOperation::PATH.to_owned(), Value::String(path.to_owned()));
     Arc::new(Map::from_iter([path]))
 }

@@ -1,6 +1,7 @@
 //! Connection to the view of a run: questions come in, answers and permissions go out.
 
 use super::Run;
+use super::asking::AskedByProgram;
 use ironcurtain_sandbox::file_access::{FromView, PermittedAccess, ToView};
 use std::collections::HashMap;
 use std::io;
@@ -29,11 +30,11 @@ pub(super) async fn serve(
             line = lines.next_line() => {
                 let Some(line) = line? else { return Ok(()) };
                 match serde_json::from_str(&line)? {
-                    FromView::Ask { id, path, access, .. } => {
+                    FromView::Ask { id, path, access, programs } => {
                         let run = run.clone();
-                        let wanted = PermittedAccess { path, access };
+                        let asked = AskedByProgram { wanted: PermittedAccess { path, access }, programs };
                         let answering = asking.spawn(async move {
-                            let answer = run.decide(wanted).await;
+                            let answer = run.decide(asked).await;
                             run.tell(ToView::Answer { id, answer });
                             id
                         });

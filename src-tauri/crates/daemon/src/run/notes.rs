@@ -2,10 +2,11 @@
 //!
 //! - A starter that does not read loses notes, and delays nothing.
 
-use ironcurtain_protocol::{RunNote, RunUse};
+use ironcurtain_consent::{Broker, Lifetime};
+use ironcurtain_protocol::{RunAsk, RunNote, RunUse};
 use ironcurtain_sandbox::file_access::{FileAccess, PermittedAccess};
 use std::collections::HashSet;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::mpsc;
 
 /// Maximum number of notes that wait to be written.
@@ -16,7 +17,8 @@ const MOST_FILES: usize = 100_000;
 
 /// Notes of one run.
 #[derive(Debug)]
-pub(super) struct RunNotes {
+pub(crate) struct RunNotes {
+    ask: RunAsk,
     notes: mpsc::Sender<RunNote>,
     used: Mutex<Used>,
 }
@@ -31,19 +33,33 @@ struct Used {
 }
 
 /// An open question. Dropping it reports that it is over.
-pub(super) struct OpenNote<'a>(&'a RunNotes);
+pub(crate) struct OpenNote<'a>(&'a RunNotes);
 
 impl RunNotes {
-    pub(super) fn new() -> (Self, mpsc::Receiver<RunNote>) {
+    /// Creates the notes of a run whose questions are answered at `ask`.
+    pub(super) fn new(ask: RunAsk) -> (Arc<Self>, mpsc::Receiver<RunNote>) {
         let (notes, written) = mpsc::channel(MOST);
-        (Self { notes, used: Mutex::default() }, written)
+        (Arc::new(Self { ask, notes, used: Mutex::default() }), written)
     }
 
-    /// Reports that a question waits for the user.
-    pub(super) fn waiting(&self, path: &str) -> OpenNote<'_> {
+    /// Returns the place where the run's questions are answered.
+    pub(crate) fn ask(&self) -> RunAsk {
+        self.ask
+    }
+
+    /// Returns whether an answer may last this long: one on the run's own terminal holds for the run at most.
+    pub(crate) fn may_offer(&self, lifetime: &Lifetime) -> bool {
+        self.ask != RunAsk::Terminal || matches!(lifetime, Lifetime::Once | Lifetime::Session)
+    }
+
+    /// Reports that a question about this path or host waits for the user, if there is a place to ask.
+    pub(crate) fn waiting(&self, what: &str, broker: &Broker) -> Option<OpenNote<'_>> {
+        if self.ask != RunAsk::Terminal && !broker.can_ask() {
+            return None;
+        }
         self.used().open += 1;
-        self.send(RunNote::Waiting { path: path.to_owned() });
-        OpenNote(self)
+        self.send(RunNote::Waiting { path: what.to_owned() });
+        Some(OpenNote(self))
     }
 
     pub(super) fn allowed(&self, access: &PermittedAccess) {
@@ -57,14 +73,14 @@ impl RunNotes {
         counted.iter_mut().for_each(|files| count(files, &access.path));
     }
 
-    /// Reports a denied access, unless the same path was denied before.
-    pub(super) fn denied(&self, path: &str, why: Option<String>) {
+    /// Reports a denied path or host, unless the same one was denied before.
+    pub(crate) fn denied(&self, what: &str, why: Option<String>) {
         let mut used = self.used();
         let before = used.denied.len();
-        count(&mut used.denied, path);
+        count(&mut used.denied, what);
         if used.denied.len() > before {
             drop(used);
-            self.send(RunNote::Denied { path: path.to_owned(), why });
+            self.send(RunNote::Denied { path: what.to_owned(), why });
         }
     }
 

@@ -1,21 +1,29 @@
 //! Opens a run: starts the program in its sandbox.
 
+use super::asking::AskedFolders;
+use super::network;
 use super::notes::RunNotes;
 use super::permissions::Permissions;
+use super::ports::{self, PublishError, PublishedPort};
+use super::profile::{self, ProfileError, ProfileGrants};
+use super::searching::Searches;
 use super::serve::OpenedRun;
 use super::{Counts, Run};
+use crate::network::{RunPorts, RunTargets, ServerNetwork};
 use crate::server::control::{SupervisorControl, SupervisorError};
 use crate::services::Services;
 use ironcurtain_audit::clock::now_ms;
-use ironcurtain_audit::{AuditError, Event};
+use ironcurtain_audit::{AuditError, Entry, Event};
 use ironcurtain_autostart::{Autostart, SandboxWatch, SessionFacts, WatchError, WatchedServer, rules};
 use ironcurtain_config::home::{HomeError, private_dir};
-use ironcurtain_config::{GitConfigSettings, PolicySnapshot};
+use ironcurtain_config::{GitConfigSettings, ProgramFile, RunProfile};
 use ironcurtain_connection::RunDescriptors;
 use ironcurtain_consent::{Principal, Terminal};
 use ironcurtain_containment::{Profile, Surroundings};
-use ironcurtain_grants::Client;
+use ironcurtain_egress::RuleError;
+use ironcurtain_grants::{Client, GrantError, Grants};
 use ironcurtain_paths::{CanonicalPath, Resolver, random_name};
+use ironcurtain_policy::ProtectedPaths;
 use ironcurtain_protocol::{ClientView, RunHello};
 use ironcurtain_sandbox::{
     LaunchedRun, Mount, MountAccess, NetworkAccess, ResourceLimits, SandboxLaunchError, Spec, UnixSockets,
@@ -43,12 +51,24 @@ pub(crate) enum RunError {
         /// Cause.
         problem: String,
     },
+    /// The profile cannot be used.
+    #[error(transparent)]
+    Profile(#[from] ProfileError),
+    /// The profile's paths cannot be granted.
+    #[error(transparent)]
+    Grant(#[from] GrantError),
     /// A directory of the session cannot be created.
     #[error(transparent)]
     Home(#[from] HomeError),
     /// The working folder cannot be watched for autostart files.
     #[error(transparent)]
     Watch(#[from] WatchError),
+    /// A pattern of a host is invalid.
+    #[error(transparent)]
+    Host(#[from] RuleError),
+    /// A port cannot be published.
+    #[error(transparent)]
+    Publish(#[from] PublishError),
     /// The sandbox cannot be launched.
     #[error(transparent)]
     Launch(#[from] SandboxLaunchError),
@@ -73,12 +93,11 @@ pub(crate) struct RunOptions {
     pub(crate) descriptors: RunDescriptors,
 }
 
-/// Variables that a run has, besides `LC_*`.
-const PASSED: [&str; 10] =
-    ["COLORTERM", "FORCE_COLOR", "LANG", "LOGNAME", "NO_COLOR", "PATH", "SHELL", "TERM", "TZ", "USER"];
-
 /// Top-level folders that are not served: the sandbox has its own.
 const OWN: [&str; 8] = ["/boot", "/dev", "/etc", "/proc", "/run", "/sys", "/tmp", "/usr"];
+
+/// Second place of the machine's identity, which programs look for if `/etc/machine-id` does not exist.
+const MACHINE: &str = "/var/lib/dbus/machine-id";
 
 /// Size of the private `/tmp`.
 const TMP_SIZE: u64 = 4 << 30;
@@ -98,6 +117,9 @@ impl Run {
         let folder = folder(&request.cwd)?;
         let snapshot = services.snapshot();
         let principal = Arc::new(principal(&id, starter, &request, &snapshot.home)?);
+        let planned = (services.clone(), request.clone(), folder.clone(), snapshot.clone());
+        let plan = move || profile::plan(&planned.0, &planned.1, &planned.2, &planned.3);
+        let plan = tokio::task::spawn_blocking(plan).await.map_err(io::Error::from)??;
         let dir = services.home.sessions().join(&id);
         let session_dir = dir.join("sandbox");
         private_dir(&dir)?;
@@ -110,21 +132,42 @@ impl Run {
         )?;
         let started_ms = now_ms();
         services.autostart.began(&id, facts(&principal, started_ms));
-        let mut record = OpenRecord { autostart: services.autostart.clone(), id: Some(id.clone()) };
+        let mut record = OpenRecord {
+            autostart: services.autostart.clone(),
+            grants: services.grants.clone(),
+            id: Some(id.clone()),
+        };
         let is_mounted = snapshot.limits().may_be_granted(&folder);
-        let profile = Profile { git_config: Some(GitConfigSettings::Guarded), ..Profile::default() };
+        let sandbox = Profile { git_config: Some(GitConfigSettings::Guarded), ..Profile::default() };
         let watched = WatchedServer { session: &id, server: &principal.server, before: 0 };
-        let look = services.autostart.watch(watched, rules(&profile, &around)).await?;
-        let mounts = if is_mounted { vec![mount(&folder, &look, &around).await?] } else { vec![] };
+        let look = services.autostart.watch(watched, rules(&sandbox, &around)).await?;
+        let mut mounts = profile::mounts(&plan);
+        if is_mounted {
+            mounts.push(mount(&folder, &look, &around).await?);
+        }
+        let resolver = Resolver::new(snapshot.home.clone(), folder.clone());
+        let targets = RunTargets::new(resolver.clone(), plan.profile.hosts.clone())?;
+        let ports = RunPorts {
+            named: request.ports.iter().copied().collect(),
+            published: request.publish.iter().copied().collect(),
+        };
+        let (notes, for_starter) = RunNotes::new(request.ask);
+        let network = ServerNetwork::of_run(&services, &principal, (targets, ports), notes.clone());
+        let publish = request.publish.iter().map(|port| PublishedPort::listen(*port));
+        let published = publish.collect::<Result<Vec<_>, _>>()?;
+        let supervisor = services.programs.dir.join("ironcurtain-sandbox");
+        let mut view = view(&snapshot.home, &plan.protection(&snapshot.protected));
+        let mut env = environment(&request.env, &plan.profile, &snapshot.home);
+        env.extend(network::environment(&supervisor, &mut view));
         let spec = Spec {
-            argv: request.argv.clone(),
-            env: environment(&request.env, &snapshot.home),
+            argv: plan.argv.clone(),
+            env,
             cwd: Some(folder.as_str().to_owned()),
-            view: view(&snapshot),
+            view,
             mounts,
             closed: vec![],
             kept: vec![],
-            network: NetworkAccess::None,
+            network: NetworkAccess::ProxiedWithServices,
             unix_sockets: UnixSockets::None,
             limits: ResourceLimits {
                 memory: None,
@@ -137,15 +180,20 @@ impl Run {
             state_dir: around.sandboxes.as_str().to_owned(),
             allow_root: services.programs.allow_root,
         };
-        let supervisor = services.programs.dir.join("ironcurtain-sandbox");
+        let (profile, given) = ProfileGrants::new(plan, &principal, request.learn)?;
+        services.grants.give(given).await?;
         let (exited, exit) = oneshot::channel();
         let launched = tokio::task::spawn_blocking(move || {
             // Fails if the run was given up.
             launch_run(&spec, &supervisor, streams, link, move |exit| _ = exited.send(exit))
         });
-        let LaunchedRun { control, view, pid, kill, .. } = launched.await.map_err(io::Error::from)??;
+        let LaunchedRun { control, view, egress, services: service_link, pid, kill } =
+            launched.await.map_err(io::Error::from)??;
         let mut control = SupervisorControl::new(control, Some(look))?;
         control.started().await?;
+        let proxy = network::serve(&network, egress).await?;
+        let service_link = service_link.ok_or_else(|| io::Error::from(io::ErrorKind::NotConnected))?;
+        let ports = ports::serve(network.local(), service_link, published)?;
         view.set_nonblocking(true)?;
         let view = UnixStream::from_std(view)?;
         let (to_view, for_view) = mpsc::unbounded_channel();
@@ -153,40 +201,62 @@ impl Run {
             let terminal = Terminal::new(terminal.try_clone()?, terminal)?;
             services.broker.ask_elsewhere(&id, Arc::new(terminal));
         }
-        let (notes, for_starter) = RunNotes::new();
+        let (to_sandbox, orders) = mpsc::unbounded_channel();
         let run = Arc::new(Self {
             id,
-            resolver: Resolver::new(snapshot.home.clone(), folder.clone()),
+            resolver,
+            network,
             folder: (folder, is_mounted),
             pid,
             started_ms,
             counts: Counts::default(),
-            ask: request.ask,
             notes,
-            permissions: Permissions::new(),
+            permissions: Permissions::new(profile.permitted()),
+            profile,
+            to_sandbox,
+            searches: Searches::new(services.config.questions_per_minute),
+            asked: AskedFolders::default(),
             to_view,
             end: CancellationToken::new(),
             gone: CancellationToken::new(),
             principal,
             services,
         });
-        let began = run.principal.entry(Event::Session, format!("{} was started", run.principal.server));
-        run.services.audit.record(began).await?;
+        run.services.audit.record(run.started()).await?;
+        for port in &request.publish {
+            let what = format!("port {port} of {} is available at 127.0.0.1:{port}", run.principal.server);
+            run.services.audit.record(run.principal.entry(Event::Session, what)).await?;
+        }
         record.id = None;
         run.services.changed();
-        Ok(OpenedRun { run, control, kill, exit, view: (view, for_view), for_starter })
+        let (view, network) = ((view, for_view), (proxy, ports));
+        Ok(OpenedRun { run, control, kill, exit, view, network, orders, for_starter })
+    }
+
+    /// Returns the audit entry of the start.
+    fn started(&self) -> Entry {
+        let plan = &self.profile.plan;
+        let summary =
+            format!("{} was started with the profile `{}`", self.principal.server, plan.profile.name);
+        let mut entry = self.principal.entry(Event::Session, summary);
+        entry.paths = plan.programs.iter().map(|path| path.as_str().to_owned()).collect();
+        entry
     }
 }
 
 /// Ends the record of a session that could not be opened, when it is dropped.
 struct OpenRecord {
     autostart: Autostart,
+    grants: Grants,
     id: Option<String>,
 }
 
 impl Drop for OpenRecord {
     fn drop(&mut self) {
-        self.id.iter().for_each(|id| self.autostart.ended(id));
+        if let Some(id) = &self.id {
+            self.grants.end_session(id);
+            self.autostart.ended(id);
+        }
     }
 }
 
@@ -216,7 +286,8 @@ fn principal(
     let name =
         Path::new(program).file_name().map_or(program.clone(), |name| name.to_string_lossy().into_owned());
     let path = request.env.get("PATH").map(String::as_str).unwrap_or_default();
-    let file = found(program, path, Path::new(&request.cwd)).unwrap_or_else(|| home.as_path().join(program));
+    let found = ProgramFile::find(program, path, Path::new(&request.cwd));
+    let file = found.map_or_else(|| home.as_path().join(program), |found| found.real);
     let exe = file.to_string_lossy().into_owned();
     Ok(Principal {
         session: session.to_owned(),
@@ -240,16 +311,6 @@ fn principal(
     })
 }
 
-/// Returns the real file of a program.
-fn found(program: &str, path: &str, cwd: &Path) -> Option<PathBuf> {
-    let named = if program.contains('/') {
-        Some(cwd.join(program))
-    } else {
-        std::env::split_paths(path).map(|folder| folder.join(program)).find(|file| file.is_file())
-    };
-    named?.canonicalize().ok()
-}
-
 fn facts(principal: &Principal, started_ms: u64) -> SessionFacts {
     SessionFacts {
         client: principal.client.view.name.clone(),
@@ -271,13 +332,14 @@ async fn mount(
     Ok(Mount::new(folder.as_str(), MountAccess::ReadWrite).closing(closed).keeping(kept))
 }
 
-fn environment(given: &BTreeMap<String, String>, home: &CanonicalPath) -> BTreeMap<String, String> {
-    let passed = |name: &str| PASSED.contains(&name) || name.starts_with("LC_");
-    let mut env: BTreeMap<String, String> = given
-        .iter()
-        .filter(|(name, _)| passed(name))
-        .map(|(name, value)| (name.clone(), value.clone()))
-        .collect();
+fn environment(
+    given: &BTreeMap<String, String>,
+    profile: &RunProfile,
+    home: &CanonicalPath,
+) -> BTreeMap<String, String> {
+    let passed = given.iter().filter(|(name, _)| profile.passes(name));
+    let mut env: BTreeMap<String, String> =
+        passed.chain(&profile.set_env).map(|(name, value)| (name.clone(), value.clone())).collect();
     env.entry("PATH".to_owned()).or_insert_with(|| "/usr/local/bin:/usr/bin:/bin".to_owned());
     env.insert("HOME".to_owned(), home.as_str().to_owned());
     env.insert("TMPDIR".to_owned(), "/tmp".to_owned());
@@ -285,7 +347,7 @@ fn environment(given: &BTreeMap<String, String>, home: &CanonicalPath) -> BTreeM
 }
 
 /// Returns the served view: the home, and every top-level folder of which the sandbox has none of its own.
-fn view(snapshot: &PolicySnapshot) -> View {
+fn view(home: &CanonicalPath, protected: &ProtectedPaths) -> View {
     let is_served = |path: &PathBuf| {
         let is_folder = std::fs::symlink_metadata(path).is_ok_and(|found| found.is_dir());
         let programs = ["/bin", "/gnu", "/lib", "/lib32", "/lib64", "/libx32", "/nix", "/sbin"];
@@ -294,12 +356,13 @@ fn view(snapshot: &PolicySnapshot) -> View {
     let top = std::fs::read_dir("/").into_iter().flatten().flatten().map(|entry| entry.path());
     let mut folders: Vec<String> =
         top.filter(is_served).filter_map(|path| path.to_str().map(str::to_owned)).collect();
-    let home = snapshot.home.as_str();
+    let home = home.as_str();
     if !folders.iter().any(|folder| Path::new(home).starts_with(folder)) {
         folders.push(home.to_owned());
     }
     folders.sort();
-    let hidden = snapshot.protected.paths().iter().map(|path| path.as_str().to_owned()).collect();
+    let hidden = protected.paths().iter().map(CanonicalPath::as_str).chain([MACHINE]);
+    let hidden = hidden.map(str::to_owned).collect();
     View::Served { folders, hidden, programs: vec![] }
 }
 
@@ -308,12 +371,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_environment_is_a_list_of_harmless_names() {
+    fn the_environment_has_what_the_profile_names() {
+        let profile = RunProfile {
+            env: ["TERM", "LC_*"].map(str::to_owned).into(),
+            set_env: [("CACHE".to_owned(), "/tmp/c".to_owned())].into(),
+            ..RunProfile::default()
+        };
         let given =
             [("TERM", "xterm"), ("LC_ALL", "C"), ("TOKEN", "t"), ("HOME", "/elsewhere"), ("LD_PRELOAD", "x")];
         let given = given.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
         let home = CanonicalPath::assume_canonical("/home/u").unwrap();
         let expected = [
+            ("CACHE", "/tmp/c"),
             ("HOME", "/home/u"),
             ("LC_ALL", "C"),
             ("PATH", "/usr/local/bin:/usr/bin:/bin"),
@@ -321,14 +390,6 @@ mod tests {
             ("TMPDIR", "/tmp"),
         ];
         let expected = expected.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
-        assert_eq!(environment(&given, &home), expected);
-    }
-
-    #[test]
-    fn a_program_is_found_on_the_path_of_the_run() {
-        let sh = Path::new("/bin/sh").canonicalize().unwrap();
-        assert_eq!(found("sh", "/nonexistent:/bin", Path::new("/")), Some(sh.clone()));
-        assert_eq!(found("./sh", "", Path::new("/bin")), Some(sh));
-        assert_eq!(found("sh", "/nonexistent", Path::new("/bin")), None);
+        assert_eq!(environment(&given, &profile, &home), expected);
     }
 }

@@ -39,8 +39,9 @@ pub(super) enum Permitting {
 }
 
 impl Permissions {
-    pub(super) fn new() -> Self {
-        Self { permitted: Mutex::default(), applied: watch::Sender::new(0) }
+    /// Permissions of a run that starts. `permitted` are judged before the view gets them.
+    pub(super) fn new(permitted: impl Iterator<Item = PermittedAccess>) -> Self {
+        Self { permitted: Mutex::new(permitted.collect()), applied: watch::Sender::new(0) }
     }
 
     /// Notes that the view has applied the permissions of this version.
@@ -75,6 +76,7 @@ impl Run {
         let (mut table, mut snapshots) = (self.services.grants.watch(), self.services.snapshots.clone());
         loop {
             // Also at the start, so that the view has applied a version from then on.
+            self.unmount_revoked().await;
             let run = self.clone();
             // Fails only while the trusted process is exiting, which ends the run.
             let _ = tokio::task::spawn_blocking(move || run.judge_again()).await;
@@ -103,12 +105,24 @@ impl Run {
         self.tell(ToView::Permissions { version, permitted: permitted.iter().cloned().collect() });
     }
 
-    /// Waits until the view uses no older grants than those of this version, or nothing of the run is left.
+    /// Waits until neither the view nor a connection uses older grants than those of this version, or nothing of the run is left.
     pub(crate) async fn is_within(&self, version: u64) {
         let mut applied = self.permissions.applied.subscribe();
-        tokio::select! {
+        let within = async {
             // The sender lives as long as the run.
-            _ = applied.wait_for(|applied| *applied >= version) => {}
+            let view = async { applied.wait_for(|applied| *applied >= version).await.is_ok() };
+            let (_, is_cut_off) = tokio::join!(view, self.network.is_within_grants());
+            if !is_cut_off {
+                tracing::error!(
+                    run = self.id,
+                    "a connection to a revoked host was not closed in time; the run is ended"
+                );
+                self.end();
+                self.gone.cancelled().await;
+            }
+        };
+        tokio::select! {
+            () = within => {}
             () = self.gone.cancelled() => {}
         }
     }

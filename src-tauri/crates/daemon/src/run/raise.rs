@@ -1,8 +1,9 @@
 //! Raises a question of a run before its program opens the path. Only the user answers it.
 
 use super::Run;
+use super::asking::{AskedByProgram, Together};
 use super::judge::operation;
-use ironcurtain_consent::{ExchangeError, Lifetime};
+use ironcurtain_consent::ExchangeError;
 use ironcurtain_paths::PathError;
 use ironcurtain_policy::Verdict;
 use ironcurtain_sandbox::file_access::{FileAccess, PermittedAccess};
@@ -31,7 +32,9 @@ impl Run {
         let path = self.resolver.resolve(path)?.path.as_str().to_owned();
         let wanted =
             PermittedAccess { path, access: if write { FileAccess::Write } else { FileAccess::Read } };
-        let judged = self.judge(&wanted, &[]);
+        let Some(judged) = self.judged(&wanted, &[]).await else {
+            return Err(RaiseError::Unasked("IronCurtain is exiting".to_owned()));
+        };
         let escalation = match &judged.verdict {
             Verdict::Allow(_) => return Err(RaiseError::Allowed(operation(wanted.access).name())),
             Verdict::Deny(denial) => return Err(RaiseError::Denied(denial.reason.clone())),
@@ -40,10 +43,8 @@ impl Run {
         let mut open = self.services.broker.open();
         let run = self.clone();
         let mut asking = tokio::spawn(async move {
-            // An answer for once would be used up by nothing.
-            let lasts = |lifetime: &Lifetime| *lifetime != Lifetime::Once;
-            let asked = run.question(&wanted, &escalation, &judged, lasts).await;
-            match asked {
+            let asked = AskedByProgram { wanted, programs: Vec::new() };
+            match run.question(&asked, &escalation, &judged, Together::Raised).await {
                 Ok(_) => None,
                 Err(problem @ (ExchangeError::NotApproved(_) | ExchangeError::NoOffer)) => {
                     Some(problem.to_string())

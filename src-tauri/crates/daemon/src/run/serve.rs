@@ -2,6 +2,8 @@
 
 use super::Run;
 use super::link;
+use super::profile::SandboxOrder;
+use crate::network::Serving;
 use crate::server::control::SupervisorControl;
 use ironcurtain_audit::Event;
 use ironcurtain_autostart::SandboxWatch;
@@ -16,7 +18,7 @@ use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::{mpsc, oneshot};
-use tokio::task::AbortHandle;
+use tokio::task::{AbortHandle, JoinSet};
 
 /// Time for a sandbox to exit after its connection was closed; then it is killed.
 const EXIT_BOUND: Duration = Duration::from_secs(5);
@@ -31,6 +33,9 @@ pub(crate) struct OpenedRun {
     pub(super) kill: KillHandle,
     pub(super) exit: oneshot::Receiver<SandboxExit>,
     pub(super) view: (UnixStream, mpsc::UnboundedReceiver<ToView>),
+    pub(super) network: (Serving, JoinSet<()>),
+    /// Orders to the sandbox.
+    pub(super) orders: mpsc::UnboundedReceiver<SandboxOrder>,
     /// Notes for the starter.
     pub(super) for_starter: mpsc::Receiver<RunNote>,
 }
@@ -38,7 +43,8 @@ pub(crate) struct OpenedRun {
 impl OpenedRun {
     /// Serves the run, and reports the exit status to its starter.
     pub(crate) async fn serve(self, starter: UnixStream) {
-        let Self { run, mut control, kill, mut exit, view: (view, for_view), for_starter } = self;
+        let Self { run, mut control, kill, mut exit, view, network, mut orders, for_starter } = self;
+        let (view, for_view) = view;
         let (mut starter, to_starter) = starter.into_split();
         let (end_notes, ended) = oneshot::channel();
         let noting = tokio::spawn(write_notes(to_starter, run.started_note(), for_starter, ended));
@@ -67,6 +73,10 @@ impl OpenedRun {
                     break None;
                 }
                 () = disconnected(&mut starter) => break None,
+                Some((order, answer)) = orders.recv() => {
+                    // The receiver waits unless the run is ending.
+                    let _ = answer.send(control.ask(order).await.ok());
+                }
                 () = checked => {
                     if control.ask(ControlOp::Check).await.is_err() {
                         break None;
@@ -85,6 +95,8 @@ impl OpenedRun {
             // It is killed within the bound.
             None => exit.await.ok(),
         };
+        drop(network);
+        run.network.local().iter().for_each(|services| services.close());
         run.gone.cancel();
         [linked.abort_handle(), following.abort_handle(), pausing.abort_handle()]
             .iter()
@@ -98,6 +110,7 @@ impl OpenedRun {
             status: status.unwrap_or(KILLED),
             used: run.notes.used_so_far(),
             cut_off: cut_off.map(str::to_owned),
+            learned: run.profile.learned(),
         };
         // Both fail only if the starter has disconnected.
         let _ = end_notes.send(note);
@@ -122,6 +135,7 @@ impl Run {
         RunNote::Started {
             principal: self.principal.server.clone(),
             folder: is_mounted.then(|| folder.as_str().to_owned()),
+            profile: self.profile.plan.profile.name.clone(),
         }
     }
 

@@ -63,6 +63,12 @@ pub(super) async fn handle_call(
     if session.is_paused() {
         return session.deny_paused(&call).await;
     }
+    if call.tool.request.is_none()
+        && let Err(refusal) = session.check_pin(&call.tool.tool).await
+    {
+        batch.forward(session).await;
+        return session.deny_changed(&call, &refusal).await;
+    }
     let Judged { verdict, inspected, by } = judged(session, &call.tool, batch).await;
     match verdict {
         Verdict::Allow(permit) => {

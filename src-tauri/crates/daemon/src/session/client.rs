@@ -5,6 +5,7 @@
 use super::call::{CallBatch, handle_call};
 use super::in_flight::Ticket;
 use super::passthrough::{Rejection, pass_on_record, passes, passes_when_paused};
+use super::pinned_tools::lists_tools;
 use super::refusal::denied;
 use super::tasks::TaskRequest;
 use super::tool_call::CALL;
@@ -337,10 +338,32 @@ impl Session {
                     session.tasks.handle_response(&request, &answer);
                 }
                 session.issued.track_list(&asked, &answer);
-                session.pass_on(&answered, answer, held);
+                if lists_tools(&asked, &answer) {
+                    tokio::spawn(async move { session.pass_on_tools(&answered, answer, held).await });
+                } else {
+                    session.pass_on(&answered, answer, held);
+                }
             }
         });
         self.forwarded(&ticket, place);
+    }
+
+    /// Answers a request for the list of tools, after comparing them with their pins.
+    async fn pass_on_tools(&self, ticket: &Ticket, answer: ServerAnswer, held: MemoryShare) {
+        let pinned = match &answer {
+            ServerAnswer::Response(Response::Result(result)) => self.with_pinned_tools(result).await,
+            ServerAnswer::Response(Response::Error(_)) | ServerAnswer::Failed(_) => {
+                self.pass_on(ticket, answer, held);
+                return;
+            }
+        };
+        match pinned {
+            Ok(result) => {
+                let answer = ServerAnswer::Response(Response::Result(result));
+                self.pass_on(ticket, answer, held);
+            }
+            Err(problem) => self.fail(ticket, ErrorCode::INTERNAL_ERROR, &problem.to_string()),
+        }
     }
 
     /// Answers a request with the server's response. Returns `false` if the request was cancelled in the meantime.

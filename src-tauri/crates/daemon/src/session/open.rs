@@ -4,12 +4,13 @@ use super::handover::{ClientState, SessionHandover};
 use super::in_flight::Requests;
 use super::issued::Issued;
 use super::one_time::OneTimeGrants;
+use super::pinned_tools::PinnedTools;
 use super::queue::CallQueue;
 use super::serve::Opened;
 use super::tasks::Tasks;
 use super::workspace::ClientRoots;
 use super::{Counts, Session, containment};
-use crate::network::{Caller, ServerNetwork};
+use crate::network::{Caller, HostSource, ServerNetwork};
 use crate::server::{ActorOptions, Containment, ContainmentError, ServerHandle};
 use crate::services::Services;
 use ironcurtain_audit::{AuditError, Event};
@@ -18,6 +19,7 @@ use ironcurtain_config::Server as ServerConfig;
 use ironcurtain_config::home::{HomeError, private_dir};
 use ironcurtain_consent::Principal;
 use ironcurtain_containment::Surroundings;
+use ironcurtain_egress::HostRules;
 use ironcurtain_grants::Client;
 use ironcurtain_mcp::wire::Outbox;
 use ironcurtain_paths::{CanonicalPath, Resolver};
@@ -110,9 +112,10 @@ impl Session {
         let caller = Caller {
             services: services.clone(),
             principal: Arc::new(principal.clone()),
-            server: config.clone(),
+            source: HostSource::Server(Box::new(config.clone())),
         };
-        let (containment, network) = with_network(containment, caller);
+        let remote = config.remote.as_ref().and_then(|remote| remote.rules().ok());
+        let (containment, network) = with_network(containment, remote, caller);
         let sandboxed = containment.as_ref().is_ok_and(Containment::is_sandboxed);
         let principal = Arc::new(Principal { sandboxed, ..principal });
         let own_folders = containment.as_ref().ok().filter(|_| network.is_none()).and_then(|containment| {
@@ -186,6 +189,7 @@ impl Session {
             has_batches: AtomicBool::new(state.has_batches),
             tasks: Tasks::default(),
             issued: Issued::default(),
+            pinned_tools: PinnedTools::default(),
             memory: of_client,
             queue: CallQueue::default(),
             may_start,
@@ -207,9 +211,9 @@ fn is_embedded(services: &Services, config: &ServerConfig) -> bool {
 /// Returns the network of the server's containment. Network settings that are invalid keep the server from starting.
 fn with_network(
     containment: Result<Containment, ContainmentError>,
+    remote: Option<HostRules>,
     caller: Caller,
 ) -> (Result<Containment, ContainmentError>, Option<Arc<ServerNetwork>>) {
-    let remote = caller.server.remote.as_ref().and_then(|remote| remote.rules().ok());
     if let Some(rules) = remote {
         return (containment, Some(ServerNetwork::to_remote(rules, caller)));
     }

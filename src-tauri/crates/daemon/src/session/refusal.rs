@@ -1,6 +1,7 @@
 //! Reasons why a call is refused, in words that help the agent.
 
 use super::out_of_reach::OutOfReach;
+use super::pin_error::PinError;
 use crate::server::ServerError;
 use ironcurtain_audit::AuditError;
 use ironcurtain_consent::{ExchangeError, NotApproved, TooLongToShow};
@@ -37,6 +38,27 @@ pub(super) enum CallRefusal {
     /// The call sends more text than a question can show.
     #[error("{0}.")]
     TooLongToShow(#[from] TooLongToShow),
+    /// The server changed the tool's definition, and the user has not decided.
+    #[error(
+        "the server `{server}` changed its tool `{tool}`, so the tool is suspended. Please tell the user, who can decide with: ironcurtain servers diff {server}"
+    )]
+    ToolChanged {
+        /// Server name.
+        server: String,
+        /// Tool name.
+        tool: String,
+    },
+    /// The user removed the tool after its definition changed.
+    #[error("the user removed the tool `{tool}` of the server `{server}` after the server changed it.")]
+    ToolRemoved {
+        /// Server name.
+        server: String,
+        /// Tool name.
+        tool: String,
+    },
+    /// The pins of the tools could not be read.
+    #[error("{0}.")]
+    Pins(#[from] PinError),
     /// The user did not approve it.
     #[error("{}", said(.0))]
     NotApproved(NotApproved),
@@ -94,6 +116,9 @@ impl CallRefusal {
             | Self::NoNetwork { .. }
             | Self::OutOfReach(_)
             | Self::TooLongToShow(_)
+            | Self::ToolChanged { .. }
+            | Self::ToolRemoved { .. }
+            | Self::Pins(_)
             | Self::NotApproved(_)
             | Self::Exchange(_)
             | Self::Audit(_)

@@ -1,27 +1,27 @@
-//! Lines of limited length.
+//! Reads lines of limited length.
 //!
-//! - The limit also bounds memory use.
+//! - The limit also bounds the memory use.
 
 use std::io::{self, BufRead as _, BufReader, Read};
 
-/// A buffer that grew beyond this many bytes is freed after its line.
+/// Maximum capacity of the line buffer, in bytes, that is kept for the next line.
 const KEPT: usize = 64 * 1024;
 
-/// Reads lines, skipping those over the limit.
+/// Reader that returns lines and skips lines that exceed the limit.
 pub(super) struct Lines<R> {
     input: BufReader<R>,
     line: Vec<u8>,
     limit: usize,
 }
 
-/// Next piece of the input.
+/// Next part of the input.
 #[derive(Debug, PartialEq)]
 pub(super) enum Line<'a> {
-    /// A line without its line feed.
+    /// A line, without its line feed.
     Whole(&'a [u8]),
-    /// A skipped line over the limit.
+    /// A line that exceeded the limit and was skipped.
     TooLong,
-    /// End of the input. An incomplete last line is dropped.
+    /// The end of the input. An incomplete last line is dropped.
     End,
 }
 
@@ -30,7 +30,7 @@ impl<R: Read> Lines<R> {
         Self { input: BufReader::with_capacity(KEPT, input), line: Vec::new(), limit }
     }
 
-    /// Returns the next line.
+    /// Reads the next line.
     pub(super) fn next(&mut self) -> io::Result<Line<'_>> {
         self.line.clear();
         self.line.shrink_to(KEPT);

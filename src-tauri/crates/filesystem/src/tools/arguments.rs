@@ -1,6 +1,6 @@
 //! Typed access to the arguments of a tool call.
 //!
-//! - Error messages match the reference, so that an agent corrects itself the same way.
+//! - Error messages match those of the reference server, so that agents correct their calls in the same way.
 //! - Unknown arguments are ignored.
 
 use rmcp::model::JsonObject;
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::error::ToolError;
 
-/// Arguments of one call.
+/// Arguments of a tool call.
 pub(super) struct Arguments<'a> {
     tool: &'a str,
     values: JsonObject,
@@ -19,12 +19,12 @@ impl<'a> Arguments<'a> {
         Self { tool, values }
     }
 
-    /// Returns a required string.
+    /// Returns a required string argument.
     pub(super) fn text(&self, name: &str) -> Result<&str, ToolError> {
         self.text_in(self.values.get(name), name)
     }
 
-    /// Returns an optional number.
+    /// Returns an optional number argument.
     pub(super) fn number(&self, name: &str) -> Result<Option<f64>, ToolError> {
         match self.values.get(name) {
             None => Ok(None),
@@ -33,7 +33,7 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// Returns a flag, `false` by default.
+    /// Returns an optional boolean argument; `false` if it is absent.
     pub(super) fn flag(&self, name: &str) -> Result<bool, ToolError> {
         match self.values.get(name) {
             None => Ok(false),
@@ -42,7 +42,7 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// Returns one of two words, the first by default.
+    /// Returns an optional argument that is one of two words; the first if it is absent.
     pub(super) fn choice(&self, name: &str, words: [&'static str; 2]) -> Result<&'static str, ToolError> {
         let [first, second] = words;
         match self.values.get(name) {
@@ -56,19 +56,19 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// Returns a required list of strings.
+    /// Returns a required argument that is a list of strings.
     pub(super) fn texts(&self, name: &str) -> Result<Vec<&str>, ToolError> {
         let items = self.items(name)?;
         let text = |(index, item)| self.text_in(Some(item), &format!("{name}[{index}]"));
         items.iter().enumerate().map(text).collect()
     }
 
-    /// Returns a list of strings, empty by default.
+    /// Returns an optional argument that is a list of strings; empty if it is absent.
     pub(super) fn texts_or_none(&self, name: &str) -> Result<Vec<&str>, ToolError> {
         if self.values.contains_key(name) { self.texts(name) } else { Ok(Vec::new()) }
     }
 
-    /// Returns a required list of objects with two strings each.
+    /// Returns a required argument that is a list of objects with two string fields each.
     pub(super) fn pairs<'v>(&'v self, name: &str, keys: [&str; 2]) -> Result<Vec<[&'v str; 2]>, ToolError> {
         let [first, second] = keys;
         let pair = |(index, item): (usize, &'v Value)| {
@@ -83,7 +83,7 @@ impl<'a> Arguments<'a> {
         self.items(name)?.iter().enumerate().map(pair).collect()
     }
 
-    /// Creates the error for invalid arguments.
+    /// Creates the error for an invalid argument.
     pub(super) fn refuse(&self, reason: String) -> ToolError {
         ToolError::Arguments { tool: self.tool.to_owned(), reason }
     }

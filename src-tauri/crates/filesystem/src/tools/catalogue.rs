@@ -1,6 +1,6 @@
-//! Tools listed by `tools/list`.
+//! Definitions of the tools, for `tools/list`.
 //!
-//! - Names, arguments, schemas and hints match the reference server; the descriptions are our own.
+//! - Names, arguments, schemas and hints match those of the reference server; the descriptions differ.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 const DRAFT: &str = "http://json-schema.org/draft-07/schema#";
 
-/// Returns every tool of this server.
+/// Returns the definitions of all tools.
 pub(crate) fn catalogue() -> Vec<Tool> {
     let mut tools = reading();
     tools.extend(writing());
@@ -166,7 +166,7 @@ fn writing() -> Vec<Tool> {
     ]
 }
 
-/// Effect of a tool on the disk, sent to clients as hints.
+/// Effect of a tool on the disk, from which its hints are derived.
 enum Effect {
     Reads,
     Adds,

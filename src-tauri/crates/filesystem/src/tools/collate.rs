@@ -1,15 +1,15 @@
-//! Dictionary order of names: the Unicode root collation for ASCII names.
+//! Dictionary order of names: the Unicode root collation, for names in ASCII.
 //!
-//! - Names beyond ASCII are compared without accents and then by code point.
+//! - Characters beyond ASCII are compared without accents, then by code point.
 
 use std::cmp::Ordering;
 
 use unicode_normalization::UnicodeNormalization as _;
 
-/// Punctuation in collation order; digits and letters follow.
+/// Punctuation characters in collation order, before digits and letters.
 const MARKS: &str = "_-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$";
 
-/// Compares two names case-insensitively; if they are otherwise equal, lower case sorts first.
+/// Compares two names ignoring case. If they are otherwise equal, lower case comes first.
 pub(super) fn compare(left: &str, right: &str) -> Ordering {
     weights(left).cmp(weights(right)).then_with(|| case(left).cmp(case(right))).then_with(|| left.cmp(right))
 }

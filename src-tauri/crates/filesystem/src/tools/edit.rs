@@ -1,7 +1,8 @@
-//! `edit_file`: replaces passages and returns the diff.
+//! `edit_file`: replaces passages of a file and returns the diff.
 //!
-//! - Applies all edits or none.
-//! - Compares and shows line endings as LF. A file in which all lines end in CR LF keeps CR LF.
+//! - Either all edits are applied or none.
+//! - Line endings are compared and shown as LF. If every line of a file ends in CR LF, they are written as CR
+//!   LF.
 
 use std::borrow::Cow;
 
@@ -18,7 +19,7 @@ pub(super) fn file(arguments: &Arguments<'_>, call: &Call<'_>) -> Result<String,
     let place = call.resolve(path)?;
     let bytes = files::read(&place, TEXT_LIMIT, "edit it with another program")?;
     let name = place.path().display().to_string();
-    // Writing replacement characters back would destroy the original bytes.
+    // Writing U+FFFD in place of invalid UTF-8 would destroy the original bytes.
     let original = String::from_utf8(bytes).map_err(|_| ToolError::NotText(name.clone()))?;
     let before = line_feeds(&original);
     let mut after = before.clone().into_owned();
@@ -43,7 +44,7 @@ fn ends_in_crlf(text: &str) -> bool {
     line_feeds > 0 && text.matches("\r\n").count() == line_feeds
 }
 
-/// Replaces the first exact match, or otherwise the first lines that match except for indentation.
+/// Replaces the first exact match or, without one, the first lines that match except for indentation.
 fn apply(content: &str, old: &str, new: &str) -> Result<String, ToolError> {
     let (wanted, replacement) = (line_feeds(old), line_feeds(new));
     if content.contains(wanted.as_ref()) {
@@ -66,7 +67,7 @@ fn apply(content: &str, old: &str, new: &str) -> Result<String, ToolError> {
     Ok(before.chain(replacement).chain(after).collect::<Vec<Cow<'_, str>>>().join("\n"))
 }
 
-/// Indents a line of the replacement like its destination.
+/// Indents a line of the replacement like the line that it replaces.
 fn indented(line: &str, index: usize, old_line: &str, indent: &str) -> String {
     let text = line.trim_start();
     if index == 0 {
@@ -85,7 +86,7 @@ fn indentation(line: &str) -> &str {
     line.get(..line.len().saturating_sub(text.len())).unwrap_or_default()
 }
 
-/// Formats the diff as a code block, with a fence longer than any run of backticks in it.
+/// Formats a diff as a code block whose fence is longer than any run of backticks in the diff.
 fn fenced(diff: &str) -> String {
     let mut fence = "```".to_owned();
     while diff.contains(&fence) {

@@ -1,26 +1,27 @@
-//! Glob patterns for searches and exclusions, with the reference's semantics.
+//! Glob patterns for searches and exclusions, with the semantics of the reference server.
 //!
-//! - Paths are relative, with parts joined by `/`; `*` also matches names that begin with a dot.
-//! - Time and memory are proportional to the lengths of pattern and path, so no pattern makes a search hang.
+//! - Paths are relative, with `/` as separator. `*` also matches names that start with a dot.
+//! - Time and memory are proportional to the lengths of pattern and path, so that no pattern makes a search
+//!   hang.
 
 mod braces;
 mod segment;
 
 use self::segment::Segment;
 
-/// Maximum length of a pattern; longer ones match nothing.
+/// Maximum length of a pattern in bytes. A longer one matches nothing.
 const LENGTH_LIMIT: usize = 64 * 1024;
 
-/// A parsed pattern.
+/// Parsed pattern.
 pub(super) struct Glob {
     negated: bool,
     alternatives: Vec<Vec<Part>>,
 }
 
 enum Part {
-    /// `**`: any number of names.
+    /// `**`, which matches any number of names.
     AnyDepth,
-    /// One name.
+    /// Pattern for a single name.
     Name(Segment),
 }
 
@@ -36,13 +37,13 @@ impl Glob {
         Self { negated: negations % 2 == 1, alternatives }
     }
 
-    /// Returns `true` if a relative path matches.
+    /// Returns `true` if the pattern matches a relative path.
     pub(super) fn matches(&self, path: &Names) -> bool {
         self.alternatives.iter().any(|parts| matches(parts, &path.0)) != self.negated
     }
 }
 
-/// A relative path, split once for many patterns.
+/// Relative path that is split into names once, to be matched by many patterns.
 pub(super) struct Names(Vec<Vec<char>>);
 
 impl Names {
@@ -51,7 +52,7 @@ impl Names {
     }
 }
 
-/// Returns the patterns that exclude entries from a tree: a plain name excludes at any depth.
+/// Returns the patterns that exclude entries from a tree. A plain name excludes entries at any depth.
 pub(super) fn excluding_from_tree(pattern: &str) -> Vec<Glob> {
     if pattern.contains('*') || pattern.is_empty() {
         return vec![Glob::new(pattern)];
@@ -60,7 +61,7 @@ pub(super) fn excluding_from_tree(pattern: &str) -> Vec<Glob> {
     anywhere.iter().map(|pattern| Glob::new(pattern)).collect()
 }
 
-/// Splits a pattern without braces into parts; `None` if it can match no relative path.
+/// Splits a pattern without braces into parts; `None` if it cannot match any relative path.
 fn parts(pattern: &str) -> Option<Vec<Part>> {
     if pattern.starts_with('/') || pattern.ends_with('/') {
         return None;
@@ -78,14 +79,15 @@ fn parts(pattern: &str) -> Option<Vec<Part>> {
     }
     let part = |text| match text {
         "**" => Some(Part::AnyDepth),
-        // Paths do not contain these names.
+        // Paths never contain these names.
         "." | ".." => None,
         _ => Some(Part::Name(Segment::new(text))),
     };
     texts.into_iter().map(part).collect()
 }
 
-/// Matches all alternatives at once: tracks the positions in the path that each part can reach.
+/// Returns `true` if the parts match all names. Tracks every position that each part can reach, which avoids
+/// backtracking.
 fn matches(parts: &[Part], names: &[Vec<char>]) -> bool {
     let mut places = vec![false; names.len().saturating_add(1)];
     if let Some(start) = places.first_mut() {
@@ -98,7 +100,7 @@ fn matches(parts: &[Part], names: &[Vec<char>]) -> bool {
             Part::AnyDepth => {
                 let mut reached = false;
                 for (from, to) in places.iter().zip(&mut next) {
-                    // A trailing `**` must match at least one name.
+                    // A `**` at the end must match at least one name.
                     *to = reached || (*from && index < last);
                     reached |= *from;
                 }

@@ -1,4 +1,4 @@
-//! `get_file_info`.
+//! `get_file_info`: returns the metadata of a file or directory.
 
 use std::time::SystemTime;
 
@@ -27,7 +27,7 @@ pub(super) fn file(arguments: &Arguments<'_>, call: &Call<'_>) -> Result<String,
     ))
 }
 
-/// Formats the date as JavaScript does, always in UTC.
+/// Formats a time like JavaScript's `Date`, but always in UTC.
 fn date(time: SystemTime) -> String {
     DateTime::<Utc>::from(time)
         .format("%a %b %d %Y %H:%M:%S GMT+0000 (Coordinated Universal Time)")

@@ -8,15 +8,15 @@ use super::collate;
 use crate::error::ToolError;
 use crate::resolved_path::ResolvedPath;
 
-/// One entry of a directory.
+/// Entry of a directory.
 pub(super) struct Entry {
-    /// Name, with invalid UTF-8 replaced.
+    /// Name for display, with invalid UTF-8 replaced.
     pub(super) name: String,
-    /// Name as stored.
+    /// Name as stored on disk.
     pub(super) file_name: std::ffi::OsString,
-    /// Set for a directory, not for a link to one.
+    /// `true` for a directory, but not for a symlink to one.
     pub(super) is_directory: bool,
-    /// Set for a link.
+    /// `true` for a symlink.
     pub(super) is_link: bool,
 }
 
@@ -38,7 +38,7 @@ pub(super) fn entries(directory: &Dir) -> std::io::Result<Vec<Entry>> {
     Ok(entries)
 }
 
-/// Opens a directory to list it.
+/// Opens a directory for listing.
 pub(super) fn open(place: &ResolvedPath) -> Result<Dir, ToolError> {
     place.open_dir().map_err(|error| ToolError::io(error, "scandir", place.path()))
 }
@@ -81,7 +81,7 @@ fn listed(place: &ResolvedPath) -> Result<Vec<Entry>, ToolError> {
     entries(&open(place)?).map_err(|error| ToolError::io(error, "scandir", place.path()))
 }
 
-/// Returns the size of an entry; 0 if it is unavailable, for example for a link that leads outside.
+/// Returns the size of an entry in bytes; 0 if it is unavailable, for example for a symlink that leads outside.
 fn size(entry: &Entry, place: &ResolvedPath, call: &Call<'_>) -> u64 {
     if entry.is_link {
         let target = place.path().join(&entry.file_name);

@@ -1,9 +1,9 @@
-//! `move_file`: a rename, or a copy between file systems.
+//! `move_file`: renames a file or directory, or copies it to another file system and removes the source.
 //!
-//! - Never replaces anything: the system creates the destination atomically or fails
-//!   (`RENAME_NOREPLACE`, exclusive creation), without a separate existence check.
-//! - The source is removed only after its copy is complete and synced.
-//! - A failed copy leaves the source intact and no destination.
+//! - Nothing is ever replaced. The kernel creates the destination atomically or fails (`RENAME_NOREPLACE`,
+//!   exclusive creation); there is no separate check.
+//! - The source is removed only after the copy is complete and synced.
+//! - If copying fails, the source is intact and there is no destination.
 
 mod copy;
 
@@ -31,7 +31,7 @@ pub(super) fn move_file(arguments: &Arguments<'_>, call: &Call<'_>) -> Result<St
     }
 }
 
-/// Reason why a move failed: a system error, reported with both paths, or another error.
+/// Reason why a move failed: a system error, to be reported with both paths, or another error.
 enum Failure {
     Io(io::Error),
     Tool(ToolError),

@@ -1,7 +1,7 @@
 //! `directory_tree` and `search_files`: recursive listings.
 //!
-//! - Links are listed but never followed.
-//! - Depth and result size are limited.
+//! - Symlinks are listed but never followed.
+//! - The depth and the size of the result are limited.
 
 use std::path::{Path, PathBuf};
 
@@ -81,7 +81,7 @@ impl Tree<'_> {
         Ok(Value::Array(children))
     }
 
-    /// Counts the printed size of an entry: five lines, each indented by its depth.
+    /// Counts the size of an entry in the result, which is five lines that are indented by its depth.
     fn take_room(&mut self, entry: &Entry, depth: usize) -> Result<(), ToolError> {
         let indent = depth.saturating_mul(4).saturating_add(6).saturating_mul(5);
         let size = entry.name.len().saturating_add(indent).saturating_add(64);
@@ -121,7 +121,8 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Descends into an entry. Skips an unreadable directory; returns an error that stops the search.
+    /// Descends into a directory. One that is unreadable is skipped; an error is returned only if the search
+    /// must stop.
     fn descend(
         &mut self,
         directory: &Dir,

@@ -1,4 +1,4 @@
-//! A client that speaks raw JSON-RPC, so that tests see every byte of a response.
+//! Client that speaks raw JSON-RPC, so that tests see every byte of a response.
 
 use ironcurtain_testkit::JsonProcess;
 use serde_json::{Value, json};
@@ -6,24 +6,24 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// Timeout far above what any response takes.
+/// Timeout, far longer than any response takes.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A server process and the client's end of its pipes.
+/// Server process, with the client's ends of its pipes.
 pub(crate) struct Client {
     pub(crate) child: JsonProcess,
     requests: u64,
 }
 
 impl Client {
-    /// Starts our server with one allowed directory, and completes the handshake.
+    /// Starts IronCurtain's server with one allowed directory, and completes the handshake.
     pub(crate) fn ours(directory: &Path) -> Self {
         let mut client = Self::start(ours().arg(directory));
         client.handshake("2025-11-25", &json!({}));
         client
     }
 
-    /// Starts our server for a client with roots, which it has not sent yet.
+    /// Starts IronCurtain's server for a client that supports roots but has not sent any.
     pub(crate) fn ours_with_roots(directories: &[&Path]) -> Self {
         let mut client = Self::start(ours().args(directories));
         client.handshake("2025-06-18", &json!({ "roots": { "listChanged": true } }));
@@ -35,7 +35,7 @@ impl Client {
         Self { child, requests: 0 }
     }
 
-    /// Completes the handshake and returns the response.
+    /// Completes the handshake and returns the response to `initialize`.
     pub(crate) fn handshake(&mut self, revision: &str, capabilities: &Value) -> Value {
         let answer = self.request(
             "initialize",
@@ -49,7 +49,7 @@ impl Client {
         answer
     }
 
-    /// Sends a request and waits for the next message, which must be its answer.
+    /// Sends a request and returns the next message, which must be its response.
     pub(crate) fn request(&mut self, method: &str, params: &Value) -> Value {
         let id = self.send_request(method, params);
         let answer = self.receive();
@@ -57,7 +57,7 @@ impl Client {
         answer
     }
 
-    /// Calls a tool and returns its result.
+    /// Calls a tool and returns its result, which may be an error.
     pub(crate) fn call(&mut self, tool: &str, arguments: &Value) -> Value {
         self.request("tools/call", &json!({ "name": tool, "arguments": arguments }))["result"].clone()
     }
@@ -70,14 +70,14 @@ impl Client {
         result["content"][0]["text"].as_str().expect("a text").to_owned()
     }
 
-    /// Calls a tool that must fail, and returns its text.
+    /// Calls a tool that must fail, and returns its error text.
     pub(crate) fn refusal(&mut self, tool: &str, arguments: &Value) -> String {
         let result = self.call(tool, arguments);
         assert_eq!(result["isError"], true, "{tool} {arguments} succeeded: {result}");
         result["content"][0]["text"].as_str().expect("a text").to_owned()
     }
 
-    /// Sends a request without waiting; returns its id.
+    /// Sends a request without waiting for the response, and returns its id.
     pub(crate) fn send_request(&mut self, method: &str, params: &Value) -> u64 {
         self.requests += 1;
         let id = self.requests;
@@ -101,7 +101,7 @@ impl Client {
         self.child.receive(PATIENCE).expect("a message from the server")
     }
 
-    /// Expects the server's `roots/list` request and responds to it.
+    /// Waits for the server's `roots/list` request and answers it.
     pub(crate) fn send_roots(&mut self, roots: &[&Path]) {
         let question = self.receive();
         assert_eq!(question["method"], "roots/list", "{question}");
@@ -110,19 +110,19 @@ impl Client {
         self.send(&json!({ "jsonrpc": "2.0", "id": question["id"], "result": { "roots": roots } }));
     }
 
-    /// Closes the server's input; returns whether the server then exited successfully.
+    /// Closes the server's input. Returns `true` if the server then exits successfully.
     pub(crate) fn hang_up(mut self) -> bool {
         self.child.hang_up();
         self.child.ended_well()
     }
 }
 
-/// Returns a command for the program under test.
+/// Returns a command that starts IronCurtain's server.
 pub(crate) fn ours() -> Command {
     Command::new(env!("CARGO_BIN_EXE_ironcurtain-filesystem"))
 }
 
-/// Creates a temporary directory and returns its real path.
+/// Creates a temporary directory, and returns it with its real path.
 pub(crate) fn directory() -> (tempfile::TempDir, std::path::PathBuf) {
     let keep = tempfile::tempdir().expect("a temporary directory");
     let path = keep.path().canonicalize().expect("a real path");

@@ -1,4 +1,4 @@
-//! Files of every kind: huge, binary, linked, special, and on two file systems.
+//! Tests files of every kind: huge, binary, linked, special, and on two file systems.
 
 use std::fs::{self, File};
 use std::os::unix::ffi::OsStrExt as _;
@@ -77,7 +77,7 @@ fn pipes_and_devices_are_refused_without_blocking() {
     let mut devices = Client::ours(Path::new("/dev"));
     let refusal = "Access denied - not a regular file: /dev/zero";
     assert_eq!(devices.refusal("read_text_file", &json!({ "path": "/dev/zero" })), refusal);
-    // Allowed counterpart.
+    // A regular file in its place can be written and read.
     client.text("write_file", &json!({ "path": "file", "content": "x" }));
     assert_eq!(client.text("read_text_file", &json!({ "path": "file" })), "x");
 }
@@ -177,7 +177,7 @@ fn files_are_written_in_place() {
     assert_eq!(fs::read_dir(&root).expect("directory").count(), 1);
 }
 
-/// Simulates a sandbox that mounts one granted file only.
+/// Simulates a sandbox in which only one granted file is mounted.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_single_mounted_file_can_be_written() {

@@ -1,4 +1,4 @@
-//! The server from the client's side: a real process on real files.
+//! Tests the server from the client's side, as a real process with real files.
 #![cfg(unix)]
 
 #[cfg(test)]

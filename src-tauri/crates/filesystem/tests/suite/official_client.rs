@@ -1,4 +1,4 @@
-//! Tests with the client of the official Rust SDK.
+//! Tests the server with the client of the official Rust SDK.
 #![expect(deprecated, reason = "roots are deprecated in 2026-07-28 only")]
 
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! The protocol: versions, invalid input, limits and shutdown.
+//! Tests the protocol: versions, invalid input, limits and shutdown.
 
 use serde_json::{Value, json};
 
@@ -43,13 +43,13 @@ fn other_versions_get_the_newest_supported_one() {
 fn malformed_input_does_not_stop_the_server() {
     let (_keep, root) = directory();
     let mut client = Client::start(ours().arg(&root));
-    // Before the handshake.
+    // Invalid input before the handshake.
     client.send_bytes(b"\n{\n\xff\xfe\nnull\n");
     assert_eq!(client.receive()["error"]["code"], -32600);
     client.notify("notifications/initialized");
     client.send(&json!({ "jsonrpc": "2.0", "id": 9, "result": {} }));
     client.handshake("2025-06-18", &json!({}));
-    // After it.
+    // Invalid input after the handshake.
     for (line, id, code) in [
         (&b"[]"[..], Value::Null, -32600),
         (b"7", Value::Null, -32600),

@@ -1,7 +1,7 @@
-//! The same calls to our server and to the reference server give the same results.
+//! Tests that the same calls to IronCurtain's server and to the reference server give the same results.
 //!
-//! Both servers work on equal trees. Results are compared completely, except for the normalization
-//! by `pair::alike` and the calls in `different`.
+//! Both servers work on equal trees. Results are compared completely, except for parts that `pair::alike` normalizes
+//! and the calls in `different`.
 
 mod pair;
 
@@ -297,13 +297,16 @@ fn listed_differences_still_exist() {
     }
 }
 
-/// Calls with a different result, the reason, and our result.
+/// Returns calls with a different result: the tool, the reason, the arguments, and the result of IronCurtain's
+/// server.
 ///
 /// Other tests cover differences that no single call shows:
-/// - an empty list of roots allows nothing; the reference keeps its previous directories (`roots`);
+///
+/// - an empty list of roots allows nothing, while the reference server keeps its previous directories
+///   (`roots`);
 /// - a call waits for a change of roots that was announced before it (`roots`);
-/// - an edited file keeps its CR LF line endings; the reference changes them to LF (`files`);
-/// - pipes and devices are refused at once; the reference waits for them (`files`);
+/// - an edited file keeps its CR LF line endings, while the reference server changes them to LF (`files`);
+/// - named pipes and devices are rejected at once, while the reference server waits for them (`files`);
 /// - a move between two file systems works, and a race never replaces the destination (`files`);
 /// - text over 64 MiB, trees over 200 levels and extreme patterns are limited (`files`);
 /// - dates are in UTC, regardless of the server's time zone.
@@ -355,7 +358,8 @@ fn different() -> Vec<(&'static str, &'static str, Value, &'static str)> {
     ]
 }
 
-/// Returns a tool without its description and without a default that the reference writes explicitly.
+/// Returns the definition of a tool without its description, and without a default that the reference server
+/// states explicitly.
 fn undescribed(tool: &Value) -> Value {
     let mut tool = tool.clone();
     let execution = tool.as_object_mut().expect("a tool").remove("execution");

@@ -1,4 +1,4 @@
-//! Roots: sent, changed, removed.
+//! Tests roots that the client sends, changes and removes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ fn a_call_sent_right_after_a_change_is_judged_by_the_changed_roots() {
     assert!(reads(&mut client, &one));
     for round in 0..50 {
         let (new, old) = if round % 2 == 0 { (&two, &one) } else { (&one, &two) };
-        // The calls are sent before the client has sent its roots.
+        // These calls are sent before the client has sent its roots.
         client.notify(CHANGED);
         let granted = client.send_request("tools/call", &read_call(new));
         let revoked = client.send_request("tools/call", &read_call(old));
@@ -126,7 +126,7 @@ fn long_operations_stop_when_their_directory_is_removed() {
     }
     let mut client = Client::ours_with_roots(&[]);
     client.send_roots(&[&one]);
-    // Slow by design: the search must check many patterns for each entry.
+    // The search is slow on purpose: it checks many patterns for each entry.
     let patterns: Vec<String> = (0..2000).map(|number| format!("**/*{number}x*/**")).collect();
     let search = json!({ "name": "search_files", "arguments": {
         "path": one, "pattern": "**", "excludePatterns": patterns,

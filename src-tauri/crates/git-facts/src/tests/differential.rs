@@ -1,14 +1,15 @@
-//! Tests with random repositories of hostile parts: git connects to a reported address, or the address is reported as unknown.
+//! Tests random repositories with hostile parts: git connects to a reported address, or the address is reported
+//! as unknown.
 //!
-//! Set `IRONCURTAIN_GIT_CASES` to `FIRST..LAST` to run other cases.
+//! Set `IRONCURTAIN_GIT_CASES` to `FIRST..LAST` to run other cases than [`CASES`].
 
 use super::wire::{Wire, place};
 use super::*;
 
-/// Default cases.
+/// Numbers of the random cases that run by default.
 const CASES: std::ops::Range<u64> = 0..160;
 
-/// Start of every repository's configuration.
+/// Configuration with which every repository starts.
 const BASE: &str = "[remote \"origin\"]\n\turl = https://github.com/acme/app\n\
                     [remote \"evil\"]\n\turl = https://evil.example/x\n";
 
@@ -43,7 +44,7 @@ const HEADS: [&str; 9] = [
 ];
 const BRANCHES: [&str; 5] = ["main", "main", "a", "a\u{a0}", "a b"];
 
-/// A reproducible random number generator, and the name that most settings use.
+/// Reproducible random number generator, with the remote name that most settings of a case use.
 struct Dice {
     state: u64,
     topic: &'static str,
@@ -67,7 +68,7 @@ impl Dice {
         all[self.roll(all.len())]
     }
 
-    /// Returns the main name or another one.
+    /// Returns the main name or, half of the time, one of `others`.
     fn name(&mut self, others: &[&'static str]) -> &'static str {
         if self.hits(2) { self.topic } else { self.of(others) }
     }
@@ -96,7 +97,7 @@ impl Dice {
     }
 
     fn group(&mut self) -> String {
-        // Avoid a group that contains itself: git would fetch it forever.
+        // Git would fetch a group that contains itself forever.
         let (first, between) = (self.of(&["origin", "gone", "evil"]), self.of(&[" ", "\u{a0}", "\t"]));
         let members = [first, self.of(&["evil", "origin", ""])].join(between);
         let members = members.trim_end_matches(' ');
@@ -115,7 +116,7 @@ impl Dice {
         text
     }
 
-    /// Generates competing replacements of one prefix.
+    /// Generates several replacements for the same prefix.
     fn rivals(&mut self) -> String {
         let beginning = self.name(&BEGINNINGS);
         let mut text = String::new();
@@ -145,7 +146,7 @@ impl Dice {
     }
 }
 
-/// Makes one change to the repository `repo`, and returns the folder in which to run git.
+/// Makes one random change to the repository `repo`, and returns the folder in which to run git.
 fn change(user: &TestUser, dice: &mut Dice) -> &'static str {
     let add = |more: &str| {
         let config = user.path("repo/.git/config");
@@ -238,7 +239,7 @@ fn change(user: &TestUser, dice: &mut Dice) -> &'static str {
     "repo"
 }
 
-/// Moves the repository behind an indirection.
+/// Moves the repository and leaves a reference to it, and returns the folder in which to run git.
 fn move_away(user: &TestUser, dice: &mut Dice) -> &'static str {
     let other = "[core]\n\trepositoryformatversion = 0\n[remote \"origin\"]\n\turl = git@github.com:other\n";
     let rename = |from: &str, to: &str| {
@@ -312,7 +313,7 @@ fn git_goes_to_a_reported_address_or_it_is_unknown() {
         let wire = Wire::new(&user);
         let mut folder = "repo";
         for _ in 0..=dice.roll(2) {
-            // Moving the repository must be the last change.
+            // A move of the repository must be the last change.
             if folder == "repo" && user.path("repo/.git").as_path().is_dir() {
                 folder = change(&user, &mut dice);
             }
@@ -326,7 +327,7 @@ fn git_goes_to_a_reported_address_or_it_is_unknown() {
         let said = user.ask(folder, way, raw.as_deref(), false);
         let real = wire.goes_to(folder, &arguments);
         went += usize::from(!real.is_empty());
-        // No pattern covers an address without a place.
+        // No pattern covers an address without a target.
         let places: Option<Vec<String>> = said.iter().map(|address| place(address)).collect();
         let Some(places) = places else { continue };
         known += usize::from(!real.is_empty());
@@ -338,7 +339,7 @@ fn git_goes_to_a_reported_address_or_it_is_unknown() {
             "case {case}: git {arguments:?} in {folder}: reported {said:?}, went to {real:?}\n{config}\n{own}"
         );
     }
-    // Many results are known, although every repository has a hostile part.
+    // Many addresses must be known, although every repository has a hostile part.
     println!("{known} of {went}");
     assert!(known * 4 > went && went > 0, "{known} of {went} were known");
 }

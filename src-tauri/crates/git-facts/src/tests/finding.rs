@@ -1,4 +1,4 @@
-//! Tests of finding the repository and its files: as in git, or unknown.
+//! Tests that a repository and its files are found as git finds them, or reported as unknown.
 
 use super::parts::{GITHUB, LEGACY, NOT_PLAIN, ORIGIN};
 use super::wire::{Wire, place};
@@ -7,7 +7,7 @@ use super::*;
 const EVIL: &str = "https://evil.example/x";
 const EVIL_ORIGIN: &str = "[remote \"origin\"]\n\turl = https://evil.example/x\n";
 
-/// Creates a folder with these parts of a repository and another origin.
+/// Creates a folder that contains the named parts of a repository, with another origin.
 fn make(user: &TestUser, folder: &str, parts: &[&str]) {
     user.file(&format!("{folder}/config"), &format!("[core]\n\trepositoryformatversion = 0\n{EVIL_ORIGIN}"));
     for part in parts {
@@ -48,7 +48,7 @@ fn a_repository_with_files_in_place_of_folders_is_unknown() {
         let folder = format!("repo/{odd}");
         let other = if odd == "refs" { "objects" } else { "refs" };
         make(&user, &folder, &["HEAD", other]);
-        // Executable, so that only its type prevents entering it.
+        // The file is executable, so that only its type prevents entering it.
         user.program(&format!("{folder}/{odd}"), "");
         assert_eq!(user.ask(&folder, RemoteUse::Fetch, Some("origin"), false), [NOT_PLAIN], "{odd}");
     }

@@ -1,17 +1,17 @@
-//! Tests that need their own process, because they set the variables for git and its configuration.
+//! Tests that run in a process of their own, because they set environment variables of git.
 
 use super::*;
 
-/// Variable set in the child process.
+/// Environment variable that is set in the child process.
 const INSIDE: &str = "IRONCURTAIN_TEST_OF_GIT";
 
-/// Hosts whose addresses are replaced, each in a separate file.
+/// Hosts to which the configuration files redirect, one for each file.
 const HOSTS: [&str; 5] = ["machine", "usual", "base", "own", "global"];
 
-/// Variables of a process.
+/// Names and values of environment variables.
 type Variables<'a> = &'a [(&'a str, &'a str)];
 
-/// Makes a file redirect an address to a host that identifies the file.
+/// Writes a configuration file that redirects `host:` to an address that identifies the file.
 fn leads(user: &TestUser, file: &str, host: &str) {
     user.file(file, &format!("[url \"https://{host}.example/\"]\n\tinsteadOf = {host}:\n"));
 }
@@ -49,7 +49,7 @@ fn variables_name_the_files_of_the_machine_and_the_user() {
         let of_git = clean(&mut git, &user).envs(variables.clone()).output().unwrap();
         assert_eq!(String::from_utf8(of_git.stdout).unwrap().lines().collect::<Vec<_>>(), expected);
         if !has_machine {
-            // The server may run without the variable, so both results count.
+            // The server's environment may lack the variable, so both addresses are reported.
             let (with, without) = (address("machine", true), std::mem::take(&mut expected[0]));
             expected[0] = with;
             expected.push(without);
@@ -68,7 +68,7 @@ fn limits_apply_before_output_is_read() {
     let user = TestUser::new();
     user.config(parts::ORIGIN);
     let (wrote, folders) = (user.path("wrote"), std::env::var("PATH").unwrap());
-    // Waits for its limits, which are set after it starts; without them it times out.
+    // The script succeeds once the limits are set, and times out without them.
     let bounds = "[ \"$(ulimit -f) $(ulimit -c) $(ulimit -v)\" = '0 0 524288' ]";
     let script = format!(
         "#!/bin/sh\nuntil {bounds}; do :; done\n(echo x > {wrote})\nPATH='{folders}' exec git \"$@\"\n"
@@ -97,7 +97,7 @@ fn address(host: &str, is_known: bool) -> String {
     if is_known { format!("https://{host}.example/x") } else { format!("{host}:x") }
 }
 
-/// Removes the variables in question from a command for this user.
+/// Removes the variables of git from a command, and sets the user's home directory.
 fn clean<'a>(command: &'a mut Command, user: &TestUser) -> &'a mut Command {
     for name in ["XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM"] {
         command.env_remove(name);
@@ -105,7 +105,7 @@ fn clean<'a>(command: &'a mut Command, user: &TestUser) -> &'a mut Command {
     command.env("HOME", user.path("").as_path())
 }
 
-/// Reads the addresses in the process's own home.
+/// Determines addresses in the process's own home directory, and prints them.
 fn look() {
     let home = CanonicalPath::assume_canonical(&std::env::var("HOME").unwrap()).unwrap();
     let question = RemoteQuestion {

@@ -1,4 +1,4 @@
-//! Parts that an agent may write into a repository, next to the same repository without them. Each redirects git.
+//! Hostile parts that an agent might write into a repository to redirect git.
 
 use super::*;
 
@@ -6,24 +6,24 @@ pub(super) const GITHUB: &str = "https://github.com/acme/app";
 pub(super) const ORIGIN: &str = "[remote \"origin\"]\n\turl = https://github.com/acme/app\n";
 pub(super) const EVIL: &str = "[remote \"evil\"]\n\turl = https://evil.example/x\n";
 
-/// One hostile part.
+/// Hostile part of a repository, with the expected results.
 pub(super) struct Part {
     pub(super) what: &'static str,
-    /// Configuration without the part and with it.
+    /// Configuration of the repository without the part, and what the part adds.
     pub(super) plain: &'static str,
     pub(super) added: &'static str,
-    /// Files and links that belong to the part.
+    /// Files and symlinks that belong to the part, with content or target.
     pub(super) files: &'static [(&'static str, &'static str)],
     pub(super) links: &'static [(&'static str, &'static str)],
     pub(super) folder: &'static str,
     pub(super) way: RemoteUse,
     pub(super) raw: Option<&'static str>,
-    /// Answers without the part and with it: addresses, or why they are unknown.
+    /// Expected result without the part and with it: the addresses, or the reason why they are unknown.
     pub(super) before: &'static str,
     pub(super) after: &'static str,
 }
 
-/// An empty part as a base for the others.
+/// Empty part, on which others are based.
 pub(super) const PART: Part = Part {
     what: "",
     plain: ORIGIN,

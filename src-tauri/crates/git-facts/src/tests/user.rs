@@ -1,8 +1,8 @@
-//! A test user with a repository.
+//! Temporary user with a repository.
 
 use super::*;
 
-/// A home with the repository `repo` in it.
+/// Home directory that contains the repository `repo`.
 pub(super) struct TestUser {
     dir: tempfile::TempDir,
 }
@@ -44,7 +44,7 @@ impl TestUser {
         std::os::unix::fs::symlink(to, at.as_path()).unwrap();
     }
 
-    /// Runs git as the user.
+    /// Runs git as the user and returns its output.
     pub(super) fn git(&self, arguments: &[&str]) -> String {
         let mut git = Command::new("git");
         git.args(arguments).current_dir(self.dir.path()).env("HOME", self.dir.path().canonicalize().unwrap());

@@ -1,10 +1,11 @@
-//! Blocked connections: git runs for real, and every connection it would make is logged and refused.
+//! Replaces the programs by which git connects, so that git runs for real but its connections are logged and
+//! refused.
 
 use super::TestUser;
 use ironcurtain_policy::{Destination, Role};
 use std::process::{Command, Stdio};
 
-/// Replacements for the programs by which git connects.
+/// Fake ssh and HTTP programs for git, with the log of its connections.
 pub(super) struct Wire<'a> {
     user: &'a TestUser,
 }
@@ -15,7 +16,7 @@ impl<'a> Wire<'a> {
         let mut gits = std::env::split_paths(&folders).map(|folder| folder.join("git"));
         let git = gits.find(|path| path.exists()).unwrap();
         let note = |line: &str| format!("#!/bin/sh\n{line} >> {}\nexit 1\n", user.path("wire/log"));
-        // The last arguments are the host and the command, or the address.
+        // The last two arguments are the host and the command, or the last one is the address.
         let ssh = note(
             "while [ $# -gt 2 ]; do shift; done\npath=\"${2#*\\'}\"; path=\"${path%?}\"\n\
              case \"$path\" in /*) echo \"ssh://$1$path\" ;; *) echo \"$1:$path\" ;; esac",
@@ -35,11 +36,11 @@ impl<'a> Wire<'a> {
         Self { user }
     }
 
-    /// Returns the hosts that git connects to with these arguments in a folder; `None` for a path on this machine.
+    /// Runs git in a folder and returns the hosts to which it tried to connect; `None` for a local path.
     pub(super) fn goes_to(&self, folder: &str, arguments: &[&str]) -> Vec<Option<String>> {
         let log = self.user.path("wire/log");
         let _ = std::fs::remove_file(log.as_path());
-        // A group that contains itself is fetched forever.
+        // Git would fetch a group that contains itself forever.
         let mut git = Command::new("timeout");
         git.args(["2", "git", "-c", "push.default=current"]).args(arguments);
         git.current_dir(self.user.path(folder).as_path()).env("HOME", self.user.path("").as_path());
@@ -52,7 +53,7 @@ impl<'a> Wire<'a> {
     }
 }
 
-/// Returns the domain of an address.
+/// Returns the host and path of an address, if it has them.
 pub(super) fn place(address: &str) -> Option<String> {
     Destination::parse(Role::GitRemoteUrl, address).domain().map(str::to_owned)
 }

@@ -1,6 +1,6 @@
-//! Database tables, and migrations from older versions.
+//! Tables of the grant database, and migrations from older versions.
 //!
-//! - A migration is one transaction, so that a crash leaves either the old or the new version.
+//! - A migration is a single transaction, so that a crash leaves either the old or the new version.
 
 use super::super::journal::JournalError;
 use ironcurtain_paths::bounded_read;
@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Schema version, kept in SQLite's `user_version`.
-const VERSION: i64 = 6;
+const VERSION: i64 = 7;
 
-/// Time to wait for another program that locks the database.
+/// Maximum time to wait for a program that locks the database.
 const BUSY: Duration = Duration::from_secs(1);
 
 const TABLES: &str = "
@@ -33,92 +33,97 @@ const TABLES: &str = "
         server TEXT PRIMARY KEY, owner TEXT, since_ms INTEGER NOT NULL, found TEXT, decided TEXT
     ) STRICT;
     CREATE TABLE IF NOT EXISTS steps (name TEXT PRIMARY KEY, at_ms INTEGER NOT NULL) STRICT;
-    PRAGMA user_version = 6;";
+    CREATE TABLE IF NOT EXISTS pins (
+        server TEXT NOT NULL, capabilities TEXT NOT NULL, tool TEXT NOT NULL, definition TEXT NOT NULL,
+        found TEXT, decided TEXT, since_ms INTEGER NOT NULL, PRIMARY KEY (server, capabilities, tool)
+    ) STRICT;
+    PRAGMA user_version = 7;";
 
-/// Marks a new database as bound, because it has no names to bind.
+/// Marks the names in a new database as bound, because there are none.
 const NOTHING_TO_BIND: &str = "INSERT INTO steps (name, at_ms) VALUES ('bound', 0);";
 
-/// Converts grants of version 1, which had only paths, with `tree` as a flag.
+/// Selects the grants of version 1 in the current columns. They had only paths, and a flag `tree`.
 const FROM_1: &str = "
     SELECT id, client, client_name, server, CASE tree WHEN 0 THEN 'file' ELSE 'tree' END AS kind,
         path, can_read, can_write, can_delete, NULL AS host, NULL AS port, NULL AS tool, expires_ms, lifetime,
         created_ms, last_used_ms, uses, provenance, NULL AS boot, NULL AS ends_boot_ms, NULL AS left_ms FROM";
 
-/// Converts grants of version 2, which expired by the wall clock alone and had no tools.
+/// Selects the grants of version 2 in the current columns. They expired by the wall clock only and had no
+/// tools.
 const FROM_2: &str = "
     SELECT id, client, client_name, server, kind, path, can_read, can_write, can_delete, host, port,
         NULL AS tool, expires_ms, lifetime, created_ms, last_used_ms, uses, provenance, NULL AS boot,
         NULL AS ends_boot_ms, NULL AS left_ms FROM";
 
-/// Converts grants of version 3, which had no tools.
+/// Selects the grants of version 3 in the current columns. They had no tools.
 const FROM_3: &str = "
     SELECT id, client, client_name, server, kind, path, can_read, can_write, can_delete, host, port,
         NULL AS tool, expires_ms, lifetime, created_ms, last_used_ms, uses, provenance, boot,
         ends_boot_ms, left_ms FROM";
 
-/// Reads grants of versions 4 and 5, which have the current columns. Version 4 had no table of servers that answered
-/// a call; both lacked bindings of names to identities.
+/// Reads grants of versions 4 to 6, which have the current columns. Version 4 had no table of servers that answered
+/// a call, versions 4 and 5 had no bindings of names to identities, and none of them had pins of tools.
 const FROM_4: &str = "SELECT * FROM";
 
-/// Error of the grants database.
+/// Reason why the grant database cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The database failed.
-    #[error("the database of grants `{path}` {}", words(.source))]
+    /// SQLite returned an error.
+    #[error("the grant database `{path}` {}", words(.source))]
     Database {
-        /// The file.
+        /// Path of the database.
         path: PathBuf,
         /// Error from SQLite.
         source: rusqlite::Error,
     },
-    /// The file cannot be used.
-    #[error("the database `{path}` cannot be opened: {source}")]
+    /// Opening or inspecting the file failed.
+    #[error("failed to open the grant database `{path}`: {source}")]
     File {
-        /// The file.
+        /// Path of the database.
         path: PathBuf,
-        /// Reason.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// The file was removed or replaced.
+    /// Another process removed or replaced the file while it was open.
     #[error(
-        "the database of grants `{path}` was {what} while IronCurtain ran: put it back, or restart IronCurtain to use the \
+        "the grant database `{path}` was {what} while IronCurtain ran; put it back, or restart IronCurtain to use the \
          file that is there now"
     )]
     Lost {
-        /// The file.
+        /// Path of the database.
         path: PathBuf,
-        /// `removed` or `replaced`.
+        /// `removed` or `replaced`, for the message.
         what: &'static str,
     },
     /// A newer version of IronCurtain wrote the database.
     #[error(
-        "the database `{path}` has version {found}, which is newer than this program supports; update IronCurtain"
+        "the grant database `{path}` has version {found}, which is newer than this program supports; update IronCurtain"
     )]
     Newer {
-        /// The file.
+        /// Path of the database.
         path: PathBuf,
-        /// Schema version of the file.
+        /// Schema version of the database.
         found: i64,
     },
-    /// The file is missing or from an older version while the trusted process runs.
-    #[error("the database `{0}` was removed or replaced; restart IronCurtain")]
+    /// The database does not exist or was written by an older version, although the trusted process runs.
+    #[error("the grant database `{0}` was removed or replaced; restart IronCurtain")]
     Replaced(PathBuf),
-    /// The journal failed.
+    /// The journal cannot be used.
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// Reading or watching the clocks failed.
-    #[error("failed to read the clocks for grants: {0}")]
+    /// The clocks cannot be read, or the kernel provides no timer.
+    #[error("failed to read the clocks: {0}")]
     Clock(io::Error),
-    /// The thread could not be started.
-    #[error("failed to start the thread for grants: {0}")]
+    /// The thread that owns the database could not be spawned.
+    #[error("failed to spawn the grant thread: {0}")]
     Thread(String),
     /// The trusted process is shutting down.
-    #[error("grants cannot change: the trusted process is shutting down")]
+    #[error("failed to change grants: the trusted process is shutting down")]
     Ended,
 }
 
 impl StoreError {
-    /// Returns whether the database is damaged, so that only moving it away helps.
+    /// Returns `true` if the database is damaged, so that the user must move it away.
     #[must_use]
     pub fn is_damaged(&self) -> bool {
         matches!(self, Self::Database { source, .. } if is_damage(source))
@@ -131,7 +136,7 @@ fn is_damage(source: &rusqlite::Error) -> bool {
         || source.sqlite_error_code().is_some_and(|code| damage.contains(&code))
 }
 
-/// Returns SQLite's message without the statement.
+/// Describes an SQLite error without the SQL statement.
 fn words(source: &rusqlite::Error) -> String {
     if let rusqlite::Error::SqlInputError { msg, .. } = source {
         return format!("is damaged: {msg}");
@@ -139,7 +144,7 @@ fn words(source: &rusqlite::Error) -> String {
     if is_damage(source) { format!("is damaged: {source}") } else { format!("failed: {source}") }
 }
 
-/// Opens the database and migrates it to this version.
+/// Opens the database, creating it if necessary, and migrates it to the current version.
 pub(crate) fn open(path: &Path) -> Result<Connection, StoreError> {
     let at = |source| StoreError::Database { path: path.to_path_buf(), source };
     bounded_read::open_own(path).map_err(|source| StoreError::File { path: path.to_path_buf(), source })?;
@@ -152,14 +157,14 @@ pub(crate) fn open(path: &Path) -> Result<Connection, StoreError> {
         1 => connection.execute_batch(&change(FROM_1)).map_err(at)?,
         2 => connection.execute_batch(&change(FROM_2)).map_err(at)?,
         3 => connection.execute_batch(&change(FROM_3)).map_err(at)?,
-        4 | 5 => connection.execute_batch(&change(FROM_4)).map_err(at)?,
+        4..=6 => connection.execute_batch(&change(FROM_4)).map_err(at)?,
         VERSION => {}
         found => return Err(StoreError::Newer { path: path.to_path_buf(), found }),
     }
     Ok(connection)
 }
 
-/// Returns the migration from an older version.
+/// Returns the SQL of a migration from an older version; `from` selects its grants.
 fn change(from: &str) -> String {
     format!(
         "BEGIN; ALTER TABLE grants RENAME TO older; {TABLES}
@@ -167,7 +172,7 @@ fn change(from: &str) -> String {
     )
 }
 
-/// Opens the database read-only. Returns `None` if it does not exist.
+/// Opens the database read-only; `None` if it does not exist.
 pub(super) fn open_to_read(path: &Path) -> Result<Option<Connection>, StoreError> {
     match bounded_read::is_absent(path) {
         Ok(true) => return Ok(None),
@@ -180,18 +185,18 @@ pub(super) fn open_to_read(path: &Path) -> Result<Option<Connection>, StoreError
     let view = |from: &str| format!("CREATE TEMP VIEW grants AS {from} main.grants;");
     match found {
         0 => return Ok(None),
-        // Temporary views are in memory, and take precedence.
+        // Temporary views are in memory and take precedence over tables with the same name.
         1 => connection.execute_batch(&view(FROM_1)).map_err(at)?,
         2 => connection.execute_batch(&view(FROM_2)).map_err(at)?,
         3 => connection.execute_batch(&view(FROM_3)).map_err(at)?,
-        4 | 5 | VERSION => {}
+        4..=VERSION => {}
         found => return Err(StoreError::Newer { path: path.to_path_buf(), found }),
     }
     Ok(Some(connection))
 }
 
-/// Opens a database of this version for changes, without migrating. Returns `None` if it does not exist or the
-/// trusted process has not migrated it yet.
+/// Opens the database for changes without migrating it; `None` if it does not exist or the trusted process has
+/// not migrated it yet.
 pub(crate) fn open_current(path: &Path) -> Result<Option<Connection>, StoreError> {
     match bounded_read::is_absent(path) {
         Ok(true) => return Ok(None),
@@ -210,7 +215,8 @@ pub(crate) fn open_current(path: &Path) -> Result<Option<Connection>, StoreError
     }
 }
 
-/// Opens an existing file that is not a link. Resolves links in its folder's path, which SQLite would refuse too.
+/// Opens an existing database that is not a symlink. Symlinks in its folder's path are resolved first, because
+/// SQLite would reject those too.
 fn connect(path: &Path, how: OpenFlags) -> Result<Connection, StoreError> {
     let real = path.parent().map_or(Ok(PathBuf::new()), Path::canonicalize);
     let real = real.map_err(|source| StoreError::File { path: path.to_path_buf(), source })?;

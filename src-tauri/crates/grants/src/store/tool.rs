@@ -1,7 +1,23 @@
-//! Stored form of a tool use: one text, parsed strictly.
+//! Stored form of granted tools: one text, parsed strictly.
 
-use ironcurtain_policy::{BoundValue, Role, ToolUse};
+use ironcurtain_policy::{BoundValue, Role, ToolScope, ToolUse};
 use serde::{Deserialize, Serialize};
+
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum StoredScope {
+    Use(StoredTool),
+    Tools(StoredTools),
+}
+
+/// Tools with any arguments.
+#[derive(Serialize, Deserialize)]
+#[serde(tag = "scope", rename_all = "kebab-case", deny_unknown_fields)]
+enum StoredTools {
+    Tool { tool: String },
+    Reading,
+    All,
+}
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -18,22 +34,31 @@ struct StoredValue {
     value: String,
 }
 
-/// Serializes a use.
-pub(super) fn written(tool: &ToolUse) -> String {
+/// Serializes granted tools.
+pub(super) fn written(scope: &ToolScope) -> String {
+    let stored = match scope {
+        ToolScope::Use(tool) => StoredScope::Use(stored_use(tool)),
+        ToolScope::Tool(tool) => StoredScope::Tools(StoredTools::Tool { tool: tool.clone() }),
+        ToolScope::Reading => StoredScope::Tools(StoredTools::Reading),
+        ToolScope::All => StoredScope::Tools(StoredTools::All),
+    };
+    // Serializing plain strings cannot fail.
+    serde_json::to_string(&stored).unwrap_or_default()
+}
+
+fn stored_use(tool: &ToolUse) -> StoredTool {
     let value = |bound: &BoundValue| StoredValue {
         argument: bound.argument.clone(),
         role: bound.role.name().to_owned(),
         value: bound.value.clone(),
     };
-    let values = tool.values().iter().map(value).collect();
-    // Serializing plain strings cannot fail.
-    serde_json::to_string(&StoredTool { tool: tool.tool().to_owned(), values }).unwrap_or_default()
+    StoredTool { tool: tool.tool().to_owned(), values: tool.values().iter().map(value).collect() }
 }
 
-/// Reason that a text is not a tool use.
+/// Reason that a text does not name granted tools.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum StoredToolError {
-    /// The JSON is invalid.
+    /// The text is not the expected JSON.
     #[error(transparent)]
     Malformed(#[from] serde_json::Error),
     /// A role is unknown.
@@ -41,15 +66,20 @@ pub(super) enum StoredToolError {
     Role(String),
 }
 
-/// Parses a use.
-pub(super) fn read(text: &str) -> Result<ToolUse, StoredToolError> {
-    let StoredTool { tool, values } = serde_json::from_str(text)?;
+/// Parses granted tools.
+pub(super) fn read(text: &str) -> Result<ToolScope, StoredToolError> {
+    let StoredTool { tool, values } = match serde_json::from_str(text)? {
+        StoredScope::Use(tool) => tool,
+        StoredScope::Tools(StoredTools::Tool { tool }) => return Ok(ToolScope::Tool(tool)),
+        StoredScope::Tools(StoredTools::Reading) => return Ok(ToolScope::Reading),
+        StoredScope::Tools(StoredTools::All) => return Ok(ToolScope::All),
+    };
     let value = |StoredValue { argument, role, value }| match Role::parse(&role) {
         Some(role) => Ok(BoundValue { argument, role, value }),
         None => Err(StoredToolError::Role(role)),
     };
     let values = values.into_iter().map(value).collect::<Result<_, StoredToolError>>()?;
-    Ok(ToolUse::new(tool, values))
+    Ok(ToolScope::Use(ToolUse::new(tool, values)))
 }
 
 #[cfg(test)]
@@ -57,12 +87,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tool_use_round_trips_and_an_unknown_role_is_refused() {
+    fn granted_tools_round_trip_and_unknown_fields_are_refused() {
         let owner =
             BoundValue { argument: "owner".to_owned(), role: Role::GithubOwner, value: "a\"b".to_owned() };
-        let tool = ToolUse::new("create_issue".to_owned(), vec![owner]);
-        assert_eq!(read(&written(&tool)).unwrap(), tool);
-        for text in ["", "{}", r#"{"tool":"t"}"#, r#"{"tool":"t","values":[],"more":1}"#] {
+        let tool = ToolScope::Use(ToolUse::new("create_issue".to_owned(), vec![owner]));
+        for scope in [tool, ToolScope::Tool("t".to_owned()), ToolScope::Reading, ToolScope::All] {
+            assert_eq!(read(&written(&scope)).unwrap(), scope);
+        }
+        for text in [
+            "",
+            "{}",
+            r#"{"tool":"t"}"#,
+            r#"{"tool":"t","values":[],"more":1}"#,
+            r#"{"scope":"tool"}"#,
+            r#"{"scope":"every"}"#,
+            r#"{"scope":"tool","tool":"t","more":1}"#,
+        ] {
             assert!(read(text).is_err(), "{text}");
         }
         let unknown = r#"{"tool":"t","values":[{"argument":"a","role":"new-role","value":"v"}]}"#;

@@ -1,11 +1,11 @@
-//! Tests of expiry with clocks that disagree.
+//! Tests expiry when the two clocks disagree.
 
 use super::*;
 use ironcurtain_audit::clock::Moment;
 use std::sync::atomic::AtomicI64;
 use std::sync::atomic::Ordering::SeqCst;
 
-/// Clocks that a test sets, in milliseconds since their first reading.
+/// Clocks that the test controls, in milliseconds since they were first read.
 #[derive(Clone, Default)]
 struct Hands(Arc<(AtomicI64, AtomicI64)>);
 
@@ -27,7 +27,7 @@ impl Hands {
         self.0.1.fetch_add(ms, SeqCst);
     }
 
-    /// Changes only the wall clock.
+    /// Sets only the wall clock, like a user.
     fn set_wall(&self, ms: i64) {
         self.0.0.fetch_add(ms, SeqCst);
     }
@@ -56,13 +56,14 @@ async fn a_grant_is_in_force_only_while_both_clocks_allow_it() {
         hands.pass(turn.1 * MINUTE);
         assert_eq!(holds(&grants), still, "{name}");
         assert!(grants.hold(&["always".into()]));
-        // The list has the effective expiry, and omits grants that were found expired.
+        // The list shows the earlier expiry time, and omits grants that were found to be expired.
         let now = hands.clock("b").now().wall_ms;
         let left = grants.listed().iter().find_map(|grant| grant.expires_ms).map(|ends| ends - now);
         assert_eq!(left.is_some(), still, "{name}");
         assert!(left.is_none_or(|left| left <= 15 * 60_000), "{name}: {left:?}");
         grants.close().await;
-        // The same after a restart of the trusted process, and of the machine, whose monotonic clock restarts.
+        // The same holds after a restart of the trusted process and of the machine, whose boot clock starts at
+        // zero.
         for boot in ["b", "another"] {
             assert_eq!(holds(&place.open_by(hands.clock(boot))), still, "{name}, restarted in {boot}");
         }

@@ -120,7 +120,7 @@ impl Conversation {
             match outcome {
                 Ok(()) => {}
                 // Reported when the connection ends, so that the next call starts a new one.
-                Err(Fault::Forgotten) => exchange.over.cancel(),
+                Err(Fault::Forgotten) => exchange.forget(),
                 // If the reader was dropped, the connection ends anyway.
                 Err(fault) => drop(exchange.refuse(&id, &fault).await),
             }
@@ -138,7 +138,7 @@ impl Conversation {
 async fn log_outcome(exchange: &Exchange, outcome: Result<(), Fault>) {
     match outcome {
         Ok(()) => {}
-        Err(Fault::Forgotten) => exchange.over.cancel(),
+        Err(Fault::Forgotten) => exchange.forget(),
         Err(fault) => exchange.say(&format!("failed to send a message: {fault}")).await,
     }
 }

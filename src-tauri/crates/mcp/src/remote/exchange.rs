@@ -9,10 +9,13 @@ use super::events::{Event, Events, Position};
 use super::fault::Fault;
 use super::headers::HttpSession;
 use super::http::{Http, Reply, in_one_line};
+use super::session::SessionState;
 use crate::wire::{
     Allowance, Id, Incoming, Line, Lines, MAX_LINE_BYTES, Output, Response, Share, error_line, members,
 };
 use hyper::Method;
+use hyper::body::Bytes;
+use hyper::header::HeaderMap;
 use ironcurtain_visible as visible;
 use rmcp::model::ErrorCode;
 use std::borrow::Cow;
@@ -36,12 +39,12 @@ const GOODBYE_BOUND: Duration = Duration::from_secs(2);
 
 /// Our side of a remote connection.
 pub(super) struct Exchange {
-    http: Http,
-    session: Mutex<HttpSession>,
+    pub(super) http: Http,
+    pub(super) session: SessionState,
     to_us: Turn<Output>,
     log: Turn<Output>,
     redact: Redact,
-    memory: Allowance,
+    pub(super) memory: Allowance,
     notes: Notes,
     /// Cancelled when the server has forgotten the session.
     pub(super) over: CancellationToken,
@@ -80,7 +83,7 @@ impl Exchange {
         notes: Notes,
     ) -> Self {
         let (to_us, log, over) = (Turn::new(to_us), Turn::new(log), CancellationToken::new());
-        Self { http, session: Mutex::default(), to_us, log, redact, memory, notes, over }
+        Self { http, session: SessionState::default(), to_us, log, redact, memory, notes, over }
     }
 
     /// Sends a request and forwards everything that the server returns.
@@ -91,13 +94,14 @@ impl Exchange {
         line: Vec<u8>,
         held: Option<Share>,
     ) -> Result<(), Fault> {
-        let is_initialize = matches!(&message, Incoming::Request { method, .. } if method == "initialize");
+        let method = if let Incoming::Request { method, .. } = &message { method.as_str() } else { "" };
+        let (is_initialize, line) = (method == "initialize", Bytes::from(line));
+        self.session.note(id, method, &line);
         let headers = self.session().beside(&message);
         drop(message);
         let mut awaited = Awaited { id, is_initialize, is_answered: false };
-        let reply = self.http.send(Method::POST, headers, line.into()).await?;
+        let reply = self.accepted(headers, line, &mut awaited).await?;
         drop(held);
-        let reply = self.taken(reply, Some(&mut awaited)).await?;
         let Some(reply) = reply else { return Ok(()) };
         if is_initialize {
             self.session().session_of(reply.response.headers());
@@ -109,6 +113,42 @@ impl Exchange {
             Form::Other(form) => return Err(Fault::Form(form)),
         }
         if awaited.is_answered { Ok(()) } else { Err(Fault::Truncated) }
+    }
+
+    /// Sends a request until the server accepts it: again after a pause if it is busy, and in a new session if it has forgotten
+    /// this one. Returns `None` if the reply was already handled.
+    async fn accepted(
+        &self,
+        mut headers: HeaderMap,
+        line: Bytes,
+        awaited: &mut Awaited<'_>,
+    ) -> Result<Option<Reply>, Fault> {
+        let (mut attempt, mut is_renewed) = (0, false);
+        loop {
+            let session = self.session().clone();
+            let reply = self.http.send(Method::POST, headers.clone(), line.clone()).await?;
+            match self.taken(reply, Some(awaited)).await {
+                Err(Fault::Forgotten) if !std::mem::replace(&mut is_renewed, true) => {
+                    self.renew(&session).await?;
+                    headers.extend(self.session().headers());
+                }
+                Err(fault) => match fault.pause(attempt) {
+                    Some(pause) => {
+                        attempt += 1;
+                        tokio::time::sleep(pause).await;
+                    }
+                    None => return Err(fault),
+                },
+                taken => return taken,
+            }
+        }
+    }
+
+    /// Ends the connection because the server has forgotten its session.
+    pub(super) fn forget(&self) {
+        // Keeps the first reason.
+        let _ = self.notes.reason.set(Fault::Forgotten.to_string());
+        self.over.cancel();
     }
 
     /// Sends a message without a response.
@@ -133,6 +173,7 @@ impl Exchange {
         let mut position = Position::default();
         let mut failures = 0;
         loop {
+            let session = self.session().clone();
             match self.open(&position).await {
                 Ok(reply) => {
                     failures = 0;
@@ -145,7 +186,10 @@ impl Exchange {
                 Err(fault @ (Fault::Unauthorized(_) | Fault::WebPage | Fault::Form(_))) => {
                     return self.say(&format!("failed to listen for unsolicited messages: {fault}")).await;
                 }
-                Err(Fault::Forgotten) => return self.over.cancel(),
+                Err(Fault::Forgotten) => match self.renew(&session).await {
+                    Ok(()) => position = Position::default(),
+                    Err(_) => return self.forget(),
+                },
                 Err(Fault::Over) => return,
                 Err(_) => failures += 1,
             }
@@ -185,7 +229,7 @@ impl Exchange {
     }
 
     fn session(&self) -> MutexGuard<'_, HttpSession> {
-        self.session.lock().unwrap_or_else(PoisonError::into_inner)
+        self.session.now()
     }
 
     /// Checks a response. Returns `None` if it was already handled.
@@ -194,16 +238,13 @@ impl Exchange {
         let foreign = |text: &[u8]| self.foreign(text);
         match Head::of(&reply.response, awaited.is_some(), has_session, self.http.refused(), foreign) {
             Head::Good => Ok(Some(reply)),
-            Head::Faulty(fault) => {
-                if let Fault::Forgotten = fault {
-                    // Keeps the first reason.
-                    let _ = self.notes.reason.set(fault.to_string());
-                }
-                Err(fault)
-            }
+            Head::Faulty(fault) => Err(fault),
             Head::Explained(fault) => {
                 let is_page = form(reply.response.headers()) == Form::WebPage;
                 let reason = reply.reason().await;
+                if has_session && fault.is_about_session(&explanation_of(&reason)) {
+                    return Err(Fault::Forgotten);
+                }
                 match awaited {
                     Some(awaited) if answers(&reason, awaited.id) => {
                         self.deliver(reason, Some(awaited)).await?;

@@ -3,6 +3,7 @@
 use crate::wire::MAX_LINE_BYTES;
 use ironcurtain_egress::ConnectionRefusal;
 use ironcurtain_egress::address::AddressScope;
+use std::time::Duration;
 
 /// Reason that a request failed.
 #[derive(Debug, thiserror::Error)]
@@ -57,9 +58,9 @@ pub(super) enum Fault {
     /// HTTP 404.
     #[error("no MCP server at this address (404); check the `url` in its entry")]
     NotFound,
-    /// HTTP 404 within a session.
+    /// HTTP 404, or a 400 about the session id, within a session.
     #[error(
-        "the server has forgotten the session (404); the next call starts a new one, so repeat this call if it was not carried out"
+        "the server has forgotten the session; the next call starts a new one, so repeat this call if it was not carried out"
     )]
     Forgotten,
     /// Any other HTTP error.
@@ -103,6 +104,41 @@ impl Fault {
     }
 }
 
+impl Fault {
+    /// Returns whether the explanation of an error says that the server does not know the session. Some servers answer 400
+    /// instead of 404.
+    pub(super) fn is_about_session(&self, explanation: &[u8]) -> bool {
+        let text = String::from_utf8_lossy(explanation).to_lowercase();
+        matches!(self, Self::Status { status: 400, .. })
+            && UNKNOWN_SESSION.iter().any(|words| text.contains(words))
+    }
+
+    /// Returns the time after which the server accepts the request again. `None` if the fault does not say that the request was
+    /// turned away, or if it is not worth waiting.
+    pub(super) fn pause(&self, attempt: u32) -> Option<Duration> {
+        let Self::Busy { status, retry_after } = self else { return None };
+        let pause = match retry_after {
+            Some(after) => Duration::from_secs(after.parse().ok()?),
+            // Without the header, a gateway may have lost the response of a request that was carried out.
+            None if *status == 503 => return None,
+            None => USUAL_PAUSE * 2_u32.pow(attempt.min(MOST_ATTEMPTS)),
+        };
+        (attempt < MOST_ATTEMPTS && pause <= LONGEST_PAUSE).then_some(pause)
+    }
+}
+
+/// Explanations of a 400 with which the reference server and the SDKs' examples refuse an unknown session.
+const UNKNOWN_SESSION: [&str; 3] = ["no valid session id", "invalid session id", "session not found"];
+
+/// Number of times that a request is repeated which the server turned away.
+const MOST_ATTEMPTS: u32 = 2;
+
+/// Pause before the first repetition, if the server does not say how long to wait.
+const USUAL_PAUSE: Duration = Duration::from_millis(500);
+
+/// Maximum pause. Clients do not wait for a response for much longer.
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+
 fn hint(refusal: &ConnectionRefusal) -> &'static str {
     if let ConnectionRefusal::NotPublic { place, .. } = refusal
         // Connecting to the metadata address is never intended.
@@ -121,5 +157,30 @@ fn after(retry_after: &Option<String>) -> String {
         Some(after) if after.bytes().all(|b| b.is_ascii_digit()) => format!("; try again in {after} s"),
         Some(after) => format!("; try again after {after}"),
         None => "; try again later".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_request_that_was_turned_away_is_repeated_as_the_server_says() {
+        let busy =
+            |status, after: Option<&str>| Fault::Busy { status, retry_after: after.map(str::to_owned) };
+        let pauses =
+            |fault: Fault| [0, 1, 2].map(|attempt| fault.pause(attempt).map(|pause| pause.as_millis()));
+        assert_eq!(pauses(busy(429, None)), [Some(500), Some(1000), None]);
+        assert_eq!(pauses(busy(429, Some("2"))), [Some(2000), Some(2000), None]);
+        assert_eq!(pauses(busy(503, Some("0"))), [Some(0), Some(0), None]);
+        for other in [
+            busy(503, None),
+            busy(429, Some("30")),
+            busy(429, Some("Wed, 21 Oct 2026 07:28:00 GMT")),
+            Fault::Truncated,
+            Fault::Forgotten,
+        ] {
+            assert_eq!(other.pause(0), None, "{other}");
+        }
     }
 }

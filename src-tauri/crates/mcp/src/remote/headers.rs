@@ -31,6 +31,16 @@ impl HttpSession {
         self.session.is_some()
     }
 
+    /// Returns whether both have the same session id.
+    pub(super) fn is_session_of(&self, other: &Self) -> bool {
+        self.session == other.session
+    }
+
+    /// Returns whether both have the same protocol version.
+    pub(super) fn is_version_of(&self, other: &Self) -> bool {
+        self.version == other.version
+    }
+
     /// Stores the session id from the response to `initialize`.
     pub(super) fn session_of(&mut self, answer: &HeaderMap) {
         self.session = answer.get(SESSION).filter(|id| id.len() <= LONGEST_SESSION).cloned();

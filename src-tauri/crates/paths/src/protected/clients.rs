@@ -1,12 +1,13 @@
-//! Files and folders from which agent clients start programs.
+//! Configuration files and folders from which agent clients start programs.
 //!
-//! - In the home, only the user and the client may change them, because a server named there runs outside IronCurtain.
-//! - In a project, an agent may have a legitimate reason to write them, so each change requires
-//!   approval, even if rules or grants allow it.
+//! - Those in the home directory may be changed only by the user and the client, because the programs run
+//!   outside IronCurtain.
+//! - An agent may have a legitimate reason to change those in a project, so each change requires approval, even
+//!   if a rule or grant allows it.
 
 use super::{KnownPath, known};
 
-/// Paths below the home, for every supported client.
+/// Paths relative to the home directory, for every supported client.
 #[rustfmt::skip]
 pub(super) const IN_HOME: &[KnownPath] = &[
     known(".claude.json", "servers of Claude Code, for the user and for each project", "code.claude.com/docs/en/settings"),
@@ -52,7 +53,7 @@ pub(super) const IN_HOME: &[KnownPath] = &[
     known(".local/share/crush/crush.json", "servers of Crush, in its data folder", "github.com/charmbracelet/crush"),
 ];
 
-/// Paths below any folder: opening that folder in the client starts the programs.
+/// Paths relative to any folder. The client starts the programs when the folder is opened in it.
 #[rustfmt::skip]
 pub(super) const IN_PROJECT: &[KnownPath] = &[
     known(".mcp.json", "Claude Code, Copilot CLI", "code.claude.com/docs/en/mcp"),

@@ -2,10 +2,10 @@
 
 use super::{KnownPath, known};
 
-/// Paths below the home.
+/// Paths relative to the home directory.
 #[rustfmt::skip]
 pub(super) const LOGINS: &[KnownPath] = &[
-    // Private keys, and lists of who may log in.
+    // Private keys, and lists of keys that may log in.
     known(".ssh", "keys of ssh, and who may log in", "ssh(1), FILES"),
     known(".gnupg", "keys of GnuPG", "gpg(1), FILES"),
     known(".pki", "certificates and keys of NSS", "chromium.googlesource.com docs/linux/cert_management.md"),

@@ -1,15 +1,15 @@
-//! Secrets and control files of the machine.
+//! Secrets and control files of the machine, outside any home directory.
 
 use super::{KnownPath, known};
 
 /// Absolute paths.
 #[rustfmt::skip]
 pub(super) const MACHINE: &[KnownPath] = &[
-    // Other processes' memory and environment, devices and kernel switches.
+    // Memory and environment of other processes, devices, and kernel settings.
     known("/proc", "processes and kernel switches", "proc(5)"),
     known("/sys", "devices and kernel switches", "sysfs(5)"),
     known("/dev", "devices", "hier(7)"),
-    // Sockets of the desktop session, key agents and daemons; secrets passed to services.
+    // Sockets of the desktop session, key agents and daemons, and secrets passed to services.
     known("/run/user", "sockets of the session: agents of keys, the bus, the display", "file-hierarchy(7)"),
     known("/run/secrets", "secrets of containers", "docs.docker.com/engine/swarm/secrets"),
     known("/run/credentials", "secrets handed to services", "systemd.exec(5)"),
@@ -21,7 +21,7 @@ pub(super) const MACHINE: &[KnownPath] = &[
     known("/run/systemd", "the service manager", "file-hierarchy(7)"),
     known("/tmp/.X11-unix", "the display", "Xserver(1)"),
     known("/tmp/.ICE-unix", "the session manager", "iceauth(1)"),
-    // Password hashes, sudo rights, host keys, stored network passwords.
+    // Password hashes, sudo rights, host keys, and network passwords.
     known("/etc/shadow", "password hashes", "shadow(5)"),
     known("/etc/shadow-", "password hashes", "shadow(5)"),
     known("/etc/gshadow", "password hashes of groups", "gshadow(5)"),

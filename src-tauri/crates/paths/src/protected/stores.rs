@@ -1,8 +1,8 @@
-//! Password stores, browser profiles, mail and chat programs, wallets, and program histories.
+//! Password stores, browser profiles, mail and chat programs, histories, and wallets.
 
 use super::{KnownPath, known};
 
-/// Paths below the home.
+/// Paths relative to the home directory.
 #[rustfmt::skip]
 pub(super) const STORES: &[KnownPath] = &[
     // Key rings and password stores.
@@ -149,7 +149,7 @@ pub(super) const STORES: &[KnownPath] = &[
     known(".config/discord", "Discord", "electronjs.org/docs/latest/api/app, userData"),
     known(".config/Element", "Element", "github.com/element-hq/element-desktop"),
     known(".local/share/TelegramDesktop", "Telegram", "github.com/telegramdesktop/tdesktop"),
-    // Histories contain everything that was typed: passwords, tokens, hosts.
+    // Histories contain everything that the user typed, including passwords, tokens and host names.
     known(".bash_history", "bash", "bash(1), HISTFILE"),
     known(".zsh_history", "zsh", "zshparam(1), HISTFILE"),
     known(".zhistory", "zsh", "zshparam(1), HISTFILE"),
@@ -212,7 +212,7 @@ pub(super) const STORES: &[KnownPath] = &[
     known(".config/@trezor", "Trezor Suite", "docs.trezor.io"),
     known(".walletwasabi", "Wasabi", "docs.wasabiwallet.io"),
     known(".local/share/Bisq", "Bisq", "bisq.wiki/Data_directory"),
-    // The desktop session: its sockets act on the user's behalf.
+    // Files with which a program can control the desktop session.
     known(".ICEauthority", "the session manager", "iceauth(1)"),
     known(".Xauthority", "the display", "xauth(1)"),
 ];

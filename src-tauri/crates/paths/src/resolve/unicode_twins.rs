@@ -1,21 +1,23 @@
-//! Names that are the same text in another Unicode form.
+//! Detects names that are the same text in different Unicode forms.
 //!
-//! - The kernel treats them as different names, but some servers open one when the other is
-//!   missing. They would then open a file that was not judged, so such a path is an error.
+//! - The kernel treats such names as different, but some servers open one if the other does not exist. They
+//!   would then open a file that was not judged, so the path is an error.
 
 use super::PathError;
 use std::path::Path;
 use unicode_normalization::UnicodeNormalization as _;
 
-/// ASCII characters that have another form: the Kelvin sign, the Greek question mark, the Greek varia.
+/// ASCII characters that are equivalent to another character: the Kelvin sign, the Greek question mark, the
+/// Greek varia.
 const ASCII_WITH_TWINS: [u8; 3] = *b"K;`";
 
-/// Returns `true` if the text may have another form.
+/// Returns `true` if the text may have an equivalent in another Unicode form.
 pub(super) fn may_have_twin(text: &str) -> bool {
     text.bytes().any(|byte| !byte.is_ascii() || ASCII_WITH_TWINS.contains(&byte))
 }
 
-/// Refuses the missing `path` if its folder has the same name in another form.
+/// Returns an error if the folder of `path`, which does not exist, contains the same name in another Unicode
+/// form.
 pub(super) fn refuse_twin(path: &str) -> Result<(), PathError> {
     let Some((folder, name)) = path.rsplit_once('/').filter(|(_, name)| may_have_twin(name)) else {
         return Ok(());

@@ -1,22 +1,22 @@
-//! The component-by-component walk of [`super::Resolver`].
+//! Resolves a path component by component, following symlinks.
 
 use super::{Link, PathError, PathKind, Resolution};
 use crate::CanonicalPath;
 use std::io;
 
-/// Maximum number of symlinks in one path, as in the Linux kernel.
+/// Maximum number of symlinks followed in one path, as in the Linux kernel.
 const MOST_LINKS: usize = 40;
-/// Maximum length of a name in bytes, as in every file system of Linux and macOS.
+/// Maximum length of a file name in bytes, as on every file system of Linux and macOS.
 const LONGEST_NAME: usize = 255;
 
-/// A walk from the root.
+/// State of walking a path, starting at the root.
 pub(super) struct Walk<'a> {
     raw: &'a str,
-    /// The canonical path so far; empty for the root.
+    /// Canonical path so far; empty for the root.
     done: String,
-    /// Number of trailing components of `done` that do not exist.
+    /// Number of components at the end of `done` that do not exist.
     beyond: usize,
-    /// Type of the file at `done` without those components.
+    /// Type of the file at the part of `done` that exists.
     solid: PathKind,
     links: Vec<Link>,
 }
@@ -26,12 +26,12 @@ impl<'a> Walk<'a> {
         Self { raw, done: String::new(), beyond: 0, solid: PathKind::Folder, links: Vec::new() }
     }
 
-    /// Walks an absolute path to its end.
+    /// Walks an absolute path to its end and returns the result.
     pub(super) fn run(mut self, absolute: &str) -> Result<Resolution, PathError> {
         if absolute.contains('\0') {
             return Err(PathError::Nul(self.raw.replace('\0', "\\0")));
         }
-        // Unwalked parts of the path and of the links in it, innermost last.
+        // Parts of the path and of followed symlinks that remain to be walked, innermost last.
         let mut ahead = vec![(absolute.to_owned(), 0)];
         while let Some((text, at)) = ahead.last_mut() {
             let rest = text.get(*at..).unwrap_or_default();
@@ -49,7 +49,7 @@ impl<'a> Walk<'a> {
         Ok(Resolution { path: CanonicalPath::from_walk(&self.done), links: self.links, target })
     }
 
-    /// Walks one component. Returns the target text if it is a symlink.
+    /// Walks one component. Returns the target if it is a symlink.
     fn step(&mut self, part: &str) -> Result<Option<String>, PathError> {
         match part {
             "" | "." => Ok(None),
@@ -71,12 +71,12 @@ impl<'a> Walk<'a> {
         if self.beyond > 0 {
             self.beyond -= 1;
         } else {
-            // The parent of something that exists is a folder; the root is its own parent.
+            // The parent of an existing file is a folder, and the root is its own parent.
             self.solid = PathKind::Folder;
         }
     }
 
-    /// Enters `name` in an existing folder.
+    /// Enters `name` in an existing folder. Returns the target if it is a symlink.
     fn enter(&mut self, name: &str) -> Result<Option<String>, PathError> {
         self.push(name);
         let found = match std::fs::symlink_metadata(&self.done) {

@@ -1,9 +1,10 @@
-//! Fast path: one call in which the kernel walks a path up to its first symlink.
+//! Resolves paths without symlinks in a single system call.
 //!
-//! - For a path without symlinks, the kernel's result applies to the path as spelled: it exists, it is missing, or a
-//!   component before its end is a file. A missing path, or a path below a file, then needs no walk.
-//! - Only the kernel knows whether the text of a link is its real target.
-//! - Returns `None` if the path has a symlink or is not canonical, or on any other result: the walk then decides.
+//! - For such a path, the result of `openat2` decides: the path exists, does not exist, or has a component that
+//!   is a file before its end. Neither a path that does not exist nor one below a file needs the walk.
+//! - Only the kernel knows whether a symlink is a magic link, whose target is not its text.
+//! - For a path with a symlink, a path that is not canonical, or any other error, the result is `None` and the
+//!   walk decides.
 
 use super::unicode_twins::may_have_twin;
 use super::{PathKind, Resolution};
@@ -12,7 +13,7 @@ use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, openat2};
 use rustix::io::Errno;
 use std::os::fd::OwnedFd;
 
-/// Returns the resolved path and the type of its target.
+/// Resolves a path without symlinks; `None` if the walk must decide.
 pub(super) fn resolve(absolute: &str) -> Option<Resolution> {
     let path = CanonicalPath::assume_canonical(absolute).ok()?;
     let target = match look(absolute) {
@@ -22,9 +23,9 @@ pub(super) fn resolve(absolute: &str) -> Option<Resolution> {
     Some(Resolution { path, links: Vec::new(), target })
 }
 
-/// Returns `true` if a symlink leads through a kernel link, whose target is an open file and not
-/// its text. The kernel can refuse just these; it refuses a loop in either case. If the kernel
-/// cannot tell them apart, every link in `/proc` counts as one.
+/// Returns `true` if a symlink is or leads to a magic link, whose target is an open file and not its text. The
+/// kernel can reject magic links alone, but reports a loop with the same error. If the kernel cannot tell,
+/// every symlink in `/proc` counts as a magic link.
 pub(super) fn is_magic(link: &str) -> bool {
     let follow = |how| openat2(CWD, link, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), how);
     match follow(ResolveFlags::NO_MAGICLINKS) {
@@ -36,14 +37,16 @@ pub(super) fn is_magic(link: &str) -> bool {
     }
 }
 
-/// Opens the path with `O_PATH`, refusing symlinks.
+/// Opens a path with `O_PATH`, failing if it contains a symlink.
 fn look(absolute: &str) -> Result<OwnedFd, Errno> {
     openat2(CWD, absolute, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), ResolveFlags::NO_SYMLINKS)
 }
 
-/// Returns `true` if the kernel walked the existing part of the path. A symlink in it would have returned `LOOP`.
+/// Returns `true` if the error shows that the path has no symlink and does not exist. A symlink would have
+/// caused `ELOOP`.
 ///
-/// A missing name may exist in another Unicode form, which the walk searches for. Nothing exists below a file.
+/// With `ENOENT`, the name may exist in another Unicode form, for which the walk searches. With `ENOTDIR`,
+/// nothing can exist below the file.
 fn is_the_end(refused: Errno, absolute: &str) -> bool {
     refused == Errno::NOTDIR || (refused == Errno::NOENT && !may_have_twin(absolute))
 }
@@ -70,7 +73,7 @@ mod tests {
     use std::os::unix::fs::symlink;
     use tempfile::TempDir;
 
-    /// Creates a folder with every type of file in it, and returns it with its path.
+    /// Creates a folder that contains every type of file, and returns it with its path.
     fn ground() -> (TempDir, String) {
         let mut folders = std::iter::repeat_with(|| tempfile::tempdir().unwrap());
         let kept = folders.find(|folder| !may_have_twin(folder.path().to_str().unwrap())).unwrap();

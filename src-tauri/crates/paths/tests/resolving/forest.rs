@@ -1,4 +1,4 @@
-//! Random trees of folders, files and symlinks. Compares every result with the kernel's.
+//! Compares resolution with the kernel's in random trees of folders, files and symlinks.
 
 use ironcurtain_paths::{CanonicalPath, PathError, PathKind, Resolver};
 use proptest::prelude::*;
@@ -23,14 +23,14 @@ impl Planted {
     }
 }
 
-/// Returns `true` if the nearest existing ancestor of a path is in the folder, according to the
-/// kernel: some links lead out of it.
+/// Returns `true` if the kernel resolves the nearest existing ancestor of a path to a place in the folder,
+/// because some symlinks lead out of it.
 fn is_inside(root: &CanonicalPath, path: &CanonicalPath) -> bool {
     let mut above = path.as_path().ancestors().skip(1).filter_map(|above| fs::canonicalize(above).ok());
     above.next().is_some_and(|above| above.starts_with(root))
 }
 
-/// A name from a small set, so that paths collide.
+/// Generates a name from a small set, so that paths collide.
 fn name() -> impl Strategy<Value = String> {
     prop::sample::select(vec!["a", "b", "c", "l"]).prop_map(str::to_owned)
 }
@@ -39,7 +39,7 @@ fn below() -> impl Strategy<Value = String> {
     prop::collection::vec(name(), 1..4).prop_map(|names| names.join("/"))
 }
 
-/// A path as an agent would write it, including `..` and doubled slashes.
+/// Generates a path as an agent might write it, including `..` and doubled slashes.
 fn written() -> impl Strategy<Value = String> {
     let part = prop_oneof![5 => name(), 2 => Just("..".to_owned()), 1 => Just(".".to_owned()), 1 => Just(String::new())];
     prop::collection::vec(part, 1..8).prop_map(|parts| parts.join("/"))
@@ -63,7 +63,7 @@ struct Forest {
 }
 
 impl Forest {
-    /// Creates the entries that fit and skips the others (a folder where a file exists, or a path through a link).
+    /// Creates the entries that fit into the tree and skips others, such as a folder in place of a file.
     fn grow(planted: &[Planted]) -> Self {
         let kept = TempDir::new().unwrap();
         let root = fs::canonicalize(kept.path()).unwrap();
@@ -85,7 +85,7 @@ impl Forest {
     }
 }
 
-/// Returns the kernel's resolution of an existing path.
+/// Returns the path to which the kernel resolves an existing path.
 fn kernel(path: &str) -> Option<String> {
     let opened = openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?;
     let link = fs::read_link(format!("/proc/self/fd/{}", opened.as_raw_fd())).unwrap();
@@ -130,8 +130,8 @@ proptest! {
             prop_assert_eq!(found.path.as_str(), kernel);
             prop_assert_ne!(found.target, PathKind::Missing);
         } else if let Ok(found) = found {
-            // The kernel refuses the path as written. The path that is sent instead is free of symlinks, so the kernel
-            // reaches the same place or nothing.
+            // The kernel rejects the path as written. The resolved path, which is sent instead, has no
+            // symlinks, so the kernel finds the same file or nothing.
             let sent = kernel_or(&found.path);
             prop_assert_eq!(found.path.as_str(), sent);
         }
@@ -192,6 +192,6 @@ fn kernel_or(path: &CanonicalPath) -> String {
 }
 
 fn written_or_dot(written: &str) -> String {
-    // Relative, and never empty or absolute.
+    // The path is relative and not empty.
     format!("./{written}")
 }

@@ -1,4 +1,4 @@
-//! Path resolution on a real disk.
+//! Tests path resolution on a real file system.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 #[cfg(target_os = "linux")]

@@ -1,4 +1,4 @@
-//! Spelling and containment of canonical paths.
+//! Tests the canonical form of paths, and containment.
 
 use ironcurtain_paths::{CanonicalPath, NotCanonicalError};
 use proptest::prelude::*;

@@ -1,4 +1,4 @@
-//! Known attacks on path checks, one test each.
+//! Tests known attacks on path checks.
 
 use ironcurtain_paths::{CanonicalPath, Link, PathError, PathKind, Resolution, Resolver};
 use std::fs;
@@ -6,7 +6,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use tempfile::TempDir;
 
-/// A canonical folder with `home` and `box` in it. Relative paths start in `box`.
+/// Temporary canonical folder that contains `home` and `box`. Relative paths start in `box`.
 struct Ground {
     _kept: TempDir,
     root: CanonicalPath,
@@ -49,7 +49,7 @@ impl Ground {
         self.resolver.resolve(raw).unwrap()
     }
 
-    /// Resolves `below` and returns the result relative to this folder.
+    /// Resolves a path in this folder and returns the result relative to the folder.
     fn lands(&self, below: &str) -> String {
         let path = self.resolve(&self.raw(below)).path;
         path.as_str().strip_prefix(&format!("{}/", self.root)).unwrap_or(path.as_str()).to_owned()
@@ -217,7 +217,7 @@ fn empty_paths_and_nul_are_refused() {
 #[test]
 fn names_outside_ascii_are_kept_as_they_are() {
     let ground = Ground::new();
-    // Two spellings of é, a right-to-left override, a zero-width space, blanks and a newline.
+    // Two forms of é, a right-to-left override, a zero-width space, blanks and a newline.
     for name in
         ["\u{e9}.txt", "e\u{301}.txt", "a\u{202e}txt.exe", "zero\u{200b}width", " ", "a\nb", "...", "..x"]
     {
@@ -246,7 +246,7 @@ fn a_missing_name_that_exists_in_another_unicode_form_is_refused() {
             assert!(matches!(refused, Err(PathError::OtherForm { .. })), "{path:?}: {refused:?}");
         }
         assert_eq!(ground.resolve(&format!("{there}/s.txt")).target, PathKind::File { bytes: 1 });
-        // If no other form exists, it is simply missing; if both exist, each resolves to itself.
+        // If neither form exists, the path is missing; if both exist, each resolves to itself.
         assert_eq!(ground.resolve(&format!("{there}/{missing}")).target, PathKind::Missing);
         ground.folder(&format!("box/{missing}"));
         ground.file(&format!("box/{missing}/s.txt"));
@@ -272,14 +272,14 @@ fn a_name_too_long_to_exist_is_missing_and_a_path_too_long_to_access_is_refused(
         deep.push_str(&"./".repeat(100));
     }
     assert_eq!(ground.lands(&format!("box/{deep}x")), "box/x");
-    // 255 bytes is the longest possible name.
+    // A name can have at most 255 bytes.
     for length in [200, 255] {
         let long = make_deeper_than_a_path_can_name(&ground, length);
         assert!(matches!(ground.resolver.resolve(&long), Err(PathError::Unreadable { .. })));
     }
 }
 
-/// Creates folders so deep that only a walk from folder to folder reaches them, with a symlink at the bottom.
+/// Creates folders nested deeper than `PATH_MAX`, with a symlink in the innermost one.
 fn make_deeper_than_a_path_can_name(ground: &Ground, length: usize) -> String {
     use rustix::fs::{Mode, OFlags, mkdirat, open, openat, symlinkat};
     let name = "d".repeat(length);
@@ -304,7 +304,7 @@ fn a_folder_without_search_permission_is_refused() {
     let found = ground.resolver.resolve(&ground.raw("box/shut/in"));
     fs::set_permissions(ground.at("box/shut"), fs::Permissions::from_mode(0o700)).unwrap();
     if rustix::process::geteuid().is_root() {
-        // Root can search any folder.
+        // Root can search every folder.
         assert_eq!(found.unwrap().path, ground.at("box/shut/in"));
     } else {
         assert!(matches!(found, Err(PathError::Unreadable { .. })), "{found:?}");

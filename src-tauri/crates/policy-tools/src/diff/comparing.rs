@@ -1,4 +1,4 @@
-//! Judges generated calls of one tool by both policies.
+//! Judges the probes of one tool by two policies.
 
 use super::slots::{self, Slot};
 use super::{DecisionChange, Difference, ProbeOutcome, probes};
@@ -11,16 +11,16 @@ use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Maximum number of generated calls for one tool.
+/// Maximum number of probes for one tool.
 const MOST_CALLS: usize = 20_000;
 
-/// Number of values of an argument to consider when choosing those to combine with all values of another one.
+/// Number of values of an argument from which [`FEW`] representatives are chosen.
 const MOST_TRIED: usize = 24;
 
-/// Number of values chosen for that.
+/// Number of representatives of an argument that are combined with all values of another argument.
 const FEW: usize = 3;
 
-/// Two policies being compared.
+/// Two policies to compare, with the annotations of the tools.
 pub(super) struct Comparing<'a> {
     pub(super) old: &'a Policy,
     pub(super) new: &'a Policy,
@@ -28,7 +28,7 @@ pub(super) struct Comparing<'a> {
 }
 
 impl<'a> Comparing<'a> {
-    /// Compares the outcomes of one tool's calls, with a limited number of rule checks.
+    /// Compares the outcomes of one tool's probes, with at most `looks` rule checks.
     pub(super) fn tool(
         &self,
         (server, tool, annotation): (&str, &str, &ToolAnnotation),
@@ -71,7 +71,8 @@ impl<'a> Comparing<'a> {
         difference.decisions.extend(changes.into_values());
     }
 
-    /// Returns the rules of both policies about a tool, differing ones first and common ones once.
+    /// Returns the rules of both policies that can apply to a tool. Differing rules come first; common rules
+    /// appear once.
     fn rules_about(&self, server: &str, tool: &str, differing: &BTreeSet<String>) -> Vec<&'a Rule> {
         let of = |policy: &'a Policy, differs: bool| {
             let about = policy.rules_for(server, tool);
@@ -80,7 +81,7 @@ impl<'a> Comparing<'a> {
         of(self.new, true).chain(of(self.old, true)).chain(of(self.new, false)).collect()
     }
 
-    /// Resolves a probe with paths as written; `None` if the tool does not accept it.
+    /// Resolves a probe, taking paths as canonical; `None` if the tool does not accept it.
     fn resolve(&self, server: &str, tool: &str, arguments: &Arc<Map<String, Value>>) -> Option<ResolvedCall> {
         let plan = self.annotations.plan(server, tool, arguments).ok()?;
         let facts = plan.values().iter().map(|value| match value.raw {
@@ -91,8 +92,8 @@ impl<'a> Comparing<'a> {
         plan.resolve(facts).ok()
     }
 
-    /// Returns values of an argument that do not hide a difference in another one: those with the loosest outcomes, all
-    /// different.
+    /// Returns representative values of an argument that have different outcomes, the least strict first, so
+    /// that they do not hide differences in other arguments.
     fn few<'s>(
         &self,
         server: &str,
@@ -120,7 +121,7 @@ impl<'a> Comparing<'a> {
     }
 }
 
-/// Returns the sets of roles that calls of a tool can have, without duplicates, as far as generated calls show.
+/// Returns the sets of roles that calls of a tool can have, without duplicates, as far as the probes show.
 pub(crate) fn situations(
     annotations: &Annotations,
     server: &str,
@@ -139,13 +140,13 @@ pub(crate) fn situations(
     found
 }
 
-/// Returns the reaches of a server that matter to these rules for a call.
+/// Returns the kinds of server reach for which the rules may decide differently on a call.
 fn reaches(rules: &[&Rule], call: &ResolvedCall) -> &'static [ServerReach] {
     let matters = call.names_nothing() && rules.iter().any(|rule| rule.condition.reaches_nothing);
     if matters { &[ServerReach::Something, ServerReach::Nothing] } else { &[ServerReach::Something] }
 }
 
-/// Returns the strictest outcome of the values of one argument, regardless of the others.
+/// Returns the strictest outcome among the values of one argument, ignoring other arguments.
 fn worst(policy: &Policy, call: &ResolvedCall, argument: &Arc<str>) -> ProbeOutcome {
     let steps =
         explain(policy, &by_the_rules_alone(&AllowedHosts::default(), ServerReach::Something), call.clone())
@@ -168,7 +169,8 @@ fn decide(policy: &Policy, call: &ResolvedCall, reach: ServerReach) -> (ProbeOut
     (ProbeOutcome::of(&verdict), verdict.rule().into())
 }
 
-/// Creates a context without session sandbox, grants and protected paths, which no policy changes.
+/// Creates a context without a session sandbox, grants and protected paths, which are independent of the
+/// policy.
 fn by_the_rules_alone(gates: &AllowedHosts, reach: ServerReach) -> Context<'_> {
     Context { reach, ..Context::new(ProtectedPaths::NOTHING, gates) }
 }

@@ -1,7 +1,8 @@
-//! Generates calls on which two policies may differ.
+//! Generates the calls on which two policies are compared.
 //!
-//! - Generates every combination of the arguments' values if there are few. Otherwise combines every value of each argument
-//!   with a few of the others, then pairs of arguments, and marks the result as incomplete.
+//! - If there are few combinations of the arguments' values, all are generated. Otherwise each value of an
+//!   argument is combined with representatives of the others, then pairs of arguments are varied, and the
+//!   result is marked as incomplete.
 
 use super::slots::Slot;
 use serde_json::{Map, Value};
@@ -13,8 +14,8 @@ pub(super) struct Calls {
     pub(super) cut_short: bool,
 }
 
-/// Generates up to `most` calls with these arguments. `few` chooses the values of an argument to combine with all values of
-/// another.
+/// Generates up to `most` calls with these arguments. `few` returns the representative values of an argument,
+/// which are combined with all values of another one.
 pub(super) fn calls<'a>(
     slots: &'a [Slot<'a>],
     most: usize,
@@ -30,7 +31,7 @@ pub(super) fn calls<'a>(
     let few: Vec<Vec<&Option<Value>>> = slots.iter().map(few).collect();
     let varied: Vec<usize> =
         (0..slots.len()).filter(|at| all.get(*at).is_some_and(|v| v.len() > 1)).collect();
-    // Half of the calls vary one argument, the other half two.
+    // Half of the calls vary a single argument, the other half a pair.
     let share = (most / 2).checked_div(varied.len()).unwrap_or(most);
     for one in &varied {
         let mut choices = narrowed(&few, share / all.get(*one).map_or(1, Vec::len).max(1));
@@ -56,7 +57,7 @@ fn number(choices: &[Vec<&Option<Value>>]) -> usize {
     choices.iter().fold(1, |number: usize, values| number.saturating_mul(values.len().max(1)))
 }
 
-/// Returns the first choices of each argument, so few that at most `most` calls result.
+/// Shortens the lists of representatives until there are at most `most` combinations.
 fn narrowed<'a>(few: &[Vec<&'a Option<Value>>], most: usize) -> Vec<Vec<&'a Option<Value>>> {
     let mut choices = few.to_vec();
     while number(&choices) > most.max(1) {
@@ -66,7 +67,7 @@ fn narrowed<'a>(few: &[Vec<&'a Option<Value>>], most: usize) -> Vec<Vec<&'a Opti
     choices
 }
 
-/// Extends the choices of one argument to the first of all its values.
+/// Replaces the representatives of one argument by the first `most` of all its values.
 fn widen<'a>(choices: &mut [Vec<&'a Option<Value>>], all: &[Vec<&'a Option<Value>>], at: usize, most: usize) {
     if let (Some(choice), Some(values)) = (choices.get_mut(at), all.get(at)) {
         *choice = values.iter().take(most).copied().collect();
@@ -74,7 +75,7 @@ fn widen<'a>(choices: &mut [Vec<&'a Option<Value>>], all: &[Vec<&'a Option<Value
 }
 
 impl Calls {
-    /// Adds every combination, up to `most`.
+    /// Adds the combinations of the given values, at most `most`.
     fn combine(&mut self, slots: &[Slot<'_>], choices: &[Vec<&Option<Value>>], most: usize) {
         let mut combined = vec![Map::new()];
         for (slot, values) in slots.iter().zip(choices) {
@@ -98,8 +99,8 @@ mod tests {
     use serde_json::json;
     use std::sync::Arc;
 
-    /// Returns the calls for arguments with this many values, as the values of `w`, `x`, `y` and `z`, and whether they were
-    /// cut short. Two values of each argument are combined with those of another.
+    /// Returns the generated calls for arguments with these numbers of values, written as the values of `w`,
+    /// `x`, `y` and `z`, and `true` if they are incomplete. Each argument has two representatives.
     fn generated(counts: [usize; 4], most: usize) -> (String, bool) {
         let names = ["w", "x", "y", "z"].map(Arc::<str>::from);
         let slot = |(name, count)| Slot {
@@ -122,9 +123,9 @@ mod tests {
 
     #[test]
     fn beyond_the_limit_half_vary_one_argument_and_half_two() {
-        // Of 40 calls, 20 vary one argument, 6 for each of three: every value of `x` alone, and each of `y` and `z` with two
-        // of another. The other 20 vary two, 6 for each of three pairs: the first two values of both. `w` has one value and
-        // is not varied.
+        // Of 40 calls, 20 vary one argument, 6 for each of three: every value of `x` alone, and every value of
+        // `y` and `z` with two values of another argument. The other 20 vary pairs, 6 for each of three: the
+        // first two values of both. `w` has one value and is not varied.
         let one = [
             "0000 0100 0200 0300 0400 0500",
             "0000 0010 0020 0100 0110 0120",

@@ -1,22 +1,22 @@
-//! Arguments of a tool, each with values that its declared schema allows.
+//! Arguments of a tool with the values to try, which its schema permits.
 
 use super::values::Texts;
 use ironcurtain_policy::{ArgumentCondition, Role, Rule, Schema, ToolAnnotation};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
-/// Maximum number of enumerated values to try.
+/// Maximum number of enumerated values to try for an argument.
 const MOST_WORDS: usize = 64;
 
-/// One argument.
+/// Argument of a tool, with the values to try.
 pub(super) struct Slot<'a> {
     pub(super) name: &'a Arc<str>,
-    /// Values to try, `None` for leaving it out; never empty.
+    /// Values to try, where `None` omits the argument; never empty.
     pub(super) values: Vec<Option<Value>>,
     pub(super) cut_short: bool,
 }
 
-/// Returns every argument that a call of the tool can have.
+/// Returns the arguments that a call of the tool can have.
 pub(super) fn slots<'a>(tool: &'a ToolAnnotation, rules: &[&Rule]) -> Vec<Slot<'a>> {
     let known = tool.arguments.iter().filter(|(name, _)| tool.accepts(name));
     known.map(|(name, _)| Slot::new(tool, name, rules)).collect()
@@ -34,7 +34,7 @@ impl<'a> Slot<'a> {
             slot.take(&declared, [json!(text), json!([text])]);
         }
         if !texts.single.is_empty() && !roles.iter().any(|role| role.is_resource()) {
-            // Not a string: a rule that asks or denies by a list may apply.
+            // A value that is not a string: a rule that asks or denies by a list may apply to it.
             slot.take(&declared, [json!(1), json!({})]);
         }
         for texts in texts.several {
@@ -54,12 +54,12 @@ impl<'a> Slot<'a> {
         slot
     }
 
-    /// Adds the first of these values that the schema allows.
+    /// Adds the first of these values that the schema permits, if any.
     fn take<const N: usize>(&mut self, declared: &Declared<'_>, alike: [Value; N]) {
         self.values.extend(alike.into_iter().find(|value| declared.lets(value)).map(Some));
     }
 
-    /// Adds one value for each way in which the conditions about the argument can hold.
+    /// Adds a value for each combination in which the conditions on this argument hold or not.
     fn take_conditions(&mut self, tool: &ToolAnnotation, declared: &Declared<'_>) {
         let all = tool.arguments.iter().flat_map(|(_, roles)| &roles.when);
         let guards: Vec<_> = all.filter(|guard| *guard.argument == **self.name).collect();
@@ -90,7 +90,7 @@ impl<'a> Slot<'a> {
     }
 }
 
-/// Returns every role that an argument can have and that some rule checks.
+/// Returns the roles that an argument can have under any condition, except `none`.
 fn roles_of(tool: &ToolAnnotation, name: &Arc<str>) -> Vec<Role> {
     let here = tool.arguments.iter().filter(|(known, _)| known == name);
     let all =
@@ -98,7 +98,7 @@ fn roles_of(tool: &ToolAnnotation, name: &Arc<str>) -> Vec<Role> {
     all.copied().filter(|role| *role != Role::None).collect()
 }
 
-/// Server's declaration of an argument.
+/// Declaration of an argument in the server's input schema.
 struct Declared<'a> {
     name: &'a Arc<str>,
     schema: &'a Value,
@@ -121,7 +121,7 @@ impl<'a> Declared<'a> {
         self.shape.check_field(self.name, value).is_ok()
     }
 
-    /// Returns the enumerated strings.
+    /// Returns the strings that the schema enumerates, at most [`MOST_WORDS`].
     fn words(&self) -> Vec<String> {
         let here = [self.schema.get("enum"), self.schema.get("items").and_then(|items| items.get("enum"))];
         let listed = here.into_iter().flatten().filter_map(Value::as_array).flatten();
@@ -129,7 +129,7 @@ impl<'a> Declared<'a> {
     }
 }
 
-/// Returns some value that a schema allows, if one is easily found.
+/// Returns a value that a schema probably permits.
 fn sample(schema: &Value) -> Value {
     if let Some(first) = schema.get("enum").and_then(|listed| listed.get(0)) {
         return first.clone();

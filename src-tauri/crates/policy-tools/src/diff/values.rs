@@ -1,31 +1,31 @@
-//! Values for one argument on which two policies may differ.
+//! Values of one argument that two policies may judge differently.
 //!
-//! - Rules distinguish values only by their conditions. For every condition on a role of the argument, includes values that
-//!   match and values that match only in doubt, and some that match no condition.
-//! - Ordered by importance: values named by differing rules first, so that they are judged even in an incomplete result.
+//! - Rules distinguish values only by their conditions. Each condition on a role of the argument contributes
+//!   values that match it and values that match uncertainly; some values match no condition.
+//! - Values from differing rules come first, so that they are judged even if the result is incomplete.
 
 use ironcurtain_policy::{Category, HostPattern, ListEntry, Role, Rule};
 use std::collections::HashSet;
 
-/// Maximum number of strings for one argument.
+/// Maximum number of strings to try for one argument.
 const MOST_TEXTS: usize = 5_000;
 
-/// Maximum number of pairs of strings for an argument that takes several.
+/// Maximum number of pairs of strings to try for an argument that accepts lists.
 const MOST_PAIRS: usize = 400;
 
-/// Strings for one argument.
+/// Strings to try for one argument.
 #[derive(Default)]
 pub(super) struct Texts {
-    /// Single strings.
+    /// Strings to try alone.
     pub(super) single: Vec<String>,
-    /// Groups of strings, for rules that must match all values.
+    /// Lists of strings, for conditions that must hold for every value.
     pub(super) several: Vec<Vec<String>>,
     pub(super) cut_short: bool,
 }
 
 impl Texts {
-    /// Returns strings for an argument with these roles; empty if no decision depends on it. `descends` is set if a folder
-    /// can include its content.
+    /// Returns strings for an argument with these roles; empty if no decision depends on them. `descends` means
+    /// that a folder may stand for its content.
     pub(super) fn of(rules: &[&Rule], roles: &[Role], descends: bool) -> Self {
         let resource = roles.iter().find(|role| role.is_resource());
         let category = resource.map_or(Category::Opaque, |role| role.category());
@@ -41,7 +41,8 @@ impl Texts {
         found.texts
     }
 
-    /// Adds pairs, for conditions that match some values only in combination.
+    /// Adds pairs that consist of a listed string and another one, for conditions that must hold for every
+    /// value.
     fn pair(&mut self, listed: &[String]) {
         let pairs = listed.iter().enumerate().flat_map(|(at, one)| {
             let others =
@@ -55,7 +56,8 @@ impl Texts {
     }
 }
 
-/// Values that no rule names. Except for paths, includes a value that `*` does not cover, and an invalid target.
+/// Returns values that no rule mentions. Except for paths, they include a value that `*` does not cover and an
+/// invalid target.
 fn elsewhere(category: Category) -> &'static [&'static str] {
     match category {
         Category::Path => &["/elsewhere/file"],
@@ -68,7 +70,7 @@ struct Collector {
     category: Category,
     seen: HashSet<String>,
     texts: Texts,
-    /// Values named by conditions about all values of a role.
+    /// Values that conditions on hosts or lists mention.
     listed: Vec<String>,
 }
 
@@ -81,7 +83,7 @@ impl Collector {
             if let Ok(inside) = paths.within.join("inside") {
                 self.add(inside.to_string());
             }
-            // The parent includes the folder, so a rule that asks or denies may apply to it.
+            // The parent contains the folder, so a rule that asks or denies may apply to it.
             if let Some(above) = paths.within.parent().filter(|_| descends) {
                 self.add(above.to_string());
             }
@@ -103,7 +105,7 @@ impl Collector {
         }
     }
 
-    /// Adds an exact value and another spelling of it, which matches in doubt.
+    /// Adds a list entry and another spelling of it, which matches uncertainly.
     fn listed_as_is(&mut self, text: &str, words: &mut Vec<String>) {
         match self.category {
             Category::Url => {
@@ -115,7 +117,7 @@ impl Collector {
         }
     }
 
-    /// Adds the values named by a condition, singly and together.
+    /// Adds the values of a condition, each alone and all together.
     fn list(&mut self, words: Vec<String>) {
         let category = self.category;
         let spelled = words.into_iter().filter_map(|word| match category {
@@ -144,7 +146,7 @@ impl Collector {
     }
 }
 
-/// Returns targets that a pattern covers, and a similar one that counts in doubt.
+/// Returns targets that a pattern covers and, for a repository, one that it may mean.
 fn places(pattern: &HostPattern) -> Vec<String> {
     match pattern {
         HostPattern::Any => vec!["elsewhere.example".to_owned()],

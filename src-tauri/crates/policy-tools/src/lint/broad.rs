@@ -4,7 +4,7 @@ use super::{LintKind, Tools, shadow};
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{Category, Decision, HostPattern, ListEntry, Role, Rule};
 
-/// Returns the too broad parts of a rule that earlier rules do not decide, with their fields.
+/// Returns the overly broad parts of a rule with their fields, except parts that earlier rules decide.
 pub(super) fn find(
     before: &[&Rule],
     rule: &Rule,
@@ -34,8 +34,8 @@ pub(super) fn find(
     found
 }
 
-/// Returns the path and host roles that a rule allows for any value and that no earlier rule decides. A rule that asks
-/// is not too broad.
+/// Returns the roles for which a rule allows any path or host, except roles that earlier rules decide. Only
+/// allow rules count.
 fn everything(before: &[&Rule], rule: &Rule, tools: &Tools<'_>) -> Vec<Role> {
     let condition = &rule.condition;
     let narrowed = condition.reaches_nothing

@@ -1,13 +1,13 @@
-//! Finds rules whose conditions can never hold, and parts of conditions that are probably mistakes.
+//! Finds rules whose conditions can never hold, and conditions that are probably mistakes.
 
 use super::{LintKind, Tool, Tools};
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{Decision, JudgedRequest, ListEntry, ProtectedPaths, Role, Rule, RuleCondition};
 
-/// Characters that are wildcards elsewhere.
+/// Characters that are wildcards or variables in other programs, but literal in a folder.
 const WILDCARDS: [char; 3] = ['*', '?', '$'];
 
-/// Returns the reason that a rule can never apply, with the field.
+/// Returns the field and the reason if a rule can never apply.
 pub(super) fn find(
     rule: &Rule,
     tools: &Tools<'_>,
@@ -30,11 +30,11 @@ pub(super) fn find(
     {
         return Some(("if.paths.within", LintKind::ProtectedFolder(within.clone())));
     }
-    // A rule without names applies to any tool annotated in the future.
+    // A rule without server and tool names applies to tools that are annotated later.
     if condition.server.is_none() && condition.tool.is_none() {
         return None;
     }
-    // Every server has these requests.
+    // Every server has these requests, without annotations.
     if condition.tool.iter().flatten().any(|name| JudgedRequest::parse(name).is_some()) {
         return None;
     }
@@ -55,8 +55,8 @@ pub(super) fn find(
     None
 }
 
-/// Returns the tools to which a rule about opaque roles (an email address, a commit message) does not apply, because they
-/// have resources, which are judged instead.
+/// Returns a finding with the tools to which a rule on opaque roles, such as an email address or a commit
+/// message, does not apply, because their resources are judged instead.
 pub(super) fn passed_over(rule: &Rule, tools: &Tools<'_>) -> Option<(&'static str, LintKind)> {
     let condition = &rule.condition;
     let listed = || condition.lists.iter().flatten().flat_map(|list| &list.roles);
@@ -73,7 +73,8 @@ pub(super) fn passed_over(rule: &Rule, tools: &Tools<'_>) -> Option<(&'static st
     (!passed.is_empty()).then_some((field, LintKind::PassedOver(passed)))
 }
 
-/// Returns `true` if a rule can cover a value of a tool's call; `whole` means that it can cover calls without resources.
+/// Returns `true` if a rule can cover a value of some call of a tool. `whole` means that it can cover calls
+/// without resources.
 fn meets(rule: &Rule, tool: &Tool<'_>, whole: bool) -> bool {
     let roles = &rule.condition.roles;
     let carries = || roles.as_ref().is_none_or(|roles| tool.roles().any(|role| roles.contains(&role)));
@@ -81,7 +82,8 @@ fn meets(rule: &Rule, tool: &Tool<'_>, whole: bool) -> bool {
     spoken || whole && tool.may_name_nothing() && carries()
 }
 
-/// Returns the empty field of a rule that therefore never matches. A rule that denies or asks by hosts may match in doubt.
+/// Returns an empty field that keeps a rule from matching, if any. A rule that asks or denies by hosts can
+/// match uncertainly even without hosts.
 pub(super) fn empty(rule: &Rule) -> Option<&'static str> {
     let condition = &rule.condition;
     let none = |names: &Option<Vec<String>>| names.as_ref().is_some_and(Vec::is_empty);
@@ -101,21 +103,22 @@ pub(super) fn empty(rule: &Rule) -> Option<&'static str> {
     condition.lists.iter().flatten().any(|list| list.allowed.is_empty()).then_some("if.lists")
 }
 
-/// Returns `true` if no path on one of the lists about a role is in the folder.
+/// Returns `true` if a list condition on a role contains no path in the rule's folder.
 fn excludes(condition: &RuleCondition, role: Role) -> bool {
     let Some(paths) = &condition.paths else { return false };
     let is_within = |entry: &ListEntry| match entry {
         ListEntry::Identifier(text) => {
             CanonicalPath::assume_canonical(text).is_ok_and(|path| paths.within.contains(&path))
         }
-        // Entries that are not paths.
+        // Only entries of the type `identifiers` are paths.
         ListEntry::Domain(_) | ListEntry::Email(_) => true,
     };
     let mut lists = condition.lists.iter().flatten().filter(|list| list.roles.contains(&role));
     lists.any(|list| !list.allowed.iter().any(is_within))
 }
 
-/// Finds unknown names and literal wildcards. A rule with only unknown names is reported as dead instead.
+/// Finds unknown names, and wildcard characters in folders. A rule whose names are all unknown is reported as
+/// dead instead.
 pub(super) fn misnamed(rule: &Rule, tools: &Tools<'_>) -> Vec<(&'static str, LintKind)> {
     let condition = &rule.condition;
     let mut found = Vec::new();

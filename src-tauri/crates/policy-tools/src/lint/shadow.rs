@@ -1,14 +1,16 @@
-//! Finds rules whose every call earlier rules already decide.
+//! Finds rules that have no effect because earlier rules decide all their calls.
 //!
-//! - Compares single rules and roles; earlier rules that cover a folder only in combination are not detected.
-//! - A rule that denies or asks by hosts or lists also decides in doubt; a less strict one does not.
+//! - Rules and roles are compared one by one, so a folder that several earlier rules cover only together is not
+//!   detected.
+//! - A rule that asks or denies by hosts or lists also decides uncertain matches, which a less strict rule does
+//!   not.
 
 use super::LintKind;
 use ironcurtain_policy::{DomainsCondition, Role, Rule, RuleCondition};
 
-/// Returns a finding if earlier rules shadow this rule.
+/// Returns a finding if earlier rules decide everything that `rule` covers.
 pub(super) fn find(before: &[&Rule], rule: &Rule) -> Option<LintKind> {
-    // Tools without resources are judged as a whole, not by role.
+    // Calls without resources are judged as a whole and not by role.
     let opaque =
         rule.condition.roles.as_ref().is_none_or(|roles| roles.iter().any(|role| !role.is_resource()));
     let whole = opaque && rule.condition.paths.is_none() && rule.condition.domains.is_none();
@@ -30,12 +32,14 @@ pub(super) fn find(before: &[&Rule], rule: &Rule) -> Option<LintKind> {
     })
 }
 
-/// Returns the earlier rule that decides everything a rule covers in a role; without a role, for tools without resources.
+/// Returns the earlier rule that decides everything that `rule` covers in a role; for `None`, in calls without
+/// resources.
 pub(super) fn decider<'a>(before: &[&'a Rule], rule: &Rule, role: Option<Role>) -> Option<&'a Rule> {
     before.iter().copied().find(|above| covers(&above.condition, above, rule, role))
 }
 
-/// Returns `true` if a rule covers everything that another one covers in a role; without a role, for tools without resources.
+/// Returns `true` if the rule `above` covers everything that `rule` covers in a role; for `None`, in calls
+/// without resources.
 fn covers(wide: &RuleCondition, above: &Rule, rule: &Rule, role: Option<Role>) -> bool {
     let narrow = &rule.condition;
     let speaks = match role {

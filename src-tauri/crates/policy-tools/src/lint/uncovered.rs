@@ -1,31 +1,32 @@
-//! Finds tools without rules.
+//! Finds tools and roles that no rule covers.
 //!
-//! - Findings are based on generated calls: a tool with conditional resources is denied only under these conditions.
+//! - Findings are based on generated calls, so that conditional roles are considered only under their
+//!   conditions.
 
 use super::{LintFinding, LintKind, Tool, dead};
 use crate::diff::situations;
 use ironcurtain_policy::{Annotations, Category, Policy, Role, RoleSet, Rule};
 use std::fmt;
 
-/// Calls of a tool that are denied because no rule applies.
+/// Calls of a tool that are denied because no rule covers them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Gap {
-    /// Every call: the tool has no resources.
+    /// Every call; the tool has no resources.
     Call,
-    /// Calls without a resource, of a tool that has resources under other conditions.
+    /// Calls that give no resource, of a tool that can have some.
     EmptyCall,
-    /// Any value in this role.
+    /// Calls with a value in this role.
     Role(Role),
 }
 
-/// Finds the gaps of one tool.
+/// Returns the gaps of one tool as findings.
 pub(super) fn find(policy: &Policy, annotations: &Annotations, tool: &Tool<'_>) -> Vec<LintFinding> {
-    // Listing the allowed folders is always allowed.
+    // Calls that list the allowed folders are always allowed.
     if tool.server == "filesystem" && tool.name == "list_allowed_directories" {
         return Vec::new();
     }
     let rules = policy.rules_for(tool.server, tool.name);
-    // A rule for calls without resources leaves other calls undecided.
+    // A rule for servers that reach nothing leaves calls to other servers undecided.
     let covers_some = |rule: &&Rule| dead::empty(rule).is_none() && !rule.condition.reaches_nothing;
     let rules: Vec<&Rule> = rules.filter(covers_some).collect();
     let mut gaps = Vec::new();

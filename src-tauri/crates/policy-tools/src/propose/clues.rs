@@ -1,15 +1,15 @@
-//! Words and values that are evidence for a meaning.
+//! Words, phrases and values that are evidence of an argument's meaning.
 
-/// Returns `true` if a word is in a list of words between blanks.
+/// Returns `true` if a space-separated list contains a word.
 pub(super) fn is_in(list: &str, word: &str) -> bool {
     list.split_ascii_whitespace().any(|known| known == word)
 }
 
-/// Words for a file or a folder.
+/// Words that mean a file or folder.
 pub(super) const PATH: &str = "path file dir directory folder cwd pwd workdir basedir filename filesystem disk root workspace \
     worktree dest dst src pathname dirname subdirectory subfolder";
 
-/// Parts of words for files or folders in other languages.
+/// Word stems that mean a file or folder in other languages.
 const PATH_PARTS: [&str; 31] = [
     "fichier",
     "chemin",
@@ -44,27 +44,27 @@ const PATH_PARTS: [&str; 31] = [
     "경로",
 ];
 
-/// Whole words for files or folders in other languages.
+/// Complete words that mean a file or folder in other languages.
 const PATH_WORDS: [&str; 8] = ["ruta", "pasta", "путь", "パス", "폴더", "plik", "sökväg", "dosya"];
 
-/// Words in tool names and descriptions that indicate files.
+/// Words in tool names and descriptions that suggest files.
 const FILED: &str = "path file dir directory folder filename filepath filesystem disk document pathname";
 
-/// Returns `true` if a word in another language means a file or folder.
+/// Returns `true` if a word means a file or folder in a language other than English.
 pub(super) fn is_path_elsewhere(word: &str) -> bool {
     PATH_WORDS.contains(&word) || PATH_PARTS.iter().any(|part| word.contains(part))
 }
 
-/// Returns `true` if a word in any supported language indicates files.
+/// Returns `true` if a word suggests files in any supported language.
 pub(super) fn mentions_files(word: &str) -> bool {
     is_in(FILED, word) || is_path_elsewhere(word)
 }
 
-/// Words for something that is often, but not always, a file.
+/// Words that often, but not always, mean a file.
 pub(super) const PERHAPS_PATH: &str = "source target destination output input location image audio video document attachment media \
     resource archive config database db project repo repository module origin log script notebook";
 
-/// Final words of names of opaque arguments.
+/// Last words of argument names that do not name a resource.
 pub(super) const OPAQUE: &str = "id uuid guid token cursor hash sha sha1 sha256 etag number count limit offset page size length \
     width height depth index position line column row start end min max total level type kind mode \
     format encoding charset mime extension ext content text body message data payload query q question \
@@ -82,11 +82,11 @@ pub(super) const OPAQUE: &str = "id uuid guid token cursor hash sha sha1 sha256 
     action operation op strategy algorithm policy rule condition edit code snippet command cmd shell \
     commit ref revision rev oid digest checksum wildcard";
 
-/// Words in names of URL arguments.
+/// Words that mean a URL in argument names.
 pub(super) const URL: [&str; 8] =
     ["url", "uri", "href", "link", "website", "webpage", "endpoint", "hyperlink"];
 
-/// Phrases that indicate a file path.
+/// Phrases that mean a file path.
 pub(super) const PATH_PHRASES: [&str; 23] = [
     "path to",
     "file path",
@@ -113,7 +113,7 @@ pub(super) const PATH_PHRASES: [&str; 23] = [
     "folder to",
 ];
 
-/// Phrases with the word "path" that do not mean a file path.
+/// Phrases with the word "path" that mean something other than a file path.
 const OTHER_PATHS: [&str; 12] = [
     "json path",
     "jsonpath",
@@ -129,13 +129,13 @@ const OTHER_PATHS: [&str; 12] = [
     "import path",
 ];
 
-/// Returns `true` if a text has a phrase that means a path, file or folder.
+/// Returns `true` if a text contains a phrase that means a path, file or folder.
 pub(super) fn mentions_a_path(text: &str) -> bool {
     let phrases = PATH_PHRASES.iter().chain(&PATH_PARTS);
     phrases.into_iter().any(|phrase| text.contains(phrase)) && !mentions_another_path(text)
 }
 
-/// Returns `true` if a text mentions a path inside a document, a URL or similar.
+/// Returns `true` if a text mentions a path inside a document, a URL or similar, rather than a file path.
 pub(super) fn mentions_another_path(text: &str) -> bool {
     OTHER_PATHS.iter().any(|phrase| text.contains(phrase))
 }
@@ -147,7 +147,7 @@ pub(super) fn looks_like_a_path(value: &str) -> bool {
     drive || starts && !value.starts_with("//") || [".", "..", "~"].contains(&value)
 }
 
-/// Returns `true` if a value can only be an absolute path.
+/// Returns `true` if a value can only be an absolute path, or one that starts with `~`.
 pub(super) fn is_an_absolute_path(value: &str) -> bool {
     looks_like_a_path(value) && !value.starts_with('.') && value.len() > 1
 }

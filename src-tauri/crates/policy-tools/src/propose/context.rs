@@ -1,4 +1,4 @@
-//! An argument and its tool, split into words.
+//! Names and descriptions of a tool and its arguments, split into words.
 
 use super::clues::is_in;
 use super::intent::Intent;
@@ -6,29 +6,29 @@ use super::shape::Shape;
 use super::{Tool, git};
 use ironcurtain_policy::words;
 
-/// A tool, split into words.
+/// Tool whose arguments are examined.
 pub(super) struct Setting {
     /// Words of the server's name.
     pub(super) server: Vec<String>,
     /// Words of the tool's name.
     pub(super) words: Vec<String>,
-    /// Description in lower case.
+    /// Description of the tool in lower case.
     pub(super) text: String,
-    /// Words of its name and description.
+    /// Words of the tool's name and description.
     pub(super) all_words: Vec<String>,
-    /// Likely effects.
+    /// Likely effects of the tool.
     pub(super) intent: Intent,
-    /// Effects on a local git repository.
+    /// Effects on a local git repository; `None` if the tool does not use git.
     pub(super) git: Option<git::Operation>,
-    /// Words of its arguments' names.
+    /// Words of each argument's name.
     pub(super) arguments: Vec<Vec<String>>,
 }
 
-/// Services that host files and repositories themselves.
+/// Services that host repositories.
 const FORGES: [&str; 8] =
     ["github", "gitlab", "gitea", "forgejo", "bitbucket", "codeberg", "sourcehut", "gitee"];
 
-/// Words for services that store their own documents.
+/// Services that store their own documents, and words for such documents.
 const SERVICES: [&str; 26] = [
     "google",
     "gmail",
@@ -71,22 +71,22 @@ impl Setting {
         Self { server, words: name, text, all_words, intent, git, arguments }
     }
 
-    /// Returns `true` if it works on repositories of a hosting service.
+    /// Returns `true` if the tool works on repositories of a hosting service.
     pub(super) fn is_forge(&self) -> bool {
         names(&self.server, &FORGES) || names(&self.words, &FORGES) || has_pair(&self.arguments)
     }
 
-    /// Returns `true` if it works on a hosted repository identified by owner and name.
+    /// Returns `true` if the tool identifies a hosted repository by owner and name.
     pub(super) fn has_owner_and_repository(&self) -> bool {
         has_pair(&self.arguments)
     }
 
-    /// Returns `true` if it works on a service that stores its own documents.
+    /// Returns `true` if the tool works on a service that stores its own documents.
     pub(super) fn is_service(&self) -> bool {
         names(&self.server, &SERVICES) || self.is_forge()
     }
 
-    /// Returns `true` if the tool's or server's name contains one of these words.
+    /// Returns `true` if the name of the tool or of its server contains one of these words.
     pub(super) fn has_word(&self, wanted: &[&str]) -> bool {
         names(&self.words, wanted) || names(&self.server, wanted)
     }
@@ -103,14 +103,14 @@ fn has_pair(arguments: &[Vec<String>]) -> bool {
     any(&["owner", "org", "organization"]) && any(&["repo", "repository"])
 }
 
-/// An argument, split into words.
+/// Argument that is examined.
 pub(super) struct Argument<'a> {
     pub(super) shape: &'a Shape,
-    /// Words of its name.
+    /// Words of the argument's name.
     pub(super) words: Vec<String>,
-    /// Descriptions and titles in lower case.
+    /// Descriptions and titles of the argument and its items, in lower case.
     pub(super) text: String,
-    /// Words of its descriptions.
+    /// Words of `text`.
     pub(super) description_words: Vec<String>,
 }
 
@@ -120,7 +120,8 @@ impl<'a> Argument<'a> {
         Self { shape, words: words::of(name), description_words: words::of_text(&text), text }
     }
 
-    /// Returns the main word of the name: the last one, or the one before a preposition.
+    /// Returns the main word of the name: the last word, or the word before a preposition; empty if the name
+    /// has no words.
     pub(super) fn head(&self) -> &str {
         const PREPOSITIONS: [&str; 9] = ["to", "for", "from", "of", "in", "into", "with", "at", "by"];
         let at = self.words.iter().skip(1).position(|word| PREPOSITIONS.contains(&word.as_str()));
@@ -131,27 +132,27 @@ impl<'a> Argument<'a> {
         head.map_or("", String::as_str)
     }
 
-    /// Returns `true` if its name contains one of these words.
+    /// Returns `true` if the argument's name contains one of these words.
     pub(super) fn is_named(&self, wanted: &[&str]) -> bool {
         names(&self.words, wanted)
     }
 
-    /// Returns `true` if its name has a word of a list.
+    /// Returns `true` if the argument's name contains a word of a space-separated list.
     pub(super) fn is_named_in(&self, list: &str) -> bool {
         self.words.iter().any(|word| is_in(list, word))
     }
 
-    /// Returns `true` if its descriptions have one of these words.
+    /// Returns `true` if the argument's descriptions contain one of these words.
     pub(super) fn description_has(&self, wanted: &[&str]) -> bool {
         names(&self.description_words, wanted)
     }
 
-    /// Returns `true` if its descriptions have one of these phrases.
+    /// Returns `true` if the argument's descriptions contain one of these phrases.
     pub(super) fn has_phrase(&self, phrases: &[&str]) -> bool {
         phrases.iter().any(|phrase| self.text.contains(phrase))
     }
 
-    /// Returns the whole name with words separated by one blank.
+    /// Returns the words of the name, joined by spaces.
     pub(super) fn name(&self) -> String {
         self.words.join(" ")
     }

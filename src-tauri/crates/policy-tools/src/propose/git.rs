@@ -4,16 +4,16 @@ use super::ProposalHints;
 use super::shape::Shape;
 use ironcurtain_policy::{Role, words};
 
-/// Effects on a repository and its checked-out files.
+/// Effects of a tool on a repository and its working tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Operation {
     write: bool,
     delete: bool,
     write_history: bool,
     delete_history: bool,
-    /// True for a known subcommand.
+    /// `true` if the tool's name contains a known git subcommand.
     pub(super) known: bool,
-    /// True if it creates a repository at the path.
+    /// `true` if the tool creates a repository at the given path.
     pub(super) makes: bool,
 }
 
@@ -95,14 +95,14 @@ const SUBCOMMANDS: [Subcommand; 8] = [
     }),
 ];
 
-/// Verbs for removal; the subcommand determines the removed object.
+/// Words that mean removal; the subcommand determines the removed object.
 const REMOVES: [&str; 5] = ["delete", "remove", "drop", "prune", "clear"];
 
-/// Subcommands that work on references.
+/// Subcommands that operate on references.
 const REFERENCES: [&str; 6] = ["branch", "tag", "stash", "remote", "reflog", "note"];
 
 impl Operation {
-    /// Returns the effects of a tool on a git repository, or `None` if it does not use git.
+    /// Returns the effects of a tool on a git repository; `None` if it does not use git.
     pub(super) fn of(
         server: &[String],
         tool: &[String],
@@ -161,7 +161,8 @@ impl Operation {
         }
     }
 
-    /// Adds hints. Hints that a tool changes or destroys are believed.
+    /// Adds the effects that the hints declare. Only hints that a tool changes or destroys something are
+    /// trusted.
     fn add_hints(&mut self, hints: ProposalHints) {
         let harmless = !(self.write || self.delete || self.write_history || self.delete_history);
         if hints.declare_changes() && (harmless || !self.known) {
@@ -176,12 +177,12 @@ impl Operation {
         }
     }
 
-    /// Returns the roles of checked-out files.
+    /// Returns the roles of a path in the working tree.
     pub(super) fn worktree(self) -> Vec<Role> {
         Self { write_history: false, delete_history: false, ..self }.repository()
     }
 
-    /// Returns the roles of the path to the repository.
+    /// Returns the roles of the path of the repository.
     pub(super) fn repository(self) -> Vec<Role> {
         let all = [
             (!self.makes, Role::ReadPath),

@@ -1,37 +1,38 @@
-//! Likely effects of a tool on its arguments, from the verbs of its name, its modes and flags, and hints.
+//! Likely effects of a tool, derived from the verbs in its name, its modes and flags, and the server's hints.
 //!
-//! - Several verbs add up. Words that are both verbs and nouns count only without other verbs.
-//! - The server's hints and description only add effects to those of the name.
+//! - The effects of several verbs add up. Words that are both verbs and nouns count only if there are no other
+//!   verbs.
+//! - The server's hints and description can only add effects to those of the name.
 
 use super::clues::is_in;
 use super::shape::Shape;
 use super::{ProposalHints, Tool};
 use ironcurtain_policy::words;
 
-/// Effects of a tool; several can apply.
+/// Likely effects of a tool; several can apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Intent {
     pub(super) read: bool,
-    /// Creates or replaces.
+    /// Creates or replaces files.
     pub(super) write: bool,
     /// Changes existing content, which requires reading it, or opens it for later calls to change.
     pub(super) change: bool,
     pub(super) delete: bool,
     pub(super) moves: bool,
     pub(super) copies: bool,
-    /// Sends data from this machine elsewhere.
+    /// Sends local data to another machine.
     pub(super) sends: bool,
-    /// Runs its argument.
+    /// Runs an argument as a program.
     pub(super) runs: bool,
-    /// True if there is no evidence of its effects.
+    /// `true` if there is no evidence of the tool's effects.
     pub(super) unknown: bool,
-    /// True if only the description indicates them.
+    /// `true` if the description is the only evidence.
     pub(super) described: bool,
-    /// Set if hints or the description add to the name.
+    /// `true` if the hints or the description added effects to those of the name.
     pub(super) hinted: bool,
 }
 
-/// A list of words separated by blanks, and their effect.
+/// Space-separated list of words, and the effect that they imply.
 type Verb = (&'static str, fn(&mut Intent));
 
 const VERBS: [Verb; 8] = [
@@ -70,13 +71,13 @@ const VERBS: [Verb; 8] = [
     }),
 ];
 
-/// Words that are nouns as often as verbs; used only if there is no verb.
+/// Words that are nouns as often as verbs; used only if the name contains no verb.
 const PERHAPS: [Verb; 2] = [
     ("log tree diff status blame report history metadata content stat", |intent| intent.read = true),
     ("patch format sort tag record test", |intent| intent.change = true),
 ];
 
-/// Arguments that select the operation.
+/// Names of arguments that select the operation.
 const MODES: [&str; 8] = ["mode", "action", "operation", "op", "command", "subcommand", "method", "verb"];
 
 impl Intent {
@@ -107,12 +108,12 @@ impl Intent {
         intent
     }
 
-    /// Returns `true` if it only reads.
+    /// Returns `true` if the tool only reads.
     pub(super) fn only_reads(self) -> bool {
         self == Self { read: true, described: self.described, ..Self::default() }
     }
 
-    /// Returns `true` if it only deletes.
+    /// Returns `true` if the tool only deletes.
     pub(super) fn only_deletes(self) -> bool {
         self == Self { delete: true, described: self.described, ..Self::default() }
     }
@@ -127,7 +128,7 @@ impl Intent {
         }
     }
 
-    /// Adds hints. Hints that a tool changes or destroys are believed; hints that it does not are ignored.
+    /// Adds the effects that the hints declare. Hints that a tool changes nothing are ignored.
     fn add_hints(&mut self, hints: ProposalHints) {
         if !hints.declare_changes() || !(self.unknown || self.only_reads()) {
             return;
@@ -138,7 +139,8 @@ impl Intent {
     }
 }
 
-/// Returns the verb that starts a tool's description, and those joined to it in the first sentence.
+/// Returns the first word of a tool's description, and the words after "and", "or" or "then" in its first
+/// sentence.
 fn description_verbs(description: &str) -> Vec<String> {
     const JOINS: [&str; 3] = ["and", "or", "then"];
     let sentence = description.trim().split(['.', '\n', ';']).next().unwrap_or_default();
@@ -148,10 +150,10 @@ fn description_verbs(description: &str) -> Vec<String> {
     words.iter().take(1).chain(joined.filter_map(|pair| pair.get(1))).cloned().collect()
 }
 
-/// Verbs that do more than read.
+/// Verbs that imply more than reading.
 const CHANGING: &[Verb] = VERBS.split_at(1).1;
 
-/// Verbs that a flag can add.
+/// Verbs that imply deleting, which a flag of the tool can add.
 const DESTRUCTIVE: &[Verb] = VERBS.split_at(3).1.split_at(1).0;
 
 #[cfg(test)]

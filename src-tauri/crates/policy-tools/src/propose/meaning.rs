@@ -1,4 +1,4 @@
-//! Determines the meaning of one argument: the first rule that applies decides.
+//! Determines the meaning of an argument. The first rule that applies decides.
 
 use super::clues::{
     OPAQUE, PATH, PERHAPS_PATH, URL, is_an_absolute_path, is_in, is_path_elsewhere, looks_like_a_path,
@@ -35,7 +35,7 @@ pub(super) fn of(setting: &Setting, argument: &Argument<'_>) -> Found {
     RULES.iter().find_map(|rule| rule(setting, argument)).unwrap_or_else(|| unclear::of(setting, argument))
 }
 
-/// Handles schemas that allow no strings, or only enumerated ones.
+/// Recognizes schemas that permit no strings, or only enumerated ones.
 fn fixed(_: &Setting, argument: &Argument<'_>) -> Option<Found> {
     if !argument.shape.may_be_text() {
         return Some(Found::none(Confidence::High, "its schema allows only numbers and booleans"));
@@ -48,14 +48,14 @@ fn fixed(_: &Setting, argument: &Argument<'_>) -> Option<Found> {
     Some(Found::none(Confidence::High, "its schema enumerates its values"))
 }
 
-/// Handles ids, which the service assigns.
+/// Recognizes ids, which a service assigns.
 fn identifier(_: &Setting, argument: &Argument<'_>) -> Option<Found> {
     let head = argument.head();
     let is_id = ["id", "uuid", "guid"].contains(&head) && !samples_name_a_path(argument);
     is_id.then(|| Found::none(Confidence::High, format!("`{head}` does not name a judged resource")))
 }
 
-/// Handles paths in hosted repositories, which are not on this machine.
+/// Recognizes paths in hosted repositories, which are not on this machine.
 fn in_hosted_repository(setting: &Setting, argument: &Argument<'_>) -> Option<Found> {
     let local = ["local", "absolute", "disk", "this machine", "your computer", "filesystem", "file system"];
     if !setting.has_owner_and_repository()
@@ -69,7 +69,7 @@ fn in_hosted_repository(setting: &Setting, argument: &Argument<'_>) -> Option<Fo
     Some(Found::none(Confidence::Medium, reason))
 }
 
-/// Handles arguments whose enumerated values, examples or defaults are absolute paths, regardless of the name.
+/// Recognizes arguments with an absolute path as enumerated value, example or default, regardless of their name.
 fn shown_absolute(_: &Setting, argument: &Argument<'_>) -> Option<Found> {
     let mut samples = argument.shape.flat().flat_map(|shape| &shape.samples);
     let of_an_address = URL.contains(&argument.head()) || mentions_another_path(&argument.text);
@@ -79,7 +79,8 @@ fn shown_absolute(_: &Setting, argument: &Argument<'_>) -> Option<Found> {
     })
 }
 
-/// Handles paths inside a repository that another argument names. Making them absolute would change their meaning.
+/// Recognizes paths inside a repository that another argument names. A path role would make them absolute and
+/// so change their meaning.
 fn in_local_repository(setting: &Setting, argument: &Argument<'_>) -> Option<Found> {
     const INSIDE: [&str; 9] = [
         "relative to the repo",
@@ -111,7 +112,7 @@ fn in_local_repository(setting: &Setting, argument: &Argument<'_>) -> Option<Fou
     Some(Found::none(Confidence::Low, reason))
 }
 
-/// Handles schemas with a format.
+/// Recognizes schemas with a `format`.
 fn formatted(setting: &Setting, argument: &Argument<'_>) -> Option<Found> {
     let formats = argument.shape.flat().flat_map(|shape| &shape.formats);
     formats.map(String::as_str).find_map(|format| {
@@ -132,7 +133,7 @@ fn formatted(setting: &Setting, argument: &Argument<'_>) -> Option<Found> {
     })
 }
 
-/// Handles names that mean a path.
+/// Recognizes names that mean a path.
 fn named_path(setting: &Setting, argument: &Argument<'_>) -> Option<Found> {
     let head = argument.head();
     let name = argument.name();
@@ -158,7 +159,7 @@ fn named_path(setting: &Setting, argument: &Argument<'_>) -> Option<Found> {
     Some(Found::path(Confidence::Medium, "its name mentions a file or folder"))
 }
 
-/// Handles names that end in a word without a resource.
+/// Recognizes names whose last word does not name a resource.
 fn opaque(setting: &Setting, argument: &Argument<'_>) -> Option<Found> {
     let head = argument.head();
     if !is_in(OPAQUE, head) || samples_name_a_path(argument) {
@@ -193,7 +194,7 @@ fn opaque(setting: &Setting, argument: &Argument<'_>) -> Option<Found> {
     Some(Found::none(Confidence::High, format!("`{head}` does not name a judged resource")))
 }
 
-/// Handles defaults, examples and patterns that resemble a resource.
+/// Recognizes defaults, examples and patterns that resemble a path or a URL.
 fn sampled(setting: &Setting, argument: &Argument<'_>) -> Option<Found> {
     if samples_name_a_path(argument) {
         return Some(Found::path(Confidence::Medium, "its example or default is a path"));
@@ -216,7 +217,7 @@ fn samples_name_a_path(argument: &Argument<'_>) -> bool {
         })
 }
 
-/// Handles descriptions that indicate a resource.
+/// Recognizes descriptions that mention a path or a URL.
 fn described(setting: &Setting, argument: &Argument<'_>) -> Option<Found> {
     if mentions_another_path(&argument.text) {
         return None;
@@ -241,7 +242,7 @@ fn mentions_a_url(argument: &Argument<'_>) -> bool {
         .any(|word| looks_like_a_url(word.trim_start_matches(['"', '\'', '(', '`'])))
 }
 
-/// Handles names that often mean a file, without contrary evidence.
+/// Recognizes names that often mean a file, unless there is evidence against it.
 fn perhaps_path(setting: &Setting, argument: &Argument<'_>) -> Option<Found> {
     const OTHERWISE: [&str; 30] = [
         "id", "name", "slug", "key", "branch", "commit", "ref", "revision", "tag", "language", "currency",

@@ -1,4 +1,4 @@
-//! Arguments named after hosts and URLs, hosted repositories, git, and mail.
+//! Recognizes arguments that are named after hosts and URLs, hosted repositories, git terms, or mail.
 
 use super::Confidence;
 use super::clues::URL;
@@ -6,21 +6,21 @@ use super::context::{Argument, Setting};
 use super::found::{Found, Meaning};
 use ironcurtain_policy::Role;
 
-/// Words for the acting account.
+/// Words that mean the account that the tool acts for.
 const OWN: [&str; 6] = ["user", "my", "account", "sender", "from", "author"];
 
-/// Words for addresses that are not network addresses.
+/// Words that occur in descriptions of addresses other than network addresses.
 const OTHER_ADDRESSES: [&str; 12] = [
     "email", "mail", "postal", "street", "city", "memory", "wallet", "cell", "range", "billing", "shipping",
     "person",
 ];
 
-/// Returns the meaning of an address: a git remote, or a URL to fetch.
+/// Returns the meaning of an address: a git remote if the tool uses git, otherwise a URL to fetch.
 pub(super) fn address_meaning(setting: &Setting) -> Meaning {
     Meaning::Is(if setting.git.is_some() { Role::GitRemoteUrl } else { Role::FetchUrl })
 }
 
-/// Handles network addresses and hosts.
+/// Recognizes network addresses and hosts.
 pub(super) fn address(setting: &Setting, argument: &Argument<'_>) -> Option<Found> {
     let head = argument.head();
     if setting.git.is_some() && (head == "remote" || argument.name() == "remote name") {
@@ -48,7 +48,7 @@ pub(super) fn address(setting: &Setting, argument: &Argument<'_>) -> Option<Foun
     None
 }
 
-/// Handles owner and name of a hosted repository.
+/// Recognizes the owner and the name of a hosted repository.
 pub(super) fn repository(setting: &Setting, argument: &Argument<'_>) -> Option<Found> {
     if !setting.is_forge() {
         return None;
@@ -67,7 +67,7 @@ pub(super) fn repository(setting: &Setting, argument: &Argument<'_>) -> Option<F
     }
 }
 
-/// Handles branches, commit messages, and other terms of git.
+/// Recognizes branches, commit messages and other terms of git.
 pub(super) fn git_word(setting: &Setting, argument: &Argument<'_>) -> Option<Found> {
     if setting.git.is_none() && !setting.is_forge() {
         return None;
@@ -97,7 +97,7 @@ pub(super) fn git_word(setting: &Setting, argument: &Argument<'_>) -> Option<Fou
     revision.then(|| Found::none(Confidence::Medium, "a revision of the repository"))
 }
 
-/// Handles recipients, message texts, and permissions.
+/// Recognizes recipients and message texts.
 pub(super) fn mail(setting: &Setting, argument: &Argument<'_>) -> Option<Found> {
     const GOES_OUT: [&str; 14] = [
         "send",
@@ -153,7 +153,7 @@ pub(super) fn mail(setting: &Setting, argument: &Argument<'_>) -> Option<Found> 
     None
 }
 
-/// Handles permissions given to others.
+/// Recognizes permissions that the tool gives to other people.
 pub(super) fn permission(setting: &Setting, argument: &Argument<'_>) -> Option<Found> {
     const SHARES: [&str; 6] = ["share", "sharing", "permission", "access", "acl", "invite"];
     let shares = setting.words.iter().any(|word| SHARES.contains(&word.as_str()));

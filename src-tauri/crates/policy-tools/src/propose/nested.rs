@@ -1,7 +1,7 @@
-//! Arguments that are objects or lists of objects, whose content the annotation format cannot describe.
+//! Arguments that are objects or nested lists, whose content the annotation format cannot describe.
 //!
-//! - A resource inside cannot be judged, so its tool cannot be annotated.
-//! - Opaque roles inside become roles of the argument itself; no list covers its value.
+//! - A resource inside such an argument cannot be judged, so the tool cannot be annotated.
+//! - An opaque role inside becomes a role of the argument itself, although no list covers its value.
 
 use super::context::{Argument, Setting};
 use super::found::{Found, Meaning};
@@ -9,7 +9,7 @@ use super::shape::Shape;
 use super::{Confidence, meaning};
 use ironcurtain_policy::Role;
 
-/// Error for a resource inside an argument.
+/// A resource inside a nested argument, which cannot be judged.
 #[derive(Debug, thiserror::Error)]
 #[error("`{place}` names a resource inside an argument, where it cannot be judged: {reason}")]
 pub(super) struct ResourceInside {
@@ -17,10 +17,10 @@ pub(super) struct ResourceInside {
     reason: String,
 }
 
-/// Returns the meaning of a nested argument.
+/// Returns the meaning of a nested argument as a whole.
 ///
 /// # Errors
-/// [`ResourceInside`].
+/// Returns [`ResourceInside`] if a value inside names a resource.
 pub(super) fn meaning(setting: &Setting, name: &str, shape: &Shape) -> Result<Found, ResourceInside> {
     let mut within = Vec::new();
     leaves(setting, name, name, shape, &mut within);
@@ -46,7 +46,7 @@ impl Found {
     }
 }
 
-/// Collects the meaning of every string inside.
+/// Collects the meaning of every value inside an argument, with its dotted path.
 fn leaves(setting: &Setting, place: &str, name: &str, shape: &Shape, within: &mut Vec<(String, Found)>) {
     for (field, shape) in &shape.fields {
         let place = format!("{place}.{field}");

@@ -1,4 +1,4 @@
-//! Determines the roles of a path from the effects of its tool and from its own name.
+//! Determines the roles of a path argument from the tool's effects and the argument's name and description.
 
 use super::context::{Argument, Setting};
 use super::git::Operation;
@@ -6,21 +6,21 @@ use super::intent::Intent;
 use super::{Confidence, ProposedArgument};
 use ironcurtain_policy::{Category, Role};
 
-/// Roles of a path, and the reason.
+/// Roles of a path argument, with the confidence in them and the reason.
 pub(super) struct PathRoles {
     pub(super) roles: Vec<Role>,
     pub(super) confidence: Confidence,
     pub(super) reason: String,
 }
 
-/// Names of paths that are always written to.
+/// Words in the names of paths that a tool writes to.
 const ALWAYS_OUT: [&str; 10] =
     ["output", "out", "dest", "dst", "destination", "save", "export", "download", "outfile", "outdir"];
 
-/// Names of paths that are written to by a move or copy.
+/// Words in the names of paths that a move or copy writes to.
 const OUT: [&str; 5] = ["target", "to", "new", "link", "into"];
 
-/// Names of paths that are only read.
+/// Words in the names of paths that a tool only reads.
 const IN: [&str; 11] = [
     "source",
     "src",
@@ -35,7 +35,7 @@ const IN: [&str; 11] = [
     "origin",
 ];
 
-/// Words for tools that work on files.
+/// Words in the names of tools that work on files.
 const FILES: [&str; 12] = [
     "file",
     "dir",
@@ -51,7 +51,7 @@ const FILES: [&str; 12] = [
     "text",
 ];
 
-/// Phrases for an argument that is written to.
+/// Phrases that describe a path that the tool writes to.
 const PHRASES_WRITTEN: [&str; 14] = [
     "to write",
     "to overwrite",
@@ -69,11 +69,11 @@ const PHRASES_WRITTEN: [&str; 14] = [
     "be updated",
 ];
 
-/// Phrases for an argument that is removed.
+/// Phrases that describe a path that the tool removes.
 const PHRASES_REMOVED: [&str; 7] =
     ["to delete", "to remove", "to move", "to rename", "be deleted", "be removed", "be moved"];
 
-/// Returns the roles of a path argument, from the tool's effects and the argument's description.
+/// Returns the roles of a path argument.
 pub(super) fn roles(setting: &Setting, argument: &Argument<'_>) -> PathRoles {
     if let Some(operation) = setting.git {
         return of_git(operation, argument);
@@ -135,7 +135,7 @@ fn by_the_tool(setting: &Setting, argument: &Argument<'_>) -> PathRoles {
     PathRoles { roles: does.roles(), confidence, reason: reason.to_owned() }
 }
 
-/// Returns the roles of the repository itself, or of another path that git creates or removes.
+/// Returns the roles of a path argument of a git tool: the repository, or a path that git creates or removes.
 fn of_git(operation: Operation, argument: &Argument<'_>) -> PathRoles {
     const MADE: [&str; 7] = ["new", "dest", "dst", "destination", "target", "output", "out"];
     let (roles, reason) = if !operation.known {
@@ -151,7 +151,7 @@ fn of_git(operation: Operation, argument: &Argument<'_>) -> PathRoles {
     PathRoles { roles, confidence, reason: reason.to_owned() }
 }
 
-/// Returns the roles implied by the direction in the argument's name.
+/// Returns the roles implied by a direction in the argument's name, such as "source"; `None` without one.
 fn directed(intent: Intent, argument: &Argument<'_>) -> Option<PathRoles> {
     if intent.only_deletes() || intent.runs || intent.unknown || intent.hinted {
         return None;
@@ -171,7 +171,7 @@ fn directed(intent: Intent, argument: &Argument<'_>) -> Option<PathRoles> {
     Some(PathRoles { roles: does.roles(), confidence: Confidence::High, reason: reason.to_owned() })
 }
 
-/// Returns `true` if a name means the destination of a move or copy.
+/// Returns `true` if an argument's name means the destination of a move or copy.
 fn is_out(words: &[String]) -> bool {
     let names_one = words.last().is_some_and(|word| word != "name");
     names_one && words.iter().any(|word| ALWAYS_OUT.contains(&word.as_str()) || OUT.contains(&word.as_str()))
@@ -192,7 +192,7 @@ impl Does {
     }
 }
 
-/// Returns `true` if evidence other than its name shows that the tool recurses into folders.
+/// Returns `true` if evidence other than the tool's name shows that it recurses into folders.
 pub(super) fn descends(setting: &Setting, arguments: &[ProposedArgument]) -> bool {
     const DEEP: [&str; 4] = ["recursive", "recursively", "depth", "descend"];
     let has_path = arguments.iter().any(|a| a.roles.iter().any(|role| role.category() == Category::Path));

@@ -1,17 +1,17 @@
-//! Values allowed by a JSON Schema, flattened: references are resolved and alternatives merged.
+//! JSON Schema in flattened form: references are resolved and alternatives merged.
 //!
-//! - Bounded: dangling, circular or too deep references, and everything below them, are not supported.
+//! - Schemas with unresolvable, circular or deeply nested references are not supported.
 
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 
-/// Maximum depth of nested arguments.
+/// Maximum nesting depth of a schema, including references.
 const DEPTH: usize = 12;
 
-/// Maximum number of schemas visited for one tool.
+/// Maximum number of subschemas visited for one tool.
 const MOST: usize = 20_000;
 
-/// Keywords whose schemas determine the type if `type` does not.
+/// Keywords whose presence means that a schema without `type` is not free of type constraints.
 const TYPED_SUBSCHEMAS: [&str; 14] = [
     "$ref",
     "anyOf",
@@ -29,34 +29,34 @@ const TYPED_SUBSCHEMAS: [&str; 14] = [
     "not",
 ];
 
-/// Values allowed by a schema.
+/// Values that a schema permits, with its descriptions.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Shape {
-    /// Names of JSON types, and `any`.
+    /// Permitted JSON types; `any` if a schema does not constrain the type.
     kinds: BTreeSet<String>,
-    /// All descriptions and titles in lower case.
+    /// Descriptions and titles in lower case, one per line.
     pub(super) text: String,
-    /// `format`, `contentEncoding` and `contentMediaType`.
+    /// Values of `format`, `contentEncoding` and `contentMediaType`.
     pub(super) formats: Vec<String>,
-    /// Strings that are enumerated, or given as examples or defaults.
+    /// Strings that the schema enumerates or gives as example or default.
     pub(super) samples: Vec<String>,
-    /// `pattern`.
+    /// Values of `pattern`.
     pub(super) patterns: Vec<String>,
-    /// Enumerated strings.
+    /// Strings that the schema enumerates; `None` if it enumerates no values.
     words: Option<Vec<String>>,
-    /// True if other strings are allowed too.
+    /// `true` if other strings than the enumerated ones are permitted.
     free: bool,
-    /// Items of a list.
+    /// Items of a list, merged; `None` if they are not described.
     pub(super) items: Option<Box<Self>>,
-    /// Fields of an object.
+    /// Declared properties of an object.
     pub(super) fields: Vec<(String, Self)>,
-    /// Values under other names of an object.
+    /// Values of properties that are not declared, merged; `None` if they are not described.
     pub(super) others: Option<Box<Self>>,
     trouble: Option<&'static str>,
 }
 
 impl Shape {
-    /// Flattens a schema.
+    /// Flattens a JSON Schema.
     pub(super) fn of(schema: &Value) -> Self {
         let mut reader = Reader { root: schema, left: MOST };
         let mut shape = Self::default();
@@ -64,26 +64,26 @@ impl Shape {
         shape
     }
 
-    /// Returns the reason that the schema, or part of it, is not supported.
+    /// Returns the reason if the schema or part of it is not supported.
     pub(super) fn unsupported(&self) -> Option<&'static str> {
         let below = self.items.iter().chain(&self.others).map(|shape| shape.unsupported());
         let fields = self.fields.iter().map(|(_, shape)| shape.unsupported());
         self.trouble.or_else(|| below.chain(fields).flatten().next())
     }
 
-    /// Returns `true` if it may be a string or a flat list of strings.
+    /// Returns `true` if the value may be a string or a flat list of strings.
     pub(super) fn may_be_text(&self) -> bool {
         let here = self.kinds.is_empty() || self.is("any") || self.is("string");
         here || self.items.as_ref().is_some_and(|items| items.may_be_text()) || self.is_bare_list()
     }
 
-    /// Returns the enumerated strings, if no others are allowed.
+    /// Returns the enumerated strings if no other values are permitted.
     pub(super) fn choices(&self) -> Option<&[String]> {
         let here = if self.is("string") { self } else { self.items.as_deref()? };
         here.words.as_deref().filter(|_| !here.free && !here.is("any"))
     }
 
-    /// Returns `true` if it is a boolean.
+    /// Returns `true` if the value is a boolean.
     pub(super) fn is_truth(&self) -> bool {
         self.is("boolean") && !self.may_be_text()
     }
@@ -92,18 +92,18 @@ impl Shape {
         self.kinds.contains(kind)
     }
 
-    /// Returns `true` if it may contain objects or nested lists.
+    /// Returns `true` if the value may be an object or a list that contains objects or lists.
     pub(super) fn is_nested(&self) -> bool {
         let list = self.items.as_ref().is_some_and(|items| items.is_object() || items.is("array"));
         self.is_object() || list
     }
 
-    /// Returns `true` if it may be a string as an alternative to an object or list.
+    /// Returns `true` if the value may also be a string.
     pub(super) fn is_text_besides(&self) -> bool {
         self.is("string") || self.is("any")
     }
 
-    /// Returns `true` if it is a list with undescribed items.
+    /// Returns `true` if the value may be a list whose items are not described.
     pub(super) fn is_bare_list(&self) -> bool {
         self.is("array") && self.items.is_none()
     }
@@ -112,7 +112,7 @@ impl Shape {
         self.is("object") || !self.fields.is_empty() || self.others.is_some()
     }
 
-    /// Iterates over the schema and the items of a flat list; both descriptions apply to the values.
+    /// Iterates over the schema and that of its items, because the descriptions of both apply to the values.
     pub(super) fn flat(&self) -> impl Iterator<Item = &Self> {
         std::iter::once(self).chain(self.items.as_deref())
     }
@@ -175,7 +175,7 @@ impl Reader<'_> {
     }
 }
 
-/// Adds the information of a schema without its subschemas.
+/// Adds the information of a schema itself, without its subschemas.
 fn plain(schema: &Map<String, Value>, into: &mut Shape) {
     let kinds = match schema.get("type") {
         Some(Value::String(one)) => vec![one.clone()],
@@ -210,7 +210,7 @@ fn plain(schema: &Map<String, Value>, into: &mut Shape) {
     }
 }
 
-/// Returns a string value itself, or the strings of a flat list.
+/// Returns a string as a list of one, or the strings of a list.
 fn strings(value: &Value) -> Vec<String> {
     match value {
         Value::String(text) => vec![text.clone()],

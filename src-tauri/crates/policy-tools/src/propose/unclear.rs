@@ -1,13 +1,14 @@
-//! Proposals for arguments without a matching rule, from the subject of the tool. In doubt, the stricter meaning.
+//! Proposes the meaning of arguments to which no other rule applies, based on the subject of the tool. Prefers
+//! the stricter meaning.
 //!
-//! - A string without any evidence is [`Confidence::Unknown`] and must be reviewed before it is written.
+//! - A string without any evidence is [`Confidence::Unknown`], and the user must review it before it is saved.
 
 use super::clues::{OPAQUE, is_in, mentions_files};
 use super::context::{Argument, Setting};
 use super::found::Found;
 use super::{Confidence, named};
 
-/// Words for the network, in descriptions of tools and arguments.
+/// Words that suggest the network in descriptions of tools and arguments.
 const NETWORK: [&str; 14] = [
     "url",
     "uri",
@@ -25,11 +26,12 @@ const NETWORK: [&str; 14] = [
     "lien",
 ];
 
-/// Words without a resource at the end of a name, and without evidence in a description.
+/// Words that are no evidence in a description, although they do not name a resource at the end of an
+/// argument's name.
 const VAGUE: &str = "name value string text character char data content body description title label symbol parameter \
     param arg argument start end option method header word id find";
 
-/// Returns the meaning of an argument from the words around it.
+/// Returns the meaning suggested by the words of the argument's description and of the tool.
 pub(super) fn of(setting: &Setting, argument: &Argument<'_>) -> Found {
     let mentions = |wanted: &[&str]| argument.description_has(wanted);
     if !setting.is_service() && setting.git.is_none() {

@@ -1,4 +1,4 @@
-//! Groups the calls of a replay by the change of their decision.
+//! Groups replayed calls by the change of their decision.
 
 use super::{Obstacle, Recorded, Replay};
 use crate::Ruling;
@@ -9,29 +9,29 @@ use std::collections::BTreeMap;
 /// Replayed calls, grouped by the change of their decision.
 #[derive(Debug, Default)]
 pub struct ReplayComparison<'a> {
-    /// Calls with a less strict decision.
+    /// Calls for which the current decision is less strict than the recorded one.
     pub looser: AlikeGroups<'a>,
-    /// Calls with a stricter decision.
+    /// Calls for which the current decision is stricter than the recorded one.
     pub stricter: AlikeGroups<'a>,
-    /// Number of calls with the same decision.
+    /// Number of calls for which the decision is unchanged.
     pub same: usize,
-    /// Calls that cannot be judged again, by reason.
+    /// Calls that cannot be replayed, by reason.
     pub left_out: BTreeMap<&'a Obstacle, Vec<&'a Recorded>>,
 }
 
-/// Similar calls with their current rulings, by their common properties.
+/// Calls with their current rulings, grouped by [`AlikeCalls`].
 pub type AlikeGroups<'a> = BTreeMap<AlikeCalls<'a>, Vec<(&'a Recorded, &'a Ruling)>>;
 
-/// Common properties of similar calls: the tool, and the recorded and current deciding rules.
+/// Properties by which similar calls are grouped: the tool, and the recorded and current decisions and rules.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct AlikeCalls<'a> {
-    /// Server name.
+    /// Name of the server.
     pub server: &'a str,
-    /// Tool name.
+    /// Name of the tool.
     pub tool: &'a str,
-    /// Recorded decision and rule.
+    /// Recorded decision, with the name of the deciding rule.
     pub then: (Decision, &'a str),
-    /// Current decision and rule.
+    /// Current decision, with the name of the deciding rule.
     pub now: (Decision, &'a str),
 }
 

@@ -1,4 +1,4 @@
-//! Tests of the reported differences between two policies.
+//! Tests the differences that are reported between two policies.
 
 mod random;
 
@@ -13,7 +13,7 @@ fn compare(old: Rules<'_>, new: Rules<'_>) -> Difference {
     diff(&policy(old), &policy(new), &Scene::new(&[]).annotations)
 }
 
-/// Returns the changes for a tool `t` of a server `s`: arguments, old and new outcome.
+/// Returns the changes for a tool `t` of a server `s`: the arguments, and the old and new outcome.
 fn changes(tool: &Value, old: Rules<'_>, new: Rules<'_>) -> Vec<(Value, ProbeOutcome, ProbeOutcome)> {
     let mut tool = tool.clone();
     tool["toolName"] = json!("t");
@@ -60,7 +60,7 @@ fn every_differing_generated_call_is_counted() {
     assert_eq!((change.old.0, change.new.0), (ProbeOutcome::Allow, ProbeOutcome::Deny));
     assert!(1 < change.probes && change.probes < found.probes, "{} of {}", change.probes, found.probes);
     assert_eq!((without.probes, without.decisions.len()), (found.probes, 0));
-    // For the only tool, all probes differ.
+    // With a single tool, all probes differ.
     let alone = |then| policy(&[("all", json!({}), then)]);
     let tool = json!({ "toolName": "t", "args": { "path": ["read-path"], "url": ["fetch-url"] } });
     let file = json!({ "servers": { "s": { "tools": [tool] } } }).to_string();
@@ -145,7 +145,7 @@ fn a_folder_that_contains_a_denied_path_is_tried() {
     let closed = ("closed", within("delete-path", "/a"), "deny");
     let stricter = changes(&moves, std::slice::from_ref(&open), &[open.clone(), closed.clone()]);
     assert_eq!(stricter, [(json!({ "from": "/" }), ProbeOutcome::Uncovered, ProbeOutcome::Deny)]);
-    // Reading a folder does not include its content.
+    // A call that only reads a folder does not affect its content.
     let reads = json!({ "args": { "from": ["read-path"] } });
     assert_eq!(changes(&reads, std::slice::from_ref(&open), &[open.clone(), closed]), []);
 }
@@ -237,7 +237,7 @@ fn untried_pairs_of_hosts_are_reported() {
         let rules = [("h", json!({ "domains": { "roles": ["fetch-url"], "allowed": hosts } }), "allow")];
         diff(&policy(&rules), &policy(&rules), &annotations).cut_short
     };
-    // With three unnamed values, 25 hosts make 375 pairs and 26 make 403.
+    // With three values that no rule mentions, 25 hosts make 375 pairs and 26 hosts make 403.
     assert_eq!((cut_short(25), cut_short(26)), (vec![], vec!["s/t".to_owned()]));
 }
 

@@ -1,11 +1,11 @@
-//! Tests of findings about valid but questionable policies.
+//! Tests the findings about valid but questionable policies.
 
 use crate::scene::{Scene, path, policy, spelled};
 use ironcurtain_policy::{Annotations, DynamicLists, Policy, ProtectedPaths, defaults};
 use ironcurtain_policy_tools::lint::lint;
 use serde_json::{Value, json};
 
-/// Returns the findings about rules, or those about tools.
+/// Returns the findings about rules, or those about tools, as text.
 fn findings(rules: &[(&str, Value, &str)], about_rules: bool) -> Vec<String> {
     let scene = Scene::new(rules);
     lint(&scene.policy, &scene.annotations, &protected(), &path("/home/ann"))
@@ -19,7 +19,7 @@ fn protected() -> ProtectedPaths {
     [path("/home/ann/.ssh")].into_iter().collect()
 }
 
-/// Returns all findings about tools of a server `s`.
+/// Returns all findings about the tools of a server `s`.
 fn about_tools(tools: &Value, rules: &[(&str, Value, &str)]) -> Vec<String> {
     let named = |(name, args): (&String, &Value)| json!({ "toolName": name, "args": args });
     let tools: Vec<Value> = tools.as_object().unwrap().iter().map(named).collect();
@@ -52,7 +52,7 @@ fn a_shadowed_rule_is_found() {
     for open in [within("read-path", "/ab"), within("write-path", "/a"), json!({ "roles": ["read-path"] })] {
         assert_eq!(about_rules(&[wide.clone(), ("late", open, "deny")]), [""; 0]);
     }
-    // Unparsable addresses are denied.
+    // The later rule has an effect: it also denies addresses that cannot be parsed.
     let host = json!({ "domains": { "roles": ["fetch-url"], "allowed": ["d.org"] } });
     assert_eq!(about_rules(&[("wide", host.clone(), "allow"), ("late", host.clone(), "deny")]), [""; 0]);
     assert_eq!(about_rules(&[("wide", host.clone(), "deny"), ("late", host, "allow")]).len(), 1);
@@ -103,7 +103,7 @@ fn a_rule_that_never_matches_is_found() {
         one(json!({ "tool": ["read"], "roles": ["delete-path"] })),
         ["rule `r`, field `if.roles`: no matching tool has an argument with these roles"]
     );
-    // A call of this tool always names a file, which is judged instead.
+    // Every call of this tool names a file, which is judged instead.
     assert_eq!(
         one(json!({ "tool": ["write"], "roles": ["none"] })),
         ["rule `r`, field `if.roles`: no matching tool has an argument with these roles"]

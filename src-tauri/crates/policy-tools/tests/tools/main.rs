@@ -1,4 +1,4 @@
-//! Tests of reports about policies, through the public interface.
+//! Tests the tools for policy authors through the public API.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,

@@ -1,5 +1,5 @@
-//! Tests of proposals for tool arguments. `proposals/servers.json` has tools modelled on public servers, with the
-//! expected roles of their arguments; unlisted arguments are plain text.
+//! Tests the roles proposed for arguments. `proposals/servers.json` contains tools modelled on public servers
+//! with the expected roles of their arguments; arguments that are not listed are plain text.
 
 mod score;
 
@@ -81,7 +81,7 @@ fn a_hint_tightens_and_never_loosens() {
     assert_eq!(roles("read_file", None, None), (vec![read], Confidence::High));
     assert_eq!(roles("read_file", Some(false), None), (vec![read, write], Confidence::Low));
     assert_eq!(roles("read_file", Some(false), Some(true)).0, [read, write, delete]);
-    // A destructive tool writes, even without `readOnlyHint: false`.
+    // A destructive tool writes, even if `readOnlyHint` is missing.
     assert_eq!(roles("read_file", None, Some(true)), (vec![read, write, delete], Confidence::Low));
     assert_eq!(roles("read_file", None, Some(false)), (vec![read], Confidence::High));
     assert_eq!(roles("git_status", None, Some(true)).0.len(), 5);
@@ -189,7 +189,7 @@ fn annotated(server: &str, tool: &Value) -> Vec<ProposedArgument> {
     }
 }
 
-/// Returns the proposal for the only argument of a tool.
+/// Returns the proposed roles and confidence for the only argument of a tool.
 fn only(name: &str, description: &str, argument: &str, schema: &Value) -> (Vec<Role>, Confidence) {
     let input_schema = json!({ "type": "object", "properties": { argument: schema } });
     let tool =
@@ -268,7 +268,7 @@ fn an_unclear_argument_gets_the_stricter_role() {
         let found = only(tool, description, argument, &text);
         assert_eq!(found, (roles.to_vec(), Confidence::Low), "{tool} {description} {argument}");
     }
-    // The same names, with descriptions that show that they name no resource.
+    // The same names, with descriptions that show that they do not name a resource.
     for (argument, description) in [
         ("from", "Currency to convert from"),
         ("left", "The first text"),
@@ -282,7 +282,7 @@ fn an_unclear_argument_gets_the_stricter_role() {
             "{argument}: {description}"
         );
     }
-    // Descriptions that mention a file, under any tool name.
+    // The descriptions mention a file; the tool's name does not matter.
     for description in ["The document to use", "le dossier", "Der Ordner"] {
         let schema = json!({ "type": "string", "description": description });
         assert_eq!(only("zap", "", "what", &schema).0, change, "{description}");

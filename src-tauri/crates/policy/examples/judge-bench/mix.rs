@@ -3,14 +3,14 @@
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
-/// A call from a client.
+/// Tool call of the benchmark, as a client sends it.
 pub struct Call {
     pub server: &'static str,
     pub tool: &'static str,
     pub arguments: Arc<Map<String, Value>>,
 }
 
-/// Returns the calls, with a home at `base`.
+/// Returns the calls of the mix, with `base` as the home directory.
 pub fn calls(base: &str) -> Vec<Call> {
     let at = |below: &str| format!("{base}/{below}");
     let (sandbox, repo) = (at("box/src/main.rs"), at("box"));

@@ -1,4 +1,4 @@
-//! Policies for the benchmark, and a disk with files.
+//! Policies to benchmark, and the files that the calls name.
 
 use crate::mix::Call;
 use ironcurtain_paths::{CanonicalPath, Resolver};
@@ -9,7 +9,7 @@ use ironcurtain_policy::{
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
-/// A policy with everything needed to judge by it.
+/// Policy with all other inputs of the judge.
 pub struct World {
     pub name: String,
     pub policy: Policy,
@@ -21,7 +21,7 @@ pub struct World {
     resolver: Resolver,
 }
 
-/// A home with the folders and files of the mix.
+/// Temporary home directory with the files that the mix names.
 pub struct Disk {
     _kept: tempfile::TempDir,
     pub base: String,
@@ -43,7 +43,7 @@ impl Disk {
     }
 }
 
-/// The shipped policy, with one rule for each other server.
+/// Returns the shipped policy with one additional rule for each other server.
 pub fn shipped(disk: &Disk) -> World {
     let mut file: Value = serde_json::from_str(defaults::POLICY_JSON).expect("JSON");
     let rules = file["rules"].as_array_mut().expect("rules");
@@ -56,7 +56,8 @@ pub fn shipped(disk: &Disk) -> World {
     world(disk, name, &file.to_string(), &annotations().to_string(), None)
 }
 
-/// A policy with this many rules, each for a server and a tool, including those of the mix.
+/// Returns a policy of `count` rules that each name a server and a tool, including those of the
+/// mix.
 pub fn generated(disk: &Disk, count: usize) -> World {
     let annotations = annotations();
     let tools = annotations["servers"].as_object().expect("servers").iter().flat_map(|(server, of)| {
@@ -73,7 +74,7 @@ pub fn generated(disk: &Disk, count: usize) -> World {
     world(disk, name, &json!({ "rules": rules }).to_string(), &annotations.to_string(), None)
 }
 
-/// The existing system's coding policy, if present.
+/// Returns the existing system's coding policy; `None` if it is not installed.
 pub fn existing(disk: &Disk) -> Option<World> {
     let beside = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../../shared/peer");
     let data = std::env::var_os("IRONCURTAIN_PEER").map_or(beside, PathBuf::from).join("data");
@@ -108,7 +109,7 @@ impl World {
         }
     }
 
-    /// Plans a call and resolves its paths.
+    /// Plans a call and resolves its paths with `find`.
     pub fn understand(&self, call: &Call, find: &dyn Fn(&Self, &str) -> CanonicalPath) -> ResolvedCall {
         let plan = self.annotations.plan(call.server, call.tool, &call.arguments).expect("a plan");
         let fact = |value: &PlannedValue<'_>| match value.raw {
@@ -118,14 +119,14 @@ impl World {
         plan.resolve(plan.values().iter().map(fact)).expect("a call")
     }
 
-    /// Returns the paths in a call.
+    /// Returns the paths that a call names.
     pub fn paths(&self, call: &Call) -> Vec<String> {
         let plan = self.annotations.plan(call.server, call.tool, &call.arguments).expect("a plan");
         let paths = plan.values().iter().filter(|value| value.is_path());
         paths.filter_map(|value| value.raw.map(str::to_owned)).collect()
     }
 
-    /// Parses a path as written.
+    /// Takes a path as canonical, without accessing the disk.
     pub fn spelled(&self, raw: &str) -> CanonicalPath {
         path(raw)
     }
@@ -136,7 +137,7 @@ impl World {
     }
 }
 
-/// The shipped annotations, and annotations for the other tools in the mix.
+/// Returns the shipped annotations, extended by the other tools of the mix.
 fn annotations() -> Value {
     let mut file: Value = serde_json::from_str(defaults::ANNOTATIONS_JSON).expect("JSON");
     let tool = |name: &str, args: Value| json!({ "toolName": name, "args": args });

@@ -1,6 +1,7 @@
-//! Values that a call may give for the arguments of a tool, in the order of its annotation.
+//! Checks the arguments of a call against the tool's annotation and input schema.
 //!
-//! - A known argument is annotated, and is also declared if the server declares its arguments.
+//! - An argument is accepted if it is annotated and, if the server declares its arguments, also
+//!   declared.
 
 use super::ArgumentRoles;
 use crate::Denial;
@@ -10,20 +11,22 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Arguments that a call may give. Built when the annotation is loaded; a valid call allocates nothing.
+/// Arguments that a call may give. Built when the annotation is loaded, so that a valid call
+/// allocates little.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct AcceptedArguments {
-    /// Position of each argument that a call may give.
+    /// Position of each accepted argument in the annotation.
     places: BTreeMap<String, usize>,
-    /// Schema of each annotated argument, with its name; `None` if the server declares none.
+    /// Name and schema of each annotated argument, by position; `None` if the server declares no
+    /// schema for it.
     shapes: Vec<Option<(Arc<str>, Schema)>>,
-    /// Required arguments with their positions. If a required argument has no position, every call is invalid.
+    /// Required arguments with their positions. If one has no position, every call is invalid.
     required: Vec<(Arc<str>, Option<usize>)>,
     /// Schema of the arguments as a whole.
     whole: Schema,
 }
 
-/// Values of a call, one per annotated argument.
+/// Values of a call by position in the annotation; `None` for omitted arguments.
 pub(crate) type Values<'a> = Vec<Option<&'a Value>>;
 
 impl AcceptedArguments {
@@ -52,10 +55,10 @@ impl AcceptedArguments {
         self.places.contains_key(name)
     }
 
-    /// Sorts the values of a call by position.
+    /// Checks the arguments of a call and returns their values by position.
     ///
     /// # Errors
-    /// A denial if an argument is unknown, missing or invalid.
+    /// Returns a denial if an argument is unknown, missing or invalid.
     pub(crate) fn take<'a>(&self, arguments: &'a Map<String, Value>) -> Result<Values<'a>, Denial> {
         let mut values: Values<'_> = vec![None; self.shapes.len()];
         for (name, value) in arguments {

@@ -1,6 +1,7 @@
 //! Parses a tool-annotations file strictly: an unknown role, operator or field makes the file invalid.
 //!
-//! - Under every condition, an argument that names a resource keeps a judged role, unless the file says `none` for it.
+//! - Under every condition, an argument that names a resource keeps a judged role, unless the file
+//!   explicitly gives it `none`.
 
 pub(crate) mod guards;
 
@@ -17,8 +18,9 @@ impl Annotations {
     /// Parses a tool-annotations file.
     ///
     /// # Errors
-    /// When the text is not such a file, has an unknown role or field, annotates a tool twice, or has a condition that cannot
-    /// hold or whose roles do not fit the default.
+    /// Returns an error if the text is not a valid annotations file, has an unknown role or field,
+    /// annotates a tool twice, or has a condition that cannot hold or selects roles that do not fit
+    /// the default.
     pub fn from_json(text: &str, file: &str) -> Result<Self, LoadError> {
         let source = SourceFile { file, text };
         let stored: StoredFile = strict::read_file(source)?;
@@ -50,10 +52,10 @@ const TOOL_NAME: JsonLocation<'static> = JsonLocation::Field(&JsonLocation::Whol
 const SERVER_NAME: JsonLocation<'static> = JsonLocation::Field(&JsonLocation::Whole, "serverName");
 const ARGUMENTS: JsonLocation<'static> = JsonLocation::Field(&JsonLocation::Whole, "args");
 
-/// Allowed field of a tool that is ignored here.
+/// Field of a tool that is permitted but ignored.
 const FOR_PEOPLE: &str = "comment";
 
-/// Returns the name of a tool, or else its position in the file.
+/// Returns the name of a tool or, if it has none, its position in the file.
 fn tool_name(stored: &Map<String, Value>, index: usize) -> String {
     match stored.get("toolName").and_then(Value::as_str) {
         Some(name) if !name.is_empty() => name.to_owned(),
@@ -85,7 +87,7 @@ struct StoredServer {
     tools: Vec<Map<String, Value>>,
 }
 
-/// The tool being parsed. Locations are relative to it.
+/// The tool that is being parsed. Error locations are relative to it.
 struct Reading<'a> {
     source: SourceFile<'a>,
     server: &'a str,
@@ -115,6 +117,10 @@ impl Reading<'_> {
             JsonLocation::Field(&JsonLocation::Whole, "descends"),
             stored.remove("descends").unwrap_or_default(),
         )?;
+        let read_only: Option<bool> = self.read(
+            JsonLocation::Field(&JsonLocation::Whole, "readOnly"),
+            stored.remove("readOnly").unwrap_or_default(),
+        )?;
         let input_schema = stored.remove("inputSchema").filter(|schema| !schema.is_null());
         if let Some(unknown) = stored.keys().find(|field| *field != FOR_PEOPLE) {
             return Err(self.error(JsonLocation::Field(&JsonLocation::Whole, unknown), "unknown field"));
@@ -133,11 +139,12 @@ impl Reading<'_> {
             accepted,
             arguments,
             input_schema,
+            read_only: read_only.unwrap_or_default(),
         };
         Ok((name, annotation))
     }
 
-    /// Returns the name of the tool. The server's name, if given, must match.
+    /// Returns the name of the tool, after checking that a server name, if present, matches.
     fn names(&self, stored: &mut Map<String, Value>) -> Result<String, LoadError> {
         let tool = stored.remove("toolName").ok_or_else(|| self.error(TOOL_NAME, "is missing"))?;
         let tool: String = self.read(TOOL_NAME, tool)?;
@@ -199,18 +206,20 @@ fn names_a_recursive_tool(tool: &str) -> bool {
     WORDS.iter().any(|word| tool.contains(word))
 }
 
-/// Returns `true` if an argument's name implies that it makes the tool recurse into folders.
+/// Returns `true` if an argument's name implies that the argument makes the tool recurse into
+/// folders.
 fn says_how_deep(argument: &str) -> bool {
     let argument = argument.to_ascii_lowercase();
     ["recurs", "depth", "descend"].iter().any(|word| argument.contains(word))
 }
 
-/// Error for roles of different kinds on one argument.
+/// The roles of one argument belong to different categories.
 #[derive(Debug, thiserror::Error)]
 #[error("`{0}` and `{1}` cannot be roles of one argument")]
 struct MixedRoles(Role, Role);
 
-/// Checks that an argument's roles have one category under every condition, because a value has one canonical form.
+/// Checks that all roles of an argument, including conditional ones, have the same category,
+/// because each value has only one canonical form.
 fn one_category(roles: &ArgumentRoles) -> Result<(), MixedRoles> {
     let all = roles.default.iter().chain(roles.when.iter().flat_map(|guard| &guard.roles));
     let mut resources = all.filter(|role| role.is_resource());

@@ -1,20 +1,20 @@
-//! Meaning of the arguments of requests that are judged like tool calls.
+//! Annotations of the requests that are judged like tool calls.
 
 use crate::{Annotations, JudgedRequest, ToolAnnotation};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-/// Annotation of each request.
+/// Annotation of each judged request.
 static MEANINGS: LazyLock<BTreeMap<JudgedRequest, ToolAnnotation>> = LazyLock::new(|| {
     let file = Annotations::from_json(include_str!("../requests/requests.json"), "requests.json");
-    // A test checks that the file is valid; a request without an annotation is refused.
+    // A test ensures that the file is valid. Requests without an annotation are denied.
     let file = file.unwrap_or_default();
     let meaning =
         |request: &JudgedRequest| Some((*request, file.known("", request.name())?.annotation.clone()));
     JudgedRequest::ALL.iter().filter_map(meaning).collect()
 });
 
-/// Returns the annotation of a request.
+/// Returns the annotation of a judged request.
 pub(crate) fn meaning(request: JudgedRequest) -> Option<&'static ToolAnnotation> {
     MEANINGS.get(&request)
 }

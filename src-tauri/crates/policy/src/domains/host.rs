@@ -1,8 +1,8 @@
-//! Hosts in canonical spelling: lower case, punycode, addresses in plain notation, no trailing dot.
+//! Canonical form of hosts: lower case, punycode, IP addresses in plain notation, no trailing dot.
 
 use url::{Host, Url};
 
-/// A host in canonical spelling.
+/// A host in canonical form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct CleanHost {
     pub(super) name: String,
@@ -14,19 +14,19 @@ pub(super) struct CleanHost {
 pub(super) enum HostKind {
     /// A name that a public resolver may resolve.
     Public,
-    /// A name of this machine or its network.
+    /// A name in the local network or of this machine.
     Local,
-    /// An address.
+    /// An IP address.
     Address,
-    /// Not a host; programs may interpret it differently.
+    /// Not a valid host; programs may interpret it differently.
     Odd,
 }
 
 impl CleanHost {
-    /// Parses a host as written in an address; `None` if it is not a host.
+    /// Parses the host of an address; `None` if it is not a valid host.
     pub(super) fn parse(host: &str) -> Option<Self> {
         match Host::parse(host.trim_end_matches('.')).ok()? {
-            // A dot from another script becomes an ASCII dot only now.
+            // IDNA maps dots of other scripts to ASCII, so a trailing dot may appear only now.
             Host::Domain(name) if name.ends_with('.') => Self::parse(&name),
             Host::Domain(name) => Self::named(name),
             address @ (Host::Ipv4(_) | Host::Ipv6(_)) => Some(Self::address(&address)),
@@ -36,20 +36,20 @@ impl CleanHost {
     /// Returns the host of a URL.
     pub(super) fn of(url: &Url) -> Option<Self> {
         match url.host()? {
-            // The URL parser has normalized the host, except for a trailing dot and for foreign schemes.
+            // The URL parser normalizes the host of a web URL, except for a trailing dot.
             Host::Domain(name) if url.is_special() && !name.ends_with('.') => Self::named(name.to_owned()),
             Host::Domain(name) => Self::parse(name),
             address @ (Host::Ipv4(_) | Host::Ipv6(_)) => Some(Self::address(&address.to_owned())),
         }
     }
 
-    /// Parses a standalone host, where an IPv6 address may lack its brackets.
+    /// Parses a host that is not part of an address, so that IPv6 addresses may lack brackets.
     pub(super) fn alone(host: &str) -> Option<Self> {
         let is_bare = host.contains(':') && !host.starts_with('[');
         if is_bare { Self::parse(&format!("[{host}]")) } else { Self::parse(host) }
     }
 
-    /// Parses a standalone host; a text that is not a host becomes [`HostKind::Odd`].
+    /// Parses a host like [`Self::alone`]; an invalid one becomes [`HostKind::Odd`].
     pub(super) fn spelled(host: &str) -> Self {
         let odd = || Self { name: host.trim_end_matches('.').to_lowercase(), kind: HostKind::Odd };
         Self::alone(host).unwrap_or_else(odd)
@@ -75,7 +75,7 @@ pub fn is_ip_address(host: &str) -> bool {
     host.contains(':') || matches!(Host::parse(host), Ok(Host::Ipv4(_) | Host::Ipv6(_))) || looks_like_one()
 }
 
-/// Returns `true` if a name equals the other one or is below it.
+/// Returns `true` if a host is `parent` or a subdomain of it.
 pub(super) fn is_below(host: &str, parent: &str) -> bool {
     !parent.is_empty()
         && host

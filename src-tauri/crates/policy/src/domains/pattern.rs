@@ -1,27 +1,27 @@
-//! Patterns for network targets.
+//! Patterns for hosts and repositories.
 
 use super::host::{CleanHost, HostKind, is_below};
 use super::{Destination, Site};
 use percent_encoding::percent_decode_str;
 
-/// Pattern for targets.
+/// Pattern for hosts and repositories.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HostPattern {
-    /// Any named public host.
+    /// Every public host name.
     Any,
-    /// A host and everything below it.
+    /// A host and all its subdomains.
     Below(String),
-    /// A host, or one repository.
+    /// One host, or one repository.
     Exact(String),
 }
 
 /// Reason why no host can match a pattern.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PatternError {
-    /// The pattern is a whole address.
+    /// The pattern is a whole URL.
     #[error("`{0}` is an address: write only its host")]
     Address(String),
-    /// The pattern has a star in an unsupported position.
+    /// The pattern has a `*` in an unsupported position.
     #[error("`{0}` has a `*` inside: write `*` for every host, or `*.d` for `d` and everything below it")]
     StarInside(String),
     /// The pattern names a repository on several hosts.
@@ -36,7 +36,7 @@ pub enum PatternError {
 }
 
 impl HostPattern {
-    /// Parses a pattern leniently. A pattern that no host can match covers texts with the same spelling.
+    /// Parses a pattern leniently. A pattern that is not a valid host matches only the same text.
     #[must_use]
     pub fn parse(text: &str) -> Self {
         if text == "*" {
@@ -51,7 +51,7 @@ impl HostPattern {
     /// Parses a pattern.
     ///
     /// # Errors
-    /// [`PatternError`], if no host can match it.
+    /// Returns [`PatternError`] if no host can match the pattern.
     pub fn read(text: &str) -> Result<Self, PatternError> {
         let (host, path) = text.split_once('/').map_or((text, None), |(host, path)| (host, Some(path)));
         let below = host.strip_prefix("*.");
@@ -97,19 +97,20 @@ impl HostPattern {
         }
     }
 
-    /// Returns `true` if the pattern may be meant for a destination that it does not cover. A
-    /// destination without a domain has an unknown target.
+    /// Returns `true` if the author of the pattern may have meant a destination that the pattern
+    /// does not cover. The target of a destination without a site is unknown.
     pub(crate) fn may_mean(&self, destination: &Destination) -> bool {
         destination.site.as_ref().is_none_or(|site| self.may_mean_site(site))
     }
 
-    /// Returns `true` if the pattern may be meant for a host, given as text, that it does not cover.
+    /// Returns `true` if the author of the pattern may have meant a host that the pattern does not
+    /// cover.
     pub(crate) fn may_mean_host(&self, host: &str) -> bool {
         self.may_mean_site(&Site::new(host))
     }
 
-    /// Returns `true` for a local name or address with `*`, for a differently spelled repository
-    /// with an exact pattern, and for anything that is not a host.
+    /// Returns `true` for a local name or an IP address if the pattern is `*`, for another spelling
+    /// of an exact repository, and for anything that is not a valid host.
     fn may_mean_site(&self, site: &Site) -> bool {
         match (self, site.kind) {
             (_, HostKind::Odd) => true,
@@ -120,7 +121,8 @@ impl HostPattern {
     }
 }
 
-/// Normalizes a repository's spelling as lenient hosts do.
+/// Normalizes a repository name as lenient git hosts do: letter case, escapes, empty components and
+/// `.git`.
 fn loosely(domain: &str) -> String {
     let plain = percent_decode_str(domain).decode_utf8_lossy().to_lowercase();
     let parts: Vec<&str> = plain.split('/').filter(|part| !matches!(*part, "" | ".")).collect();

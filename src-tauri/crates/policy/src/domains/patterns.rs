@@ -1,8 +1,8 @@
-//! A list of patterns; one match is enough.
+//! Lists of host patterns.
 
 use super::{Destination, HostPattern, Site};
 
-/// A list of patterns.
+/// List of host patterns; a target matches if any pattern covers it.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct HostPatterns(Vec<HostPattern>);
 
@@ -13,22 +13,23 @@ impl HostPatterns {
         &self.0
     }
 
-    /// Returns `true` if a pattern covers a destination.
+    /// Returns `true` if any pattern covers a destination.
     pub(crate) fn cover(&self, destination: &Destination) -> bool {
         destination.site.as_ref().is_some_and(|site| self.cover_site(site))
     }
 
-    /// Returns `true` if a pattern covers a host given as text.
+    /// Returns `true` if any pattern covers a host given as text.
     pub(crate) fn cover_host(&self, host: &str) -> bool {
         self.cover_site(&Site::new(host))
     }
 
-    /// Returns `true` if a pattern may be meant for a destination that none covers.
+    /// Returns `true` if any pattern may be meant for a destination, although it does not cover it.
     pub(crate) fn may_mean(&self, destination: &Destination) -> bool {
         self.0.iter().any(|pattern| pattern.may_mean(destination))
     }
 
-    /// Returns `true` if a pattern may be meant for a host, given as text, that none covers.
+    /// Returns `true` if any pattern may be meant for a host given as text, although it does not
+    /// cover it.
     pub(crate) fn may_mean_host(&self, host: &str) -> bool {
         self.0.iter().any(|pattern| pattern.may_mean_host(host))
     }

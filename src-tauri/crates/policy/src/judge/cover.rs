@@ -1,9 +1,10 @@
-//! Determines which values of a call a rule covers.
+//! Determines whether a rule covers a value of a call.
 //!
-//! - A condition on a role without values never holds.
-//! - A rule whose role conditions exclude the judged role does not apply to it.
-//! - If a match is uncertain, an allow rule does not cover the value, and a rule that asks or denies does. An unknown
-//!   address or a differently spelled repository therefore cannot evade a rule that is meant for it.
+//! - A condition on a role never holds if the call gives no value with that role.
+//! - A rule with role conditions that exclude the judged role does not apply to it.
+//! - If a match is uncertain, an allow rule does not cover the value, but a rule that asks or
+//!   denies does. An unknown address or another spelling of a repository therefore cannot bypass a
+//!   rule.
 
 use super::value::JudgedValue;
 use crate::{
@@ -11,43 +12,43 @@ use crate::{
     RoleSet, Rule, RuleCondition, ServerReach,
 };
 
-/// One value judged in one role; `None` for a role without a value in the call.
+/// Value of the call in the role for which it is judged.
 #[derive(Clone, Copy)]
 pub(super) struct ValueInRole<'a> {
     pub(super) role: Role,
     pub(super) given: Option<&'a ResolvedValue>,
 }
 
-/// Reason why a rule does not cover a value.
+/// Condition that kept a rule from covering a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mismatch {
-    /// The rule is about other roles.
+    /// The rule applies to other roles.
     OtherRoles,
-    /// The rule is about another folder.
+    /// The path is outside the rule's folder.
     NotWithin,
-    /// A value of the role has another target.
+    /// A value of the role is not on the rule's hosts or repositories.
     NotInDomains,
-    /// A value is not on a list.
+    /// A value is not on a list that the rule requires.
     NotListed,
-    /// The rule requires resources, and the tool has none.
+    /// The rule requires a resource, and the tool has none.
     NoResource,
-    /// The rule is about calls without reach, but this one has a resource or its server may reach more than its session.
+    /// The rule applies only to calls without resources on servers that reach nothing.
     MayReach,
-    /// The rule may or may not be meant for the value, and a stricter rule follows.
+    /// The match is uncertain, and a later rule that denies the value decides instead.
     InDoubt,
 }
 
 /// Certainty of a match, in ascending order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Match {
-    /// The condition may be meant for the value but does not name it.
+    /// The author of the rule may have meant the value, but the condition does not match it exactly.
     Possible,
-    /// The condition names the value.
+    /// The condition matches the value.
     Certain,
 }
 
-/// Returns the deciding rule: the first, in order, that covers the value. A rule that asks on an uncertain match
-/// decides only if a later rule would allow; it never takes precedence over a deny rule.
+/// Returns the rule that decides: the first one, in order, that covers the value. A rule that asks because of
+/// an uncertain match gives way to a later deny rule, but not to a later allow rule.
 pub(super) fn first<'a>(
     rules: impl Iterator<Item = &'a Rule>,
     mut cover: impl FnMut(&'a Rule) -> Option<Match>,
@@ -64,9 +65,10 @@ pub(super) fn first<'a>(
     None
 }
 
-/// Returns the deciding rule for a call with unknown resources, from the rules about its tool in
-/// order. A rule that denies or asks about some argument may be meant for any of them. The only
-/// allow rule that can apply is one for calls without reach, if no rule that asks precedes it.
+/// Returns the rule that decides on a call of an unannotated tool, from the rules about that tool
+/// in order. Because its resources are unknown, a rule that denies or asks about any argument
+/// applies. An allow rule applies only if it requires a server that reaches nothing, and an earlier
+/// rule that asks takes precedence over it.
 pub(super) fn of_unannotated<'a>(
     rules: impl Iterator<Item = &'a Rule>,
     call: &ResolvedCall,
@@ -81,7 +83,7 @@ pub(super) fn of_unannotated<'a>(
             Decision::Allow => {}
             Decision::Escalate => {
                 asks.get_or_insert(rule);
-                // The remaining rules cannot apply.
+                // This rule covers every call, so later rules cannot apply.
                 if covers_all {
                     break;
                 }
@@ -92,7 +94,8 @@ pub(super) fn of_unannotated<'a>(
 }
 
 impl<'a> ValueInRole<'a> {
-    /// Returns how certainly a rule covers the value, or why it does not.
+    /// Returns the certainty with which a rule covers the value, or the condition that does not
+    /// hold.
     pub(super) fn cover(
         &self,
         rule: &Rule,
@@ -112,7 +115,8 @@ impl<'a> ValueInRole<'a> {
         let in_domains =
             |domains| possible.hold_for(self.given, values(), |value| possible.in_domains(domains, value));
         let domains = all(domains.map(in_domains)).ok_or(Mismatch::NotInDomains)?;
-        // A list about the judged role applies to this value; a list about other roles applies to theirs.
+        // A list condition on the judged role must hold for this value; one on other roles must
+        // hold for their values.
         let listed = |list: &ListCondition| match list.roles.contains(&self.role) {
             true => possible.hold_for(self.given, values(), |value| possible.on_list(list, value)),
             false => possible.hold_for(None, of_roles(list, call), |value| possible.on_list(list, value)),
@@ -125,8 +129,8 @@ impl<'a> ValueInRole<'a> {
         JudgedValue { role: Some(self.role), given: self.given }
     }
 
-    /// Checks the folder condition. Moving, removing or recursing into a folder affects its
-    /// content, so rules that ask or deny about the content apply too.
+    /// Checks the folder condition. A call that moves, removes or recurses into a folder affects
+    /// everything in it, so rules that ask or deny about its content apply too.
     fn within(&self, paths: &PathsCondition, call: &ResolvedCall, possible: PossibleMatch) -> Option<Match> {
         let given = self.given?;
         let Resource::Path(path) = &given.value else { return None };
@@ -135,7 +139,8 @@ impl<'a> ValueInRole<'a> {
     }
 }
 
-/// Returns how certainly a rule covers a call without resources, or why it does not.
+/// Returns the certainty with which a rule covers a call without resources, or the condition that
+/// does not hold.
 pub(super) fn cover_call(rule: &Rule, call: &ResolvedCall, reach: ServerReach) -> Result<Match, Mismatch> {
     let condition = &rule.condition;
     let has_role = |roles: &Vec<Role>| roles.iter().any(|role| call.carried.contains(*role));
@@ -154,8 +159,8 @@ pub(super) fn cover_call(rule: &Rule, call: &ResolvedCall, reach: ServerReach) -
     Ok(reaches.min(lists))
 }
 
-/// Returns `true` if a rule covers a value of the call or, if the call has no resource, the whole
-/// call to a server without reach.
+/// Returns `true` if a rule covers some value of a call or, for a call without resources, the call
+/// as a whole. Assumes that the server reaches nothing.
 pub(crate) fn covers_some(rule: &Rule, call: &ResolvedCall) -> bool {
     let reach = ServerReach::Nothing;
     let covers = |role: &Role| {
@@ -177,12 +182,12 @@ fn of_roles<'a>(
     list.roles.iter().flat_map(|role| call.values(*role))
 }
 
-/// Effect of an uncertain match, depending on the rule's decision.
+/// Effect of an uncertain match, which depends on the rule's decision.
 #[derive(Clone, Copy, PartialEq)]
 enum PossibleMatch {
-    /// The rule covers the value.
+    /// An uncertain match covers the value: the rule asks or denies.
     Counts,
-    /// The rule does not cover the value.
+    /// An uncertain match does not cover the value: the rule allows.
     CountsNot,
 }
 
@@ -194,7 +199,8 @@ impl PossibleMatch {
         }
     }
 
-    /// Returns how certainly the condition on the reach of a call holds.
+    /// Returns the certainty with which the condition on the server's reach holds; `None` if it
+    /// does not.
     fn reaching(self, condition: &RuleCondition, call: &ResolvedCall, reach: ServerReach) -> Option<Match> {
         if !condition.reaches_nothing {
             return Some(Match::Certain);
@@ -205,8 +211,9 @@ impl PossibleMatch {
         })
     }
 
-    /// Returns how certainly a condition holds for every value; `None` without values. If possible matches count, it
-    /// needs to hold only for the judged value, or for any value if none of them is judged.
+    /// Returns the certainty with which a condition holds for every value; `None` without values. For a rule
+    /// that counts uncertain matches, the condition need hold only for the judged value, or for any value if
+    /// none is judged.
     fn hold_for<'a>(
         self,
         judged: Option<&'a ResolvedValue>,
@@ -249,7 +256,8 @@ impl PossibleMatch {
     }
 }
 
-/// Returns the lowest certainty of all conditions; `Certain` if there are none.
+/// Returns the lowest certainty of all conditions: `Certain` if there are none, `None` if one does
+/// not hold.
 fn all(mut conditions: impl Iterator<Item = Option<Match>>) -> Option<Match> {
     conditions.try_fold(Match::Certain, |sure, holds| Some(sure.min(holds?)))
 }

@@ -1,4 +1,4 @@
-//! Findings about the values of a call, and the resulting verdict: the strictest wins.
+//! Collects findings about the values of a call and concludes with a verdict.
 
 use super::{JudgedValue, confined, session_folder};
 use crate::decision::{DOMAIN_GATE, GRANT, STARTS_PROGRAMS, UNANNOTATED};
@@ -8,7 +8,7 @@ use crate::{
 };
 use ironcurtain_paths::protected::KnownPath;
 
-/// Findings about a call so far.
+/// Findings about a call, collected value by value.
 #[derive(Default)]
 pub(super) struct Evaluation<'a> {
     denied: Vec<&'a Rule>,
@@ -24,27 +24,27 @@ pub(super) struct Evaluation<'a> {
 /// An address outside the server's allowed hosts.
 struct Gated<'a> {
     value: JudgedValue<'a>,
-    /// Set if the address is certainly outside the server's hosts, so that asking makes sense.
+    /// `true` if the address is certainly outside the server's hosts, so that approval has a clear effect.
     is_certain: bool,
 }
 
 /// Reason why a value needs no rule.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Discharge<'a> {
-    /// It is in the session's own folder.
+    /// The value is in the session sandbox.
     SessionFolder,
-    /// A path grant covers it.
+    /// A path grant covers the value.
     Grant(&'a PathGrant),
     /// A host grant covers the address.
     Host(&'a HostGrant),
     /// A tool grant covers the call.
     Tool(&'a ToolGrant),
-    /// It is a request to a server that can access only what was granted.
+    /// The call is a request to a server that can access only granted resources.
     Confined,
 }
 
 impl<'a> Evaluation<'a> {
-    /// Records the rule that decides a value. Without a rule the value is uncovered.
+    /// Records the rule that decides a value; `None` leaves the value uncovered.
     pub(super) fn by_rule(&mut self, value: JudgedValue<'a>, rule: Option<&'a Rule>) {
         let Some(rule) = rule else {
             self.uncovered.get_or_insert(value);
@@ -64,7 +64,7 @@ impl<'a> Evaluation<'a> {
         }
     }
 
-    /// Records that the tool is unannotated and requires approval.
+    /// Records that approval is required because the tool is unannotated.
     pub(super) fn is_unannotated(&mut self) {
         self.unannotated = true;
     }
@@ -79,10 +79,10 @@ impl<'a> Evaluation<'a> {
         self.gated.push(Gated { value, is_certain });
     }
 
-    /// Concludes the evaluation, taking the user's approvals into account.
+    /// Concludes with the reasons to allow the call and the approvals that are missing.
     ///
     /// # Errors
-    /// A denial, if a rule denies the call or nothing covers a value.
+    /// Returns a denial if a rule denies the call or nothing covers a value.
     pub(super) fn conclude<'b>(
         &self,
         call: &ResolvedCall,
@@ -96,7 +96,8 @@ impl<'a> Evaluation<'a> {
         for (value, known) in &self.starts_programs {
             conclusion.ask(value.pending(call, starts_programs(value, known)));
         }
-        // The gate asks before rules do. If the address is known, the gate takes precedence over a missing rule.
+        // Requests approval for hosts before that of rules. If the address is known, that approval also
+        // replaces a missing rule.
         let mut asks_for_certain = false;
         for gated in &self.gated {
             let asks = conclusion.ask(gated.value.pending(call, outside_hosts(&gated.value, call)));
@@ -115,22 +116,23 @@ impl<'a> Evaluation<'a> {
         Ok(conclusion)
     }
 
-    /// Returns the grants that were used, each once.
+    /// Returns the ids of the grants that were used, without duplicates.
     fn grants(&self) -> Vec<String> {
         self.discharged.iter().filter_map(Discharge::grant).cloned().collect()
     }
 }
 
-/// Reasons that allow the call, without duplicates, and the missing approvals.
+/// Result of an evaluation that found no reason to deny: the reasons to allow the call and the missing
+/// approvals.
 #[derive(Default)]
 pub(super) struct Conclusion<'a> {
     approved: &'a [PendingApproval],
     pending: Vec<PendingApproval>,
-    /// First reason and its ground.
+    /// First reason to allow the call, with its ground.
     first: Option<(AllowedBy, RuleReason)>,
-    /// Other reasons.
+    /// Further reasons to allow the call.
     others: Vec<RuleReason>,
-    /// Grants that the permit is based on.
+    /// Ids of the grants that the permit relies on.
     grants: Vec<String>,
 }
 
@@ -143,7 +145,7 @@ impl Conclusion<'_> {
         }
     }
 
-    /// Adds an approval that is needed. Returns `true` if it has not been given.
+    /// Requires an approval. Returns `true` if the user has not given it yet.
     fn ask(&mut self, wanted: PendingApproval) -> bool {
         if self.approved.iter().any(|approved| wanted.is_answered_by(approved)) {
             let reason = format!("approved: {}", wanted.by.reason);
@@ -156,7 +158,7 @@ impl Conclusion<'_> {
         true
     }
 
-    /// Returns the verdict on the call.
+    /// Converts the conclusion to a verdict on the call.
     pub(super) fn verdict(self, call: ResolvedCall) -> Verdict {
         let Self { pending, first, others, grants, .. } = self;
         match (pending.first().map(|asks| asks.by.clone()), first) {
@@ -188,7 +190,9 @@ impl Discharge<'_> {
             Self::Host(grant) => {
                 RuleReason::new(GRANT, format!("grant `{}` for `{}:{}`", grant.id, grant.host, grant.port))
             }
-            Self::Tool(grant) => RuleReason::new(GRANT, format!("grant `{}` for `{}`", grant.id, grant.tool)),
+            Self::Tool(grant) => {
+                RuleReason::new(GRANT, format!("grant `{}` for `{}`", grant.id, grant.scope))
+            }
             Self::Confined => confined(),
         }
     }
@@ -203,7 +207,7 @@ impl Discharge<'_> {
     }
 }
 
-/// Creates a denial by these rules.
+/// Creates the denial of a call that these rules deny.
 fn denial(first: &Rule, rest: &[&Rule]) -> Denial {
     let mut others: Vec<RuleReason> = Vec::new();
     for rule in rest.iter().filter(|rule| rule.name() != first.name()) {
@@ -214,7 +218,7 @@ fn denial(first: &Rule, rest: &[&Rule]) -> Denial {
     Denial::by_rules(&first.reason, others)
 }
 
-/// Returns the reason for asking about an unannotated tool.
+/// Returns the reason for requiring approval of an unannotated tool.
 pub(super) fn unannotated() -> RuleReason {
     RuleReason::new(UNANNOTATED, "IronCurtain does not know what this tool does")
 }

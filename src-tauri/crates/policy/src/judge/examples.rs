@@ -1,8 +1,7 @@
-//! Checks the examples of rules when a policy is loaded.
+//! Checks the examples of rules after a policy is loaded.
 //!
-//! - Lexical only: paths in examples and in rules are used as written, with `~` as the user's home. The disk is not
-//!   accessed.
-//! - A rule covers a call if it covers one of its values, regardless of earlier rules.
+//! - Paths in examples and rules are taken as written, with `~` as the user's home; the disk is not accessed.
+//! - A rule matches an example if it covers one of its values, regardless of earlier rules.
 
 use super::cover::covers_some;
 use crate::rules::examples::Example;
@@ -13,13 +12,13 @@ use std::sync::Arc;
 /// Reason why an example fails.
 #[derive(Debug, thiserror::Error)]
 enum ExampleError {
-    /// The rule should cover the call.
+    /// The example is under `match`, but the rule does not cover it.
     #[error("the rule does not cover this call")]
     NotCovered,
-    /// The rule should not cover the call.
+    /// The example is under `noMatch`, but the rule covers it.
     #[error("the rule covers this call")]
     Covered,
-    /// The call would be denied before any rule applies.
+    /// The call is invalid, so no rule would apply to it.
     #[error("{0}")]
     Denied(Arc<str>),
     /// A path is not canonical.
@@ -28,10 +27,10 @@ enum ExampleError {
 }
 
 impl Policy {
-    /// Checks every example against its rule. `file` is the source of the policy.
+    /// Checks every example against its rule. `file` is the policy's file name for error messages.
     ///
     /// # Errors
-    /// The first example that fails, with file, line, rule and its place in the rule.
+    /// Returns an error for the first example that fails, with its file, line, rule and field.
     pub fn check_examples(
         &self,
         file: &str,
@@ -81,7 +80,7 @@ impl Example {
     }
 }
 
-/// Returns the rule with its folder as written.
+/// Returns the rule with its folder taken as written.
 fn spelled(rule: &Rule, home: &CanonicalPath) -> Result<Rule, ExampleError> {
     let mut rule = rule.clone();
     if let Some(paths) = &mut rule.condition.paths {
@@ -90,7 +89,7 @@ fn spelled(rule: &Rule, home: &CanonicalPath) -> Result<Rule, ExampleError> {
     Ok(rule)
 }
 
-/// Parses a path lexically: absolute, or below the home.
+/// Converts a path to a canonical one without accessing the disk. `~` stands for `home`.
 fn lexical(raw: &str, home: &CanonicalPath) -> Result<CanonicalPath, ExampleError> {
     let rest = raw.strip_prefix('~').filter(|rest| rest.is_empty() || rest.starts_with('/'));
     let absolute = rest.map(|rest| format!("{home}{rest}"));

@@ -1,6 +1,6 @@
-//! Explains how each value of a call was decided, and why earlier rules did not apply.
+//! Explains the decision on each value of a call, and why earlier rules did not apply.
 //!
-//! - Uses the judge's own functions, so that the explanation cannot differ from the verdict.
+//! - Calls the same functions as the judge, so that explanation and verdict agree.
 
 use super::Judging;
 use super::cover::{self, Match, Mismatch, ValueInRole};
@@ -8,40 +8,40 @@ use super::value::JudgedValue;
 use crate::{ApprovalSubject, Decision, ResolvedValue, Role, Rule, Verdict};
 use std::sync::Arc;
 
-/// A verdict and the steps that led to it.
+/// Verdict on a call, with the steps that led to it.
 #[derive(Debug, PartialEq)]
 pub struct Explanation {
-    /// One step per value of each judged role; empty if a built-in check decided alone.
+    /// One step per value of each judged role; empty if a built-in check alone decided.
     pub steps: Vec<ExplanationStep>,
-    /// Resulting verdict.
+    /// Verdict on the call.
     pub verdict: Verdict,
 }
 
-/// Decision on one value, and its ground.
+/// Decision on one value, with its ground.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExplanationStep {
     /// Role of the value; `None` if the call is judged as a whole.
     pub role: Option<Role>,
-    /// Argument of the value; empty for the whole call.
+    /// Name of the argument; empty if the call is judged as a whole.
     pub argument: Arc<str>,
-    /// Judged value.
+    /// Value that was judged.
     pub subject: ApprovalSubject,
     /// Ground of the decision.
     pub settled_by: SettledBy,
-    /// Set if the address is outside the server's hosts, which requires approval too.
+    /// `true` if the address is outside the server's allowed hosts, which also requires approval.
     pub gated: bool,
-    /// Earlier rules about the tool that did not cover the value.
+    /// Earlier rules about the tool that did not cover the value, with the reason.
     pub passed: Vec<(Arc<str>, Mismatch)>,
 }
 
-/// Ground on which a value was decided.
+/// Ground of the decision on a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SettledBy {
-    /// It is in the session sandbox, like all others of its role.
+    /// All values of this role that are not granted are in the session sandbox.
     SessionFolder,
-    /// The grant with this id.
+    /// A grant, with its id.
     Grant(String),
-    /// The first rule that covers it.
+    /// The first rule that covers the value.
     Rule {
         /// Name of the rule.
         name: Arc<str>,
@@ -50,11 +50,11 @@ pub enum SettledBy {
         /// Reason of the rule.
         reason: Arc<str>,
     },
-    /// The tool is unannotated, and its server's entry says to ask.
+    /// The tool is unannotated, and its server's entry requires approval for such tools.
     Unannotated,
-    /// It is a request without a file, and its server can access only what was granted.
+    /// The call is a request without a file, and its server can access only granted resources.
     Confined,
-    /// No rule covers it, so the judge denies it.
+    /// No rule covers the value, so it is denied.
     NoRule,
 }
 
@@ -88,7 +88,8 @@ impl<'a> Judging<'a> {
         self.by_rules(&whole, |rule| cover::cover_call(rule, self.call, self.context.reach))
     }
 
-    /// Returns the step of a call with unknown resources. Without them it is unknown which earlier rules apply.
+    /// Returns the step for a call of an unannotated tool. Its resources are unknown, so earlier rules are not
+    /// listed.
     fn unannotated(&self, whole: &JudgedValue<'_>) -> ExplanationStep {
         let rule = self.rule_for_unannotated();
         let settled_by = match (self.tool_grant(rule), rule) {
@@ -137,7 +138,7 @@ impl<'a> Judging<'a> {
         }
     }
 
-    /// Tries the rules until one decides.
+    /// Returns the step for the first rule that decides, with the rules before it.
     fn by_rules(
         &self,
         judged: &JudgedValue<'_>,
@@ -152,7 +153,7 @@ impl<'a> Judging<'a> {
             covers.ok()
         });
         let Some(rule) = decides else { return self.step(judged, SettledBy::NoRule, passed) };
-        // Rules from the deciding one on were not passed.
+        // Only rules before the deciding one were passed.
         let before = passed.into_iter().take_while(|(passed, _)| passed != rule.name()).collect();
         self.step(judged, SettledBy::rule(rule), before)
     }

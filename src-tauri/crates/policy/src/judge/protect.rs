@@ -1,16 +1,17 @@
-//! Refuses calls that access a protected path or change a read-only one, regardless of rules, grants and answers.
+//! Denies calls that access a protected path or change a read-only one, regardless of rules, grants and
+//! approvals.
 
 use super::Context;
 use crate::protected::Closed;
 use crate::{Access, Denial, ReadOnlyReason, ResolvedCall, Resource, Role, RoleSet};
 use ironcurtain_paths::CanonicalPath;
 
-/// Returns the refusal of the call, if any.
+/// Returns a denial if the call accesses a protected path or changes a read-only one.
 pub(super) fn refuse(context: &Context<'_>, call: &ResolvedCall) -> Option<Denial> {
     changed(context, call).or_else(|| touched(context, call))
 }
 
-/// Refuses changes to read-only paths.
+/// Denies a call that changes a read-only path.
 fn changed(context: &Context<'_>, call: &ResolvedCall) -> Option<Denial> {
     let changes = |role: Role| matches!(role.access(), Some(Access::Write | Access::Delete));
     let written = call.paths().filter(|(role, ..)| changes(*role));
@@ -31,12 +32,12 @@ fn changed(context: &Context<'_>, call: &ResolvedCall) -> Option<Denial> {
     kept.next()
 }
 
-/// Refuses access to protected paths.
+/// Denies a call that accesses a protected path.
 fn touched(context: &Context<'_>, call: &ResolvedCall) -> Option<Denial> {
     let closed = |path: &CanonicalPath, taken_away: bool| {
         context.protected.closes(path, call.descends() || taken_away, context.sandbox)
     };
-    // Check each value cheaply first, because the reason depends on the role.
+    // Check each value cheaply first; the paths with their roles are needed only for the reason.
     let is_closed = |value: &Resource, taken_away: bool| matches!(value, Resource::Path(path) if closed(path, taken_away).is_some());
     if !call.given().iter().any(|given| is_closed(&given.value, given.roles.meets(RoleSet::DESCENDING))) {
         return None;

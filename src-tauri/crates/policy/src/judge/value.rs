@@ -1,23 +1,23 @@
-//! The judged value, or the call as a whole.
+//! Subject of a decision: one value, or the call as a whole.
 
 use crate::{ApprovalSubject, PendingApproval, ResolvedCall, ResolvedValue, Resource, Role, RuleReason};
 use std::fmt;
 use std::sync::Arc;
 
-/// One value judged in one role.
+/// Value in the role for which it is judged, or the call as a whole.
 #[derive(Clone, Copy)]
 pub(super) struct JudgedValue<'a> {
-    /// Role; `None` if the call is judged as a whole.
+    /// Role of the value; `None` if the call is judged as a whole.
     pub(super) role: Option<Role>,
-    /// Value; `None` for the whole call or a role without a value.
+    /// Judged value; `None` for the call as a whole, and for a role without a value.
     pub(super) given: Option<&'a ResolvedValue>,
 }
 
 impl JudgedValue<'_> {
-    /// The whole call, for a tool without resources.
+    /// The call as a whole, for tools without resources.
     pub(super) const WHOLE_CALL: Self = Self { role: None, given: None };
 
-    /// Returns the approval that it needs.
+    /// Creates the approval that the value requires.
     pub(super) fn pending(&self, call: &ResolvedCall, by: RuleReason) -> PendingApproval {
         PendingApproval { role: self.role, argument: self.argument(call), subject: self.subject(), by }
     }

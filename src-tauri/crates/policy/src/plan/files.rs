@@ -1,38 +1,38 @@
-//! Plans of a sandboxed program's operations on files, judged like tool calls with one path.
+//! Plans file operations of a sandboxed program, which are judged like tool calls with one path.
 
 use super::CallPlan;
 use crate::{Annotations, Denial};
 use serde_json::{Map, Value};
 use std::sync::{Arc, LazyLock};
 
-/// Operation of a program on a file.
+/// Operation of a sandboxed program on a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FileOperation {
-    /// Reads it.
+    /// Reads the file.
     Read,
-    /// Creates, changes or replaces it.
+    /// Creates, changes or replaces the file.
     Write,
-    /// Reads and changes it.
+    /// Reads and changes the file.
     Change,
-    /// Removes or moves it.
+    /// Removes or moves the file.
     Delete,
 }
 
-/// Meaning of each operation's argument.
+/// Annotation of each operation.
 static MEANINGS: LazyLock<Annotations> = LazyLock::new(|| {
     let file = Annotations::from_json(include_str!("files.json"), "files.json");
-    // A test checks that the file is valid; an operation without an annotation is refused.
+    // A test ensures that the file is valid. Operations without an annotation are denied.
     file.unwrap_or_default()
 });
 
 impl FileOperation {
-    /// Every operation.
+    /// All operations.
     pub const ALL: [Self; 4] = [Self::Read, Self::Write, Self::Change, Self::Delete];
 
-    /// Argument with the path.
+    /// Name of the argument with the path.
     pub const PATH: &'static str = "path";
 
-    /// Returns the name in rules and in the record, which is never the name of a tool.
+    /// Returns the name of the operation in rules and in the audit log. No tool has such a name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -43,10 +43,10 @@ impl FileOperation {
         }
     }
 
-    /// Plans the operation like a call of a tool of this server.
+    /// Plans the operation like a call of a tool of the given server.
     ///
     /// # Errors
-    /// A denial, if the arguments do not fit it.
+    /// Returns a denial if the arguments do not fit the operation.
     pub fn plan<'a>(
         self,
         server: &str,

@@ -1,4 +1,4 @@
-//! Plans of requests that are judged like tool calls.
+//! Plans the requests that are judged like tool calls.
 
 use super::CallPlan;
 use crate::annotations::{self, AnnotatedTool};
@@ -7,10 +7,10 @@ use crate::{Denial, Role};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
-/// Plans the request like a call of a tool that every server has.
+/// Plans the request like a call of a tool, which every server has.
 ///
 /// # Errors
-/// A denial, if the arguments do not fit it.
+/// Returns a denial if the arguments do not fit the request.
 pub(super) fn plan<'a>(
     request: JudgedRequest,
     server: &str,
@@ -34,7 +34,7 @@ pub(super) fn plan<'a>(
     Ok(if arguments.contains_key(PATH) { plan } else { plan.without(Role::ReadPath) })
 }
 
-/// Checks that a resource is named exactly once: by a path, or by an address that is not a file.
+/// Checks that the call names its resource once: by a path, or by a URI that is not a file.
 fn one_address(arguments: &Map<String, Value>) -> Result<(), Denial> {
     match (arguments.get(URI), arguments.get(PATH)) {
         (Some(Value::String(uri)), None) => match ResourceAddress::parse(uri) {

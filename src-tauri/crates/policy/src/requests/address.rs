@@ -1,33 +1,33 @@
-//! URI of a resource: a file, or a resource that only its server knows.
+//! URIs of resources, which name either a file or something known only to the server.
 //!
-//! - URI parsers disagree: some strip spaces and control characters before or inside the scheme, some unwrap `<URL:...>` or
-//!   a nested scheme, and some decode `%2e` while others do not. A URI that any of them could take for a file must be a
-//!   file that all of them read alike, or it is refused.
+//! - URI parsers disagree: some strip spaces and control characters before or inside the scheme, some unwrap
+//!   `<URL:...>` or a nested scheme, and only some decode `%2e`. A URI that any of them could take for a file
+//!   is accepted only if all of them find the same file.
 
 use ironcurtain_paths::CanonicalPath;
 
-/// Maximum number of characters of a URI that an error repeats.
+/// Maximum number of characters of a URI that an error message contains.
 const LONGEST_SHOWN: usize = 200;
 
-/// Only accepted prefix of a file URI.
+/// The only accepted prefix of a file URI.
 const FILE: &str = "file://";
 
-/// A parsed URI.
+/// Resource that a URI names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ResourceAddress {
     /// A file, with its absolute path.
     File(String),
-    /// Anything else.
+    /// Anything else, known only to the server.
     Other,
 }
 
-/// Reason why a URI is refused.
+/// Reason why a URI is rejected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AddressError {
     /// Some parsers may skip a character of the scheme and find another scheme.
     #[error("the scheme of `{0}` has invalid characters")]
     Scheme(String),
-    /// Two parsers may find different files.
+    /// Parsers may find different files.
     #[error(
         "`{0}` is a file URI that servers read differently; write `file:///`, then the absolute path without \
          `%`, `?`, `#`, `\\`, `.` and `..`, or use a tool of the server"
@@ -39,7 +39,7 @@ impl ResourceAddress {
     /// Parses a URI.
     ///
     /// # Errors
-    /// [`AddressError`], if parsers could find different files.
+    /// Returns [`AddressError`] if parsers could find different files.
     pub fn parse(uri: &str) -> Result<Self, AddressError> {
         if !has_plain_scheme(uri) {
             return Err(AddressError::Scheme(shown(uri)));
@@ -52,13 +52,13 @@ impl ResourceAddress {
     }
 }
 
-/// Returns the `file:` URI that all parsers read as this path; `None` if there is none.
+/// Returns the `file:` URI in which all parsers find this path; `None` if no such URI exists.
 #[must_use]
 pub fn file_address(path: &CanonicalPath) -> Option<String> {
     is_plain(path.as_str()).then(|| format!("{FILE}{path}"))
 }
 
-/// Returns `true` if a path stays the same in a URI, decoded or not.
+/// Returns `true` if parsers find the same path whether or not they decode the URI.
 fn is_plain(path: &str) -> bool {
     let is_odd = |c: char| c.is_control() || matches!(c, '%' | '?' | '#' | '\\');
     let is_trimmed = path.trim() == path && !path.ends_with('\u{feff}');
@@ -66,20 +66,20 @@ fn is_plain(path: &str) -> bool {
     path.starts_with('/') && !path.contains("//") && is_trimmed && !path.chars().any(is_odd) && !has_dots()
 }
 
-/// Returns `true` if everything before the first colon is visible ASCII, which no parser skips.
+/// Returns `true` if everything before the first colon is visible ASCII, which parsers do not skip.
 fn has_plain_scheme(uri: &str) -> bool {
     let scheme = uri.split_once(':').map_or(uri, |(scheme, _)| scheme);
     scheme.chars().all(|c| c.is_ascii_graphic())
 }
 
-/// Returns `true` if the scheme, or a nested one, is `file`.
+/// Returns `true` if the scheme or a nested scheme is `file`.
 fn names_a_file(uri: &str) -> bool {
     let before_path = uri.split(['/', '\\', '?', '#']).next().unwrap_or_default();
     let Some((schemes, _)) = before_path.rsplit_once(':') else { return false };
     schemes.split([':', '+', '<']).any(|scheme| scheme.trim().eq_ignore_ascii_case("file"))
 }
 
-/// Returns the beginning of a URI with invisible characters escaped.
+/// Returns the first [`LONGEST_SHOWN`] characters of a URI, with invisible ones escaped.
 fn shown(uri: &str) -> String {
     let cut = uri.chars().take(LONGEST_SHOWN);
     cut.flat_map(|c| if c.is_ascii_graphic() || c == ' ' { vec![c] } else { c.escape_unicode().collect() })

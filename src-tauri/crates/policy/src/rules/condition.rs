@@ -1,69 +1,70 @@
-//! Parsed conditions of a rule.
+//! Conditions of a rule, parsed.
 
 use crate::{HostPattern, HostPatterns, Resource, Role};
 use ironcurtain_paths::CanonicalPath;
 
-/// The `if` of a rule; all conditions that are set must hold.
+/// Conditions from the `if` field of a rule. All that are set must hold.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct RuleCondition {
-    /// The tool has an argument with one of these roles, and the rule applies only to these of the judged roles.
+    /// The tool has an argument with one of these roles. The rule applies only to values with one of them.
     pub roles: Option<Vec<Role>>,
-    /// The server is one of these.
+    /// The server has one of these names.
     pub server: Option<Vec<String>>,
-    /// The tool is one of these.
+    /// The tool has one of these names.
     pub tool: Option<Vec<String>>,
-    /// The path is in a folder.
+    /// The paths are in a folder.
     pub paths: Option<PathsCondition>,
-    /// The values of a role have these targets.
+    /// The URLs or identifiers are on certain hosts or repositories.
     pub domains: Option<DomainsCondition>,
-    /// The values of a role are on these lists.
+    /// The values are on these lists.
     pub lists: Option<Vec<ListCondition>>,
-    /// The call has no resource, and its server has no reach ([`crate::ServerReach`]).
+    /// `true` if the call must have no resource and its server must reach nothing ([`crate::ServerReach`]).
     pub reaches_nothing: bool,
 }
 
-/// A folder, for paths with these roles.
+/// Folder that must contain the paths with certain roles.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PathsCondition {
-    /// Roles of the paths.
+    /// Roles whose values must be in the folder.
     pub roles: Vec<Role>,
-    /// Folder as written in the file.
+    /// Folder as written in the policy file.
     pub written: String,
-    /// Resolved folder.
+    /// Canonical path of the folder.
     pub within: CanonicalPath,
 }
 
-/// Hosts and repositories, for values with these roles.
+/// Hosts and repositories that must cover the values with certain roles.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DomainsCondition {
-    /// Roles of the values.
+    /// Roles whose values are checked.
     pub roles: Vec<Role>,
-    /// Allowed targets.
+    /// Patterns of which one must cover each value.
     pub allowed: HostPatterns,
 }
 
-/// A list, for values with these roles.
+/// List that must contain the values with certain roles.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ListCondition {
-    /// Roles of the values.
+    /// Roles whose values are checked.
     pub roles: Vec<Role>,
-    /// Allowed values.
+    /// Entries of which one must match each value.
     pub allowed: Vec<ListEntry>,
 }
 
-/// One entry of a list, with its way of matching.
+/// List entry, by the way it matches values.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ListEntry {
-    /// A host or repository.
+    /// Matches a host or repository.
     Domain(HostPattern),
-    /// An email address in lower case.
+    /// Matches an email address, ignoring case; in lower case.
     Email(String),
-    /// An exact value.
+    /// Matches exactly this value.
     Identifier(String),
 }
 
 impl RuleCondition {
-    /// Returns `true` if the condition applies to a role: every part with roles must name it; for lists, one is enough.
+    /// Returns `true` if the rule can apply to a role. Every condition with roles must name the role; among
+    /// lists, one is enough.
     pub(crate) fn speaks_about(&self, role: Role) -> bool {
         let of_lists = |lists: &Vec<ListCondition>| {
             lists.is_empty() || lists.iter().any(|list| list.roles.contains(&role))
@@ -74,7 +75,7 @@ impl RuleCondition {
             && self.lists.as_ref().is_none_or(of_lists)
     }
 
-    /// Returns `true` if the condition applies to a tool of a server, by name.
+    /// Returns `true` if the rule can apply to a tool, judging by server and tool name only.
     pub(crate) fn names(&self, server: &str, tool: &str) -> bool {
         let has = |names: &Option<Vec<String>>, name: &str| {
             names.as_ref().is_none_or(|names| names.iter().any(|known| known == name))
@@ -84,7 +85,7 @@ impl RuleCondition {
 }
 
 impl ListEntry {
-    /// Returns `true` if the entry may be meant for a value that it does not cover, because the
+    /// Returns `true` if the author of the entry may have meant a value that it does not match, because the
     /// value is unknown or spelled differently.
     pub(crate) fn may_mean(&self, value: &Resource) -> bool {
         match (self, value) {

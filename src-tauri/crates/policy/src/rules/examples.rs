@@ -1,4 +1,4 @@
-//! Examples in a rule: calls that it covers, and calls that it does not.
+//! Examples of a rule: calls that it must cover, and calls that it must not.
 
 use super::load::Reading;
 use crate::LoadError;
@@ -7,15 +7,15 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
-/// An example call.
+/// Call that tests a rule when the policy is loaded.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Example {
     pub(crate) server: String,
     pub(crate) tool: String,
     pub(crate) arguments: Arc<Map<String, Value>>,
-    /// Set if the rule must cover the call; otherwise it must not.
+    /// `true` if the rule must cover the call, `false` if it must not.
     pub(crate) matches: bool,
-    /// Path of the example's field in the rule.
+    /// Dotted path of the example within the rule.
     pub(crate) field: String,
     pub(crate) line: Option<usize>,
 }
@@ -46,7 +46,7 @@ struct StoredExample {
 }
 
 impl Reading<'_> {
-    /// Parses the examples of the rule, matching ones first.
+    /// Parses the examples of the rule. Those under `match` come first.
     pub(super) fn examples(&self, stored: Option<Value>) -> Result<Vec<Example>, LoadError> {
         let Some(stored) = stored else { return Ok(Vec::new()) };
         let at = JsonLocation::Field(&JsonLocation::Whole, "examples");

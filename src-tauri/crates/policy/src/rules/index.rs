@@ -4,7 +4,7 @@ use super::Rule;
 use crate::{Role, RoleSet};
 use std::collections::BTreeMap;
 
-/// Positions of rules in ascending order, by the server and tool they name.
+/// Positions of rules in ascending order, by the server and tool that the rules name.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Index {
     any: Vec<RuleEntry>,
@@ -12,7 +12,7 @@ pub(super) struct Index {
     server: BTreeMap<String, OfServer>,
 }
 
-/// Positions of the rules that name a server.
+/// Positions of the rules that name one server.
 #[derive(Debug, Clone, PartialEq, Default)]
 struct OfServer {
     any: Vec<RuleEntry>,
@@ -28,7 +28,7 @@ impl OfServer {
     }
 }
 
-/// Position of a rule, and its judged roles.
+/// Position of a rule, with the judged roles that it applies to.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct RuleEntry {
     at: usize,
@@ -51,7 +51,7 @@ impl Index {
         index
     }
 
-    /// Returns the positions of the rules about a tool, ascending.
+    /// Iterates over the positions of the rules that can apply to a tool, in ascending order.
     pub(super) fn about(&self, server: &str, tool: &str) -> RuleNumbers<'_> {
         let of_server = self.server.get(server);
         let of_both = of_server.and_then(|of_server| of_server.tool.get(tool));
@@ -61,7 +61,7 @@ impl Index {
     }
 }
 
-/// A merge of disjoint ascending lists of positions. Iterating allocates nothing.
+/// Iterator that merges disjoint, ascending lists of positions without allocating.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RuleNumbers<'a> {
     lists: [&'a [RuleEntry]; 4],
@@ -69,7 +69,7 @@ pub(super) struct RuleNumbers<'a> {
 }
 
 impl RuleNumbers<'_> {
-    /// Keeps only rules that can apply to a role.
+    /// Restricts the iterator to rules that can apply to a role.
     pub(super) fn speaking(self, role: Role) -> Self {
         Self { role: Some(role), ..self }
     }
@@ -97,7 +97,7 @@ fn push_each(places: &mut BTreeMap<String, Vec<RuleEntry>>, names: &[String], pl
     }
 }
 
-/// Adds a position unless the rule names the same thing twice.
+/// Appends a position, unless the rule names the same server or tool twice.
 fn push(places: &mut Vec<RuleEntry>, place: RuleEntry) {
     if places.last().is_none_or(|last| last.at != place.at) {
         places.push(place);

@@ -1,4 +1,5 @@
-//! Parses a compiled-policy file strictly: an unknown condition is never ignored but makes the file invalid.
+//! Parses a compiled-policy file strictly: an unknown condition makes the file invalid instead of being
+//! ignored.
 
 pub(crate) mod conditions;
 
@@ -12,10 +13,11 @@ use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 
 impl Policy {
-    /// Parses a compiled-policy file. `resolve` resolves the folders of rules; `lists` supplies the values for `@name`.
+    /// Parses a compiled-policy file. `resolve` canonicalizes the folders of rules; `lists` supplies the values
+    /// of `@name`.
     ///
     /// # Errors
-    /// When anything in the file is invalid or unknown, naming file, rule and field.
+    /// Returns an error with file, rule and field if anything in the file is invalid or unknown.
     pub fn from_json(
         text: &str,
         file: &str,
@@ -40,7 +42,7 @@ impl Policy {
     }
 }
 
-/// Returns the name of a rule, or else its position in the file.
+/// Returns the name of a rule or, if it has none, its position in the file.
 fn rule_name(stored: &Map<String, Value>, index: usize) -> String {
     match stored.get("name").and_then(Value::as_str) {
         Some(name) if !name.is_empty() => name.to_owned(),
@@ -48,7 +50,7 @@ fn rule_name(stored: &Map<String, Value>, index: usize) -> String {
     }
 }
 
-/// Reason of a rule without one.
+/// Reason of a rule that does not specify one.
 const UNSAID: &str = "the rule gives no reason";
 
 const RULES: JsonLocation<'static> = JsonLocation::Field(&JsonLocation::Whole, "rules");
@@ -58,7 +60,7 @@ const fn field(name: &str) -> JsonLocation<'_> {
     JsonLocation::Field(&JsonLocation::Whole, name)
 }
 
-/// The rule being parsed. Locations are relative to it.
+/// The rule that is being parsed. Error locations are relative to it.
 pub(super) struct Reading<'a> {
     source: SourceFile<'a>,
     index: usize,
@@ -79,7 +81,7 @@ impl Reading<'_> {
         strict::take(value).map_err(|wrong| wrong.at(at, |place| self.error(place, wrong.message.as_str())))
     }
 
-    /// Returns the line of a location in the rule.
+    /// Returns the line number of a location in the rule, if known.
     pub(super) fn line(&self, at: JsonLocation<'_>) -> Option<usize> {
         self.source.line(JsonLocation::Item(&RULES, self.index), at)
     }
@@ -121,7 +123,7 @@ pub(crate) struct StoredFile {
     _server_name: Option<Value>,
 }
 
-/// Everything needed to parse a rule.
+/// Inputs for parsing a rule.
 struct Loading<'a> {
     reading: &'a Reading<'a>,
     resolve: &'a ResolveWithin<'a>,

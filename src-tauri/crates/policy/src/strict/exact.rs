@@ -1,16 +1,16 @@
-//! Checks that numbers are read exactly, because the original text is sent.
+//! Checks that parsers read every number exactly, because calls are sent as the client wrote them.
 //!
-//! - A whole number without fraction or exponent must be exact. Programs with long integers would
-//!   otherwise read another number than was judged and shown.
-//! - With a fraction or an exponent, every program reads the nearest `f64`. The JSON parser refuses numbers beyond the
-//!   range of `f64`.
+//! - An integer without fraction or exponent must be exact as an `f64` or fit into 64 bits. Otherwise a program
+//!   with longer integers would read a different number than the one that was judged and shown.
+//! - A number with a fraction or an exponent is read as the nearest `f64` by every program. The JSON parser
+//!   rejects numbers beyond the range of `f64`.
 
 use super::ReadError;
 
-/// Checks that every number of a JSON text is read exactly.
+/// Checks that every number in a JSON text is read exactly.
 ///
 /// # Errors
-/// [`ReadError`] for the first number that is not.
+/// Returns [`ReadError`] for the first number that is not.
 pub fn exact(json: &str) -> Result<(), ReadError> {
     let mut rest = json;
     while let Some(at) = rest.find(|c: char| c == '"' || c == '-' || c.is_ascii_digit()) {
@@ -27,7 +27,7 @@ pub fn exact(json: &str) -> Result<(), ReadError> {
     Ok(())
 }
 
-/// Returns the rest after a string whose opening quote was consumed.
+/// Returns the text after a string, whose opening quote has been consumed.
 fn after_text(mut text: &str) -> &str {
     while let Some((before, after)) = text.split_once(['"', '\\']) {
         if text.as_bytes().get(before.len()) == Some(&b'"') {

@@ -1,16 +1,18 @@
-//! JSON that every parser reads alike: object names are unique at every depth, and none is reserved by `serde_json`.
+//! JSON that every parser reads alike: object keys are unique at every depth, and none is reserved by
+//! `serde_json`.
 //!
-//! - With duplicate names, parsers could use different fields, and the user would see only one of them.
-//! - `serde_json` treats an object with one of its reserved names as the text inside it, which no other parser does.
+//! - With duplicate keys, parsers could use different values, and the user would see only one of them.
+//! - `serde_json` replaces an object that has one of its reserved keys by the text inside it, which no other
+//!   parser does.
 
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 use std::fmt;
 
-/// Prefix of names that `serde_json` reserves.
+/// Prefix of the keys that `serde_json` reserves.
 const RESERVED: &str = "$serde_json::private::";
 
-/// Any JSON value whose objects have unique names.
+/// JSON value whose objects have unique keys.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UniqueNames(pub Value);
 

@@ -1,6 +1,6 @@
-//! Strict deserializer: accepts only objects for structs and only strings for enums.
+//! Deserializer that accepts only objects for structs and only strings for enums.
 //!
-//! - Errors carry the path to the invalid value.
+//! - Errors contain the path to the invalid value.
 
 use crate::json_location::JsonLocation;
 use serde::de::value::StringDeserializer;
@@ -12,16 +12,16 @@ use serde::forward_to_deserialize_any;
 use serde_json::{Map, Value};
 use std::fmt;
 
-/// Deserializes a value.
+/// Deserializes a value strictly.
 pub(crate) fn take<T: DeserializeOwned>(value: Value) -> Result<T, Wrong> {
     T::deserialize(Strict(value))
 }
 
-/// An error in a value, with its location.
+/// Deserialization error, with the path to the invalid value.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub(crate) struct Wrong {
-    /// Path to the value, innermost step first.
+    /// Path to the invalid value, innermost step first.
     way: Vec<Step>,
     pub(crate) message: String,
 }
@@ -33,7 +33,7 @@ enum Step {
 }
 
 impl Wrong {
-    /// Calls `look` with the location of the error, relative to `base`.
+    /// Passes the location of the error, relative to `base`, to `look`.
     pub(crate) fn at<R>(&self, base: JsonLocation<'_>, look: impl FnOnce(JsonLocation<'_>) -> R) -> R {
         fn down<R>(way: &[Step], at: JsonLocation<'_>, look: impl FnOnce(JsonLocation<'_>) -> R) -> R {
             match way.split_last() {
@@ -68,7 +68,7 @@ impl de::Error for Wrong {
         Self { way: Vec::new(), message: message.to_string() }
     }
 
-    /// Uses JSON's type names instead of serde's.
+    /// Reports JSON's type names instead of serde's.
     fn invalid_type(found: Unexpected<'_>, wanted: &dyn Expected) -> Self {
         let words = [(Unexpected::Unit, "null"), (Unexpected::Seq, "list"), (Unexpected::Map, "object")];
         let word =
@@ -80,7 +80,7 @@ impl de::Error for Wrong {
 
 struct Strict(Value);
 
-/// Refuses other JSON types before the visitor sees them.
+/// Implements methods that reject any other JSON type before the visitor receives it.
 macro_rules! only {
     ($kind:pat, $wanted:literal: $($method:ident)*) => {$(
         fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Wrong> {
@@ -92,7 +92,7 @@ macro_rules! only {
     )*};
 }
 
-/// Passes whole numbers as integers, however they are written.
+/// Implements methods that accept integers even if they are written with a fraction or an exponent.
 macro_rules! whole {
     ($($method:ident)*) => {$(
         fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Wrong> {
@@ -146,7 +146,7 @@ impl<'de> Deserializer<'de> for Strict {
         self.deserialize_map(visitor)
     }
 
-    /// Accepts a string as the variant's name.
+    /// Accepts only a string, which names the variant.
     fn deserialize_enum<V: Visitor<'de>>(
         self,
         _: &'static str,
@@ -169,11 +169,11 @@ impl<'de> Deserializer<'de> for Strict {
     }
 }
 
-/// Returns the value as a whole number, if it is one.
+/// Returns the value as an integer; `None` if it is not one.
 fn whole(value: &Value) -> Option<i128> {
     let Value::Number(number) = value else { return None };
     let as_written = number.as_u64().map(i128::from).or_else(|| number.as_i64().map(i128::from));
-    // Limit for exact values written with a fraction or an exponent.
+    // Largest magnitude at which every integer is exact as an `f64`.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     let as_fraction = number.as_f64().filter(|number| number.fract() == 0.0 && number.abs() <= EXACT);
     #[expect(clippy::cast_possible_truncation, reason = "checked to be whole and small enough")]

@@ -1,4 +1,4 @@
-//! Arguments of calls: invalid ones are refused, valid ones become canonical.
+//! Tests that invalid arguments are denied and valid ones become canonical.
 
 use crate::scene::{Scene, fields, path};
 use ironcurtain_policy::{Annotations, Fact, Role};

@@ -1,15 +1,15 @@
-//! Schemas that combine others.
+//! Tests schemas that combine other schemas.
 
 use crate::scene::fields;
 use ironcurtain_policy::{Annotations, check_schema};
 use serde_json::{Value, json};
 
-/// Validates `a`, the only argument of a tool.
+/// Validates `value` as `a`, the only argument of a tool, and returns the result as text.
 fn said(schema: &Value, value: &Value) -> String {
     whole(&json!({ "type": "object", "properties": { "a": schema } }), &json!({ "a": value }))
 }
 
-/// Validates arguments, alone and as a call.
+/// Validates arguments, both on their own and as a call, and returns the result as text.
 fn whole(schema: &Value, arguments: &Value) -> String {
     let args = json!({ "": ["none"], "a": ["none"], "b": ["none"], "c": ["none"] });
     let tool = json!({ "toolName": "t", "serverName": "s", "args": args, "inputSchema": schema });

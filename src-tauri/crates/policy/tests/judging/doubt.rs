@@ -1,10 +1,10 @@
-//! Ambiguous values do not evade a rule that asks or denies.
+//! Tests that ambiguous values cannot bypass a rule that asks or denies.
 
 use crate::scene::{Scene, load, spelled};
 use ironcurtain_policy::{Destination, DynamicLists, LoadError, Mismatch, Policy, Role, SettledBy};
 use serde_json::{Value, json};
 
-/// Spellings with which an agent may hide a host.
+/// Addresses that hide a host from a pattern, as an agent might write them.
 const HIDDEN: [&str; 12] = [
     "",
     "evil.example",
@@ -86,7 +86,7 @@ fn star_in_a_deny_rule_covers_every_host() {
     for url in all {
         assert_eq!(scene.says("other", "get", &json!({ "url": url })), "deny none", "{url}");
     }
-    // A file of this machine is on no host; the host of a file on another machine is unknown.
+    // A local file is on no host; the host of a file on another machine is unknown.
     let twin = Scene::new(&[("one", domains("fetch-url", &["a.org"]), "deny"), ("all", json!({}), "allow")]);
     for url in ["https://example.org/", "http://localhost/", "http://127.1/", "file:///etc/passwd"] {
         assert_eq!(twin.says("other", "get", &json!({ "url": url })), "allow all", "{url}");
@@ -114,7 +114,7 @@ fn a_value_next_to_another_does_not_hide_it_from_a_rule_that_denies() {
     let both = json!({ "to": ["good@b", "evil@b"] });
     assert_eq!(mail("deny").says("other", "mail", &both), "deny one");
     assert_eq!(mail("allow").says("other", "mail", &both), "escalate rest");
-    // An allow rule covers all values or none.
+    // An allow rule must cover all values of a role.
     let scene = Scene::new(&[("one", evil, "allow"), ("rest", json!({}), "escalate")]);
     assert_eq!(scene.says("other", "get", &get(json!([evil_one, good]))), "escalate rest");
 }
@@ -289,7 +289,7 @@ fn unmatchable_pattern_is_rejected_in_asking_and_denying_rules() {
                     other => panic!("{pattern}: {other:?}"),
                 }
             }
-            // In an allow rule such a pattern is useless but harmless.
+            // In an allow rule, such a pattern matches nothing, which is harmless.
             assert!(read(&conditions, "allow").is_ok(), "{pattern}");
         }
     }
@@ -311,7 +311,7 @@ fn crafted_address_has_no_target_and_its_plain_twin_has() {
         "https://git%68ub.com/acme/app",
         "https://git\thub.com/acme/app",
         "ssh://git\u{a0}hub.com/x",
-        // Only the URL parser strips this.
+        // The URL parser strips the trailing character, other parsers may not.
         "https://github.com ",
         "https://github.com\u{1}",
         "https://github.com\n",

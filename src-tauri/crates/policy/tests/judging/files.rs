@@ -1,4 +1,4 @@
-//! Invalid files and their error messages.
+//! Tests that invalid policy files are rejected with a helpful message.
 
 use crate::scene::{Scene, load, spelled};
 use ironcurtain_paths::CanonicalPath;

@@ -1,4 +1,4 @@
-//! Judging whole calls through the public interface.
+//! Tests the judge with whole calls through the public API.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,

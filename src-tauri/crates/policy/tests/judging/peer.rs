@@ -1,9 +1,9 @@
-//! Compares our decisions with those of the existing system: on some cases of ours and, if present
-//! next to the checkout or at `IRONCURTAIN_PEER`, on that system's cases.
+//! Compares the judge's decisions with those of the existing system, on recorded cases of our own and, if it is
+//! installed next to the checkout or at `IRONCURTAIN_PEER`, on its cases.
 //!
-//! - Each case not disputed by the existing system's authors must have the same decision, and no
-//!   case a less strict one.
-//! - Compares only pure operations, and decisions based on given facts about the disk and git.
+//! - Each case whose decision the existing system's authors do not dispute must have the same decision here,
+//!   and no case a less strict one.
+//! - Only pure operations are compared, and decisions based on given facts about the disk and git.
 
 mod facts;
 mod recorded;
@@ -18,10 +18,10 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Cases where we are stricter on purpose: we refuse a symlink loop instead of judging its first link.
+/// Cases with a stricter decision here: a symlink loop is denied instead of being judged by its first link.
 const STRICTER: &[&str] = &["fs-sandbox-forms-0102"];
 
-/// Our own cases in the same form, each with the existing system's decision.
+/// Folder of our own cases, each recorded with the existing system's decision.
 const OWN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/judging/peer/own");
 
 #[test]
@@ -34,7 +34,7 @@ fn decisions_match_the_existing_system() {
     }
 }
 
-/// Counts the cases by result; none may be wrong.
+/// Judges all cases in a folder and counts them by result; none may be wrong.
 fn answer_all(folder: &Path) -> BTreeMap<&'static str, usize> {
     let mut tally = BTreeMap::<&str, usize>::new();
     let mut wrong = Vec::new();
@@ -54,7 +54,8 @@ fn answer_all(folder: &Path) -> BTreeMap<&'static str, usize> {
     tally
 }
 
-/// Returns the folder of the existing system's cases, if present. A configured folder must contain them.
+/// Returns the folder of the existing system's cases, if present. Fails if `IRONCURTAIN_PEER` is set but has
+/// none.
 fn place() -> Option<PathBuf> {
     let holds_cases = |place: &Path| place.join("sample/cases.jsonl").exists();
     match std::env::var_os("IRONCURTAIN_PEER").map(PathBuf::from) {
@@ -92,7 +93,7 @@ fn compare(case: &Value, ours: &Value) -> &'static str {
     }
 }
 
-/// Lists of servers are sets.
+/// Sorts lists of servers, which are sets.
 fn sorted(value: &Value) -> Value {
     let mut value = value.clone();
     if let Some(items) = value.as_array_mut().filter(|items| items.iter().all(Value::is_string)) {
@@ -101,7 +102,7 @@ fn sorted(value: &Value) -> Value {
     value
 }
 
-/// Returns our result, for the operations of this crate.
+/// Returns the result of this crate for a case; `None` for operations that it does not have.
 fn answer(ground: &Ground, case: &Value) -> Option<Value> {
     let text = |key: &str| case[key].as_str().unwrap_or_default();
     match text("op") {
@@ -113,7 +114,7 @@ fn answer(ground: &Ground, case: &Value) -> Option<Value> {
             json!({ "mcpRoots": case["roots"].as_array().unwrap().iter().map(mcp_root).collect::<Vec<_>>() }),
         ),
         "requiredServers" => {
-            // `proxy` is served by the existing system itself and never started.
+            // The existing system implements the server `proxy` itself.
             let policy = policy(ground, case);
             let servers =
                 policy.servers().into_iter().filter(|server| *server != "proxy").collect::<Vec<_>>();
@@ -254,7 +255,7 @@ fn policy(ground: &Ground, case: &Value) -> Policy {
     let lists = recorded::with_empty_lists(&serde_json::from_str(&text).unwrap(), lists).to_string();
     let lists = DynamicLists::from_json(&lists, "lists").unwrap();
     let resolve = |raw: &str| {
-        // A folder that is a loop contains nothing and is not resolved.
+        // A folder that is a symlink loop contains nothing, so resolving it may fail.
         ground
             .resolve(raw, &ground.cwd())
             .or_else(|_| CanonicalPath::assume_canonical(raw))

@@ -1,4 +1,4 @@
-//! Properties of every policy, every context and every call.
+//! Tests properties that hold for every policy, context and call.
 
 use crate::scene::{Scene, fields, grant, path, policy, severity};
 use ironcurtain_policy::{Access, AllowedHosts, ApprovalSubject, GrantKind, PathGrant, Verdict};
@@ -226,10 +226,10 @@ proptest! {
         scene.approved = escalation.values.to_vec();
         let after = scene.judge(server, tool, &arguments);
         prop_assert!(!matches!(after, Verdict::Escalate(_)), "{after:?}");
-        // If the gate asked, an approval can reveal that nothing allows another part of the call.
+        // After approval of a host, the judge may find that nothing allows another part of the call.
         let gated = escalation.values.iter().any(|asked| *asked.by.rule == *"structural-domain-escalate");
         prop_assert!(gated || matches!(after, Verdict::Allow(_)), "{after:?}");
-        // Without one approval, the call escalates again, unless another approval covers the same value.
+        // Without one of the approvals the call escalates again, unless another approval covers the same value.
         let left_out = scene.approved.pop().unwrap();
         if !gated && !scene.approved.iter().any(|approved| left_out.is_answered_by(approved)) {
             let Verdict::Escalate(again) = scene.judge(server, tool, &arguments) else {

@@ -1,10 +1,10 @@
-//! Calls without reach, and the condition for them.
+//! Tests rules for calls without resources on servers that reach nothing.
 
 use crate::scene::{Scene, spelled};
 use ironcurtain_policy::{DynamicLists, Mismatch, Policy, ServerReach};
 use serde_json::{Value, json};
 
-/// Creates one rule about calls without reach and one that asks about the rest.
+/// Creates a scene with one rule for such calls and a rule that asks about all others.
 fn scene(then: &str, reach: ServerReach) -> Scene {
     let rules = [("shut", json!({ "reaches": "nothing" }), then), ("ask", json!({}), "escalate")];
     Scene { reach, ..Scene::new(&rules) }
@@ -34,10 +34,10 @@ fn call_with_resource_asks_regardless_of_reach() {
     ] {
         assert_eq!(scene.says(server, tool, &arguments), "escalate ask", "{tool}");
     }
-    // A value in the session folder does not allow the other values.
+    // A value in the session sandbox does not allow the other values.
     let compare = json!({ "left": "/box/a", "right": "/b" });
     assert_eq!(scene.says("filesystem", "compare", &compare), "escalate ask");
-    // The tool could name a path, and this call does not.
+    // The tool accepts a path, but this call gives none.
     assert_eq!(scene.says("filesystem", "list", &json!({ "recursive": true })), "allow shut");
 }
 

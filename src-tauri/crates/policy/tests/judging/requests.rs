@@ -1,7 +1,7 @@
-//! Requests that are not tool calls but are judged like them.
+//! Tests requests that are judged like tool calls.
 
 use crate::scene::{Scene, grant};
-use ironcurtain_policy::{Access, AllowedBy, GrantKind, SettledBy, ToolGrant, ToolUse, Verdict};
+use ironcurtain_policy::{Access, AllowedBy, GrantKind, SettledBy, ToolGrant, ToolScope, ToolUse, Verdict};
 use serde_json::{Value, json};
 
 fn ask() -> (&'static str, Value, &'static str) {
@@ -58,7 +58,7 @@ fn a_grant_covers_the_resource_that_it_names() {
     let mut scene = Scene::new(&[ask()]);
     let call = scene.call("notes", "resources/read", &json!({ "uri": "notes://1" })).unwrap();
     let used = ToolUse::of(&call).unwrap();
-    scene.tools = vec![ToolGrant { id: "g".to_owned(), tool: used }];
+    scene.tools = vec![ToolGrant { id: "g".to_owned(), scope: ToolScope::Use(used) }];
     assert_eq!(says(&scene, "resources/read", &json!({ "uri": "notes://1" })), "Allow grant");
     assert_eq!(says(&scene, "resources/read", &json!({ "uri": "notes://2" })), "Escalate ask");
     assert_eq!(says(&scene, "resources/subscribe", &json!({ "uri": "notes://1" })), "Escalate ask");

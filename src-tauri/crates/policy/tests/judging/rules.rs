@@ -1,4 +1,4 @@
-//! Selection of the rule that decides a value.
+//! Tests the selection of the rule that decides a value.
 
 use crate::scene::{Scene, fields, load, path, severity};
 use ironcurtain_policy::{DynamicLists, Fact};

@@ -1,4 +1,4 @@
-//! A small world for tests: one annotation file, a sandbox at `/box`, and calls written as JSON.
+//! Test fixture: annotations for several tools, a session sandbox at `/box`, and calls written as JSON.
 
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{
@@ -9,7 +9,7 @@ use ironcurtain_policy::{
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
-/// World in which a call is judged.
+/// Inputs of the judge for the calls of a test.
 pub(crate) struct Scene {
     pub(crate) annotations: Annotations,
     pub(crate) policy: Policy,
@@ -24,7 +24,7 @@ pub(crate) struct Scene {
     pub(crate) confined: bool,
 }
 
-/// Returns the severity of a verdict; stricter verdicts are higher.
+/// Returns the strictness of a verdict, from 0 (allow) upwards.
 pub(crate) fn severity(verdict: &Verdict) -> u8 {
     match verdict {
         Verdict::Allow(_) => 0,
@@ -42,7 +42,7 @@ pub(crate) fn grant(id: &str, at: &str, kind: GrantKind, access: &[Access]) -> P
     PathGrant { id: id.to_owned(), path: path(at), kind, access }
 }
 
-/// Arguments written as JSON.
+/// Converts a JSON object to the arguments of a call.
 pub(crate) fn fields(arguments: &Value) -> Arc<Map<String, Value>> {
     arguments.as_object().unwrap().clone().into()
 }
@@ -60,7 +60,7 @@ pub(crate) fn load(file: &Value, lists: &DynamicLists) -> Policy {
     Policy::from_json(&file.to_string(), "policy.json", &spelled, lists).unwrap()
 }
 
-/// Resolves a folder lexically, with a home at `/home/ann`.
+/// Resolves a folder without accessing the disk, with `/home/ann` as the home directory.
 pub(crate) fn spelled(raw: &str) -> Result<CanonicalPath, WithinError> {
     let raw = raw.replacen('~', "/home/ann", usize::from(raw.starts_with('~')));
     let trimmed = raw.trim_end_matches('/');
@@ -84,12 +84,12 @@ impl Scene {
         }
     }
 
-    /// Creates a scene with one rule, `all`, that allows everything.
+    /// Creates a scene whose only rule, `all`, allows everything.
     pub(crate) fn allowing_all() -> Self {
         Self::new(&[("all", json!({}), "allow")])
     }
 
-    /// Plans a call and takes every path as written.
+    /// Plans a call and resolves it, taking every path as canonical.
     pub(crate) fn call(&self, server: &str, tool: &str, arguments: &Value) -> Result<ResolvedCall, Denial> {
         let arguments = fields(arguments);
         let plan = self.annotations.plan(server, tool, &arguments)?;
@@ -132,12 +132,12 @@ impl Scene {
         }
     }
 
-    /// Returns the verdict as `decision rule`.
+    /// Judges a call and returns the verdict as `decision rule`.
     pub(crate) fn says(&self, server: &str, tool: &str, arguments: &Value) -> String {
         in_words(self.judge(server, tool, arguments))
     }
 
-    /// Returns the verdict on a call as `decision rule`.
+    /// Judges a resolved call and returns the verdict as `decision rule`.
     pub(crate) fn says_of(&self, call: &ResolvedCall) -> String {
         in_words(self.judge_call(call))
     }
@@ -161,7 +161,7 @@ fn sandbox_servers() -> &'static [String] {
     &SERVERS
 }
 
-/// Tools with every kind of argument.
+/// Returns annotations with every kind of argument.
 fn tools() -> Value {
     let tool = |name: &str, args: Value| json!({ "toolName": name, "args": args });
     let files = json!([
@@ -184,6 +184,7 @@ fn tools() -> Value {
         tool("open", json!({ "host": ["proxy-domain"] })),
         tool("mail", json!({ "to": ["email-address"], "body": ["email-body"] })),
         tool("list_allowed_directories", json!({})),
+        json!({ "toolName": "look", "readOnly": true, "args": { "query": ["none"], "path": ["read-path"] } }),
         tool(
             "edit",
             json!({

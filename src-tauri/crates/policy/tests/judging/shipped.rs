@@ -1,4 +1,4 @@
-//! Shipped files behave as the README says.
+//! Tests that the shipped policy and annotations behave as the README says.
 
 use crate::scene::{Scene, path, spelled};
 use ironcurtain_policy::{Annotations, DynamicLists, Policy, ServerReach, defaults};

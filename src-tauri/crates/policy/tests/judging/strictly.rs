@@ -1,10 +1,10 @@
-//! Strict parsing: an object must be an object, and errors name their location.
+//! Tests strict parsing: a list is not an object, and errors name their location.
 
 use crate::scene::spelled;
 use ironcurtain_policy::{Annotations, DynamicLists, LoadError, Policy};
 use serde_json::{Value, json};
 
-/// Returns variants of a value, each with one object replaced by a list of its values.
+/// Returns copies of a value in which one object is replaced by a list of its values.
 fn with_a_list_for_an_object(whole: &Value) -> Vec<Value> {
     let places = |value: &Value| match value {
         Value::Object(fields) => fields.keys().cloned().collect(),
@@ -16,7 +16,7 @@ fn with_a_list_for_an_object(whole: &Value) -> Vec<Value> {
     while let Some(pointer) = pointers.pop() {
         let value = whole.pointer(&pointer).unwrap();
         pointers.extend(places(value).into_iter().map(|place: String| format!("{pointer}/{place}")));
-        // The server interprets the arguments of an example.
+        // The arguments of an example are passed on unchanged.
         if let Some(fields) = value.as_object().filter(|_| !pointer.contains("/arguments/")) {
             let mut other = whole.clone();
             *other.pointer_mut(&pointer).unwrap() = fields.values().cloned().collect();

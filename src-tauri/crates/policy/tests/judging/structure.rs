@@ -1,4 +1,4 @@
-//! Built-in decisions that no rule can change: each with a refused call and its allowed counterpart.
+//! Tests the built-in decisions that no rule can change, each with a denied call and a similar allowed one.
 
 use crate::scene::{Scene, fields, grant, path, severity};
 use ironcurtain_paths::protected::IN_PROJECT;
@@ -114,7 +114,7 @@ fn writing_autostart_files_in_a_project_asks_despite_rules_and_grants() {
         assert!(write(&scene, other).starts_with("allow"), "{other}");
     }
     assert_eq!(scene.says("filesystem", "read", &json!({ "path": "/w/app/.mcp.json" })), "allow grant");
-    // A whole folder can be moved to a place that a client reads.
+    // Moving a folder may create an autostart file inside it.
     let moved = |to: &str| {
         let call = json!({ "source": "/box/x", "destination": to });
         scene.says("filesystem", "move", &call)
@@ -243,7 +243,7 @@ fn granted_host_needs_no_approval_on_its_port_unless_a_rule_denies() {
     }
     let shut = granting(&[("no", json!({ "roles": ["fetch-url"] }), "deny")], 443);
     assert_eq!(shut.says("other", "get", &get("https://a.org/x")), "deny no");
-    // For a repository, the grant says only that the host may be reached.
+    // For a repository, the grant covers only the connection to the host.
     let push = |scene: &Scene| {
         let arguments = fields(&json!({ "path": "/r", "remote": "git@a.org:o/r" }));
         let plan = scene.annotations.plan("other", "push", &arguments).unwrap();
@@ -282,7 +282,7 @@ fn remote_without_a_port_uses_the_port_of_its_scheme() {
     let hosts = ["ssh.org:22", "git.org:9418", "web.org:443"].map(str::to_owned);
     scene.gates = AllowedHosts::new(&BTreeMap::from([("other".to_owned(), hosts.into())]));
     let said = |url: &str| scene.says("other", "push", &json!({ "path": "/r", "remote": url }));
-    // The last host ends in a full stop of another script, which ssh would receive with escapes in the host.
+    // The last host ends in a full stop of another script, which git would pass to ssh escaped.
     let known = [
         "ssh://git@ssh.org/a",
         "git@ssh.org:a",
@@ -358,7 +358,7 @@ fn gate_does_not_ask_about_unknown_addresses_if_another_value_is_denied() {
         scene.says_of(&call)
     };
     for then in ["allow", "escalate"] {
-        // No rule covers the repository; a question about an address unknown to git does not change that.
+        // No rule covers the repository, and approval of an unknown address would not change that.
         assert_eq!(said(then, &["(not known)"]), "deny default-deny", "{then}");
         assert_eq!(said(then, &["https://ok.org/x"]), "deny default-deny", "{then}");
         assert_eq!(said(then, &["https://evil.net/x"]), "escalate structural-domain-escalate", "{then}");

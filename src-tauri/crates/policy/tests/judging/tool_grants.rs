@@ -1,14 +1,14 @@
-//! Tool grants: the calls they cover, and small differences that make a call a different use.
+//! Tests tool grants: the calls that they cover, and small differences that they do not.
 
 use crate::scene::Scene;
-use ironcurtain_policy::{BoundValue, Role, ToolGrant, ToolUse};
+use ironcurtain_policy::{BoundValue, Role, ToolGrant, ToolScope, ToolUse};
 use serde_json::{Value, json};
 
-/// Creates a scene in which everything asks and the call's use of its tool is granted.
+/// Creates a scene in which every call requires approval and the tool use of this call is granted.
 fn granting(tool: &str, arguments: &Value) -> Scene {
     let mut scene = Scene::new(&[("ask", json!({}), "escalate")]);
     let tool = ToolUse::of(&scene.call("other", tool, arguments).unwrap()).unwrap();
-    scene.tools = vec![ToolGrant { id: "g".to_owned(), tool }];
+    scene.tools = vec![ToolGrant { id: "g".to_owned(), scope: ToolScope::Use(tool) }];
     scene
 }
 
@@ -27,7 +27,7 @@ fn tool_grant_covers_bound_values_and_any_values_without_a_role() {
     {
         assert_eq!(scene.says("other", "repo", &other), "escalate ask", "{other}");
     }
-    // Another tool is another grant.
+    // A grant for one tool does not cover another.
     let mail = json!({ "to": "bob@example.com", "body": "hi" });
     assert_eq!(scene.says("other", "mail", &mail), "escalate ask");
 }
@@ -60,10 +60,38 @@ fn calls_with_paths_addresses_or_hosts_have_no_tool_use() {
     assert_eq!(ToolUse::of(&call), None);
     // A tool grant without bound values does not cover a call that names a path.
     let list = scene.call("filesystem", "list", &json!({ "recursive": true })).unwrap();
-    let tools = vec![ToolGrant { id: "g".to_owned(), tool: ToolUse::of(&list).unwrap() }];
+    let tools = vec![ToolGrant { id: "g".to_owned(), scope: ToolScope::Use(ToolUse::of(&list).unwrap()) }];
     let scene = Scene { tools, ..scene };
     assert_eq!(scene.says("filesystem", "list", &json!({ "recursive": true })), "allow grant");
     assert_eq!(scene.says("filesystem", "list", &json!({ "path": "/a", "recursive": true })), "escalate ask");
+}
+
+#[test]
+fn a_grant_of_all_tools_covers_no_path_and_no_other_request() {
+    let with = |scope: ToolScope| Scene {
+        tools: vec![ToolGrant { id: "g".to_owned(), scope }],
+        ..Scene::new(&[("ask", json!({}), "escalate")])
+    };
+    let all = with(ToolScope::All);
+    assert_eq!(all.says("other", "repo", &repo("evil", "ironcurtain")), "allow grant");
+    assert_eq!(all.says("filesystem", "list", &json!({ "recursive": true })), "allow grant");
+    let path = json!({ "path": "/a", "recursive": true });
+    assert_eq!(all.says("filesystem", "list", &path), "escalate ask");
+    assert_eq!(all.says("other", "resources/read", &json!({ "uri": "notes://1" })), "escalate ask");
+    let one = with(ToolScope::Tool("repo".to_owned()));
+    assert_eq!(one.says("other", "repo", &repo("evil", "ironcurtain")), "allow grant");
+    assert_eq!(one.says("other", "mail", &json!({ "to": "bob@example.com", "body": "hi" })), "escalate ask");
+    let denied = Scene { policy: crate::scene::policy(&[("no", json!({}), "deny")]), ..all };
+    assert_eq!(denied.says("other", "repo", &repo("evil", "ironcurtain")), "deny no");
+}
+
+#[test]
+fn a_grant_of_reading_tools_follows_the_annotation() {
+    let mut scene = Scene::new(&[("ask", json!({}), "escalate")]);
+    scene.tools = vec![ToolGrant { id: "g".to_owned(), scope: ToolScope::Reading }];
+    assert_eq!(scene.says("other", "look", &json!({ "query": "a" })), "allow grant");
+    assert_eq!(scene.says("other", "look", &json!({ "query": "a", "path": "/a" })), "escalate ask");
+    assert_eq!(scene.says("other", "repo", &repo("provos", "ironcurtain")), "escalate ask");
 }
 
 #[test]

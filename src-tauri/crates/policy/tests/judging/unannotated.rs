@@ -1,14 +1,15 @@
-//! Unannotated tools of a server whose entry says to ask: they require approval and are never allowed without it.
+//! Tests unannotated tools of a server whose entry requires approval for them.
 
 use crate::scene::{Scene, fields};
 use ironcurtain_policy::{
-    ApprovalSubject, Fact, ResolvedCall, ServerReach, SettledBy, ToolGrant, ToolUse, Unannotated, Verdict,
+    ApprovalSubject, Fact, ResolvedCall, ServerReach, SettledBy, ToolGrant, ToolScope, ToolUse, Unannotated,
+    Verdict,
 };
 use serde_json::{Value, json};
 
 const ASKED: &str = "escalate structural-unannotated";
 
-/// Creates a call of an unannotated tool of `other`.
+/// Creates a call of an unannotated tool on the server `other`.
 fn call(scene: &Scene, tool: &str, arguments: &Value) -> ResolvedCall {
     let arguments = fields(arguments);
     let plan = scene.annotations.plan_or_ask("other", tool, &arguments, Unannotated::Ask).unwrap();
@@ -63,7 +64,7 @@ fn only_a_rule_for_calls_without_reach_allows_an_unannotated_tool() {
         vec![allow("tool", json!({ "server": ["other"], "tool": ["zap"] })), ask()],
         vec![allow("paths", json!({ "paths": { "roles": ["read-path"], "within": "/" } })), ask()],
         vec![ask(), shut()],
-        // In doubt it applies to calls that require approval.
+        // An uncertain match of the deny rule counts for these calls too.
         vec![("some", json!({ "roles": ["read-path"] }), "escalate"), shut()],
     ] {
         assert_eq!(says(&rules, ServerReach::Nothing), ASKED, "{rules:?}");
@@ -100,14 +101,14 @@ fn grant_for_unannotated_tool_covers_only_these_arguments_and_no_annotated_tool(
     let tool = ToolUse::of(&call(&scene, "zap", &given)).unwrap();
     assert!(tool.is_exact());
     assert_eq!(tool.to_string(), r#"zap with just {"a":null,"b":{"x":[2],"y":1}}"#);
-    scene.tools = vec![ToolGrant { id: "g".to_owned(), tool }];
+    scene.tools = vec![ToolGrant { id: "g".to_owned(), scope: ToolScope::Use(tool) }];
     let of = |tool: &str, arguments: Value| scene.says_of(&call(&scene, tool, &arguments));
     assert_eq!(of("zap", json!({ "a": null, "b": { "x": [2], "y": 1 } })), "allow grant");
     for other in [json!({ "b": { "y": 1, "x": [2] } }), json!({ "a": null, "b": { "x": [3], "y": 1 } })] {
         assert_eq!(of("zap", other), ASKED);
     }
     assert_eq!(of("zip", given), ASKED);
-    // Once the tool is annotated, a grant of the call without arguments does not cover all calls.
+    // Once the tool is annotated, a grant for the call without arguments covers only that call.
     let tool = ToolUse::of(&call(&scene, "unknown", &json!({}))).unwrap();
     let known = scene.call("filesystem", "list", &json!({ "recursive": true })).unwrap();
     assert_ne!(tool.values(), ToolUse::of(&known).unwrap().values());

@@ -3,6 +3,7 @@
 //! - Names are compared case-insensitively, because some file systems do.
 //! - The list itself is data: `name_table/names.json`.
 
+mod leading;
 mod pattern;
 mod table;
 
@@ -12,6 +13,7 @@ use std::{
     sync::LazyLock,
 };
 
+pub use leading::leads_to_programs;
 use pattern::{NamePattern, is_pattern};
 use serde::Deserialize;
 

@@ -76,7 +76,7 @@ impl InitialMountsChild {
         let (conversation, theirs) = UnixStream::pair()?;
         // The child keeps no other descriptor than its end of the conversation.
         view.map(|view| fd_passing::send(&conversation, view)).transpose()?;
-        let child = fork(theirs.as_fd(), || {
+        let child = fork(&[theirs.as_fd()], || {
             let said = match first.make(&theirs) {
                 Ok(ids) => ChildReport::Shown(ids),
                 Err(error) => ChildReport::Failed(error.to_string()),

@@ -101,6 +101,11 @@ impl SandboxNamespaces {
         self.mounts.as_fd()
     }
 
+    /// Returns the sandbox's network namespace.
+    pub(crate) fn network(&self) -> io::Result<OwnedFd> {
+        Ok(openat(&self.process, "ns/net", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?)
+    }
+
     /// Returns true if the init still has the same root. If it was moved to another root or other namespaces, the root differs.
     pub(crate) fn is_as_entered(&self) -> io::Result<bool> {
         Ok(mount_id_of(&self.process, "root")? == self.root_id)

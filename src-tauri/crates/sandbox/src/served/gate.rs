@@ -4,19 +4,40 @@ use std::{
     collections::{HashMap, HashSet},
     io::{self, BufRead, BufReader, Write},
     os::unix::net::UnixStream,
-    sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard},
+    path::Path,
+    sync::{
+        Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard,
+        mpsc::{self, Receiver, SyncSender},
+    },
+    thread,
+    time::{Duration, Instant},
 };
 
-use ironcurtain_view::{AccessKind, FileServer, Gate, Ticket, WantedAccess};
+use ironcurtain_view::{AccessKind, AskedAccess, FileServer, Gate, Ticket, WantedAccess};
 
-use crate::file_access::{AccessAnswer, FileAccess, FromView, PermittedAccess, ToView};
+use super::programs::programs;
+use crate::{
+    autostart::{leads_to_programs, runs_later},
+    file_access::{AccessAnswer, FileAccess, FromView, PermittedAccess, ToView},
+};
+
+/// Time for which a question is kept although no request waits for its answer: a program may try again at once.
+const KEPT: Duration = Duration::from_secs(1);
+
+/// Maximum number of questions that are not sent yet.
+const MOST_UNNAMED: usize = 8192;
 
 /// Connection to the trusted process, and the permissions it has sent.
 #[derive(Debug)]
 pub(super) struct ChannelGate {
     permitted: RwLock<HashSet<PermittedAccess>>,
     asks: Mutex<Asks>,
+    /// Notified when a question is left by the last request that waits for it.
+    left: Condvar,
     connection: Mutex<UnixStream>,
+    to_name: SyncSender<NewAsk>,
+    /// The user's home, where the names of some files decide that programs run them.
+    home: String,
 }
 
 #[derive(Debug, Default)]
@@ -29,13 +50,71 @@ struct Asks {
 /// A question, and the requests that wait for its answer.
 #[derive(Debug)]
 struct OpenAsk {
-    access: WantedAccess,
+    asked: AskedAccess,
     tickets: Vec<Ticket>,
+    /// Time since which no request waits.
+    left: Option<Instant>,
+}
+
+/// A question that was not sent yet.
+#[derive(Debug)]
+struct NewAsk {
+    id: u64,
+    path: String,
+    access: FileAccess,
+    process: u32,
 }
 
 impl ChannelGate {
-    pub(super) fn new(connection: UnixStream) -> Self {
-        Self { permitted: RwLock::default(), asks: Mutex::default(), connection: Mutex::new(connection) }
+    /// Creates a gate, and starts its threads.
+    pub(super) fn start(connection: UnixStream, home: String) -> io::Result<Arc<Self>> {
+        let (to_name, named) = mpsc::sync_channel(MOST_UNNAMED);
+        let gate = Arc::new(Self {
+            permitted: RwLock::default(),
+            asks: Mutex::default(),
+            left: Condvar::new(),
+            connection: Mutex::new(connection),
+            to_name,
+            home,
+        });
+        let sending = gate.clone();
+        thread::Builder::new().name("questions".into()).spawn(move || sending.send_asks(&named))?;
+        let withdrawing = gate.clone();
+        thread::Builder::new().name("withdrawals".into()).spawn(move || withdrawing.withdraw_left())?;
+        Ok(gate)
+    }
+
+    /// Sends questions with the names of the programs that wait.
+    fn send_asks(&self, asks: &Receiver<NewAsk>) {
+        for NewAsk { id, path, access, process } in asks {
+            self.send(&FromView::Ask { id, path, access, programs: programs(process) });
+        }
+    }
+
+    /// Withdraws questions for which no request has waited for a while.
+    fn withdraw_left(&self) {
+        let mut asks = self.asks();
+        while !asks.is_closed {
+            let over = |ask: &OpenAsk| ask.left.is_some_and(|since| since.elapsed() >= KEPT);
+            let ids: Vec<u64> = asks.open.iter().filter(|(_, ask)| over(ask)).map(|(id, _)| *id).collect();
+            for id in &ids {
+                asks.open.remove(id);
+            }
+            if !ids.is_empty() {
+                drop(asks);
+                ids.into_iter().for_each(|id| self.send(&FromView::Withdraw { id }));
+                asks = self.asks();
+                continue;
+            }
+            let next = asks.open.values().filter_map(|ask| ask.left).min();
+            asks = match next {
+                Some(since) => {
+                    let rest = KEPT.saturating_sub(since.elapsed());
+                    self.left.wait_timeout(asks, rest).unwrap_or_else(PoisonError::into_inner).0
+                }
+                None => self.left.wait(asks).unwrap_or_else(PoisonError::into_inner),
+            };
+        }
     }
 
     /// Handles messages of the trusted process until the connection is closed.
@@ -61,6 +140,7 @@ impl ChannelGate {
         asks.is_closed = true;
         // Dropping the tickets denies.
         asks.open.clear();
+        self.left.notify_all();
     }
 
     fn answer(&self, id: u64, answer: AccessAnswer) {
@@ -98,33 +178,45 @@ impl Gate for ChannelGate {
         wanted.any(|access| permitted.contains(&PermittedAccess { path: path.to_owned(), access: *access }))
     }
 
-    fn ask(&self, access: &WantedAccess, process: u32, ticket: Ticket) {
+    fn ask(&self, asked: &AskedAccess, process: u32, ticket: Ticket) {
         // Only text can be shown to the user.
-        let Some(path) = access.path.to_str().map(str::to_owned) else { return ticket.deny() };
+        let Some(path) = asked.access.path.to_str().map(str::to_owned) else { return ticket.deny() };
         let mut asks = self.asks();
         if asks.is_closed {
             return ticket.deny();
         }
-        if let Some(same) = asks.open.values_mut().find(|ask| ask.access == *access) {
+        if let Some(same) = asks.open.values_mut().find(|ask| ask.asked == *asked) {
+            same.left = None;
             return same.tickets.push(ticket);
         }
         asks.last += 1;
         let id = asks.last;
-        asks.open.insert(id, OpenAsk { access: access.clone(), tickets: vec![ticket] });
+        asks.open.insert(id, OpenAsk { asked: asked.clone(), tickets: vec![ticket], left: None });
         drop(asks);
-        self.send(&FromView::Ask { id, path, access: access_of(access.kind), process });
+        let access = access_of(asked.access.kind);
+        // The names of the programs are read on a thread of their own. If it cannot keep up, the request is denied.
+        if self.to_name.try_send(NewAsk { id, path, access, process }).is_err() {
+            self.asks().open.remove(&id);
+        }
+    }
+
+    fn starts_programs(&self, path: &Path) -> bool {
+        path.to_str().is_none_or(|path| runs_later(path, Some(&self.home)).is_some())
+    }
+
+    fn leads_to_programs(&self, path: &Path) -> bool {
+        path.to_str().is_none_or(|path| leads_to_programs(path, Some(&self.home)))
     }
 
     fn withdraw(&self, ticket: u64) {
         let mut asks = self.asks();
         for ask in asks.open.values_mut() {
             ask.tickets.retain(|waiting| waiting.id() != ticket);
+            if ask.tickets.is_empty() {
+                ask.left.get_or_insert_with(Instant::now);
+            }
         }
-        let over: Vec<u64> =
-            asks.open.iter().filter(|(_, ask)| ask.tickets.is_empty()).map(|(id, _)| *id).collect();
-        over.iter().for_each(|id| drop(asks.open.remove(id)));
-        drop(asks);
-        over.into_iter().for_each(|id| self.send(&FromView::Withdraw { id }));
+        self.left.notify_all();
     }
 }
 

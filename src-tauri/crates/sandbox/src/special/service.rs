@@ -64,7 +64,7 @@ fn start() -> io::Result<ThreadHandle> {
 pub(crate) fn serve_in_child() -> io::Result<(UnixStream, Forked)> {
     let (theirs, ours) = UnixStream::pair()?;
     ours.set_nonblocking(true)?;
-    let child = fork(ours.as_fd(), || {
+    let child = fork(&[ours.as_fd()], || {
         let served = || -> io::Result<()> {
             let (links, inbox) = channel();
             let (woken, _wake) = UnixStream::pair()?;

@@ -36,7 +36,7 @@ use super::{SupervisorStartError, owner::SandboxOwner, served::ServedView};
 use crate::{
     argv::{self, Descriptors},
     cgroup::{self, CgroupLimits},
-    connector::Connector,
+    connector::{Connections, Connector},
     enter::{FAILED, GO, NONE, READY},
     fd_passing,
     host::HostTree,
@@ -85,7 +85,7 @@ pub(super) struct Bwrap {
     namespace: Option<OwnedFd>,
     /// Child that makes the initial mounts.
     first: Option<InitialMountsChild>,
-    /// Process that makes connections for a sandbox with its own unix sockets.
+    /// Process that makes the sandbox's connections, if they are reported.
     connector: Option<Connector>,
     /// Process that serves the user's files.
     view: Option<ServedView>,
@@ -128,7 +128,7 @@ impl Bwrap {
             }),
         );
         command.arg(serde_json::to_string(&spec.limits)?);
-        command.arg(serde_json::to_string(&spec.unix_sockets)?);
+        command.arg(spec.reports_connections().to_string());
         command.arg(spec.working_dir()).args(&spec.argv);
         command.env_clear().stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::from(complaints_theirs));
         let mut needed = vec![own_program.as_fd(), options_theirs.as_fd(), passwd.as_fd(), group.as_fd()];
@@ -235,20 +235,20 @@ impl Bwrap {
 
     /// Starts the server, unless `owner` has cancelled, and returns once its program runs.
     ///
-    /// `own` lists the mounts of folders that only the sandbox writes to, if it may have its own unix sockets.
+    /// `connections` is set if the sandbox's connections are reported.
     pub(super) fn start_server(
         &mut self,
         owner: &dyn SandboxOwner,
-        own: Option<Vec<u64>>,
+        connections: Option<Connections>,
     ) -> Result<(), SupervisorStartError> {
         if poll(&mut [owner.cancellation()], Some(&Timespec::default())).is_ok_and(|ready| ready > 0) {
             return Err(SupervisorStartError::HungUp);
         }
         self.gate.write_all(&[GO])?;
         let mut problem = String::new();
-        if let Some(own) = own {
+        if let Some(connections) = connections {
             match fd_passing::receive_or_byte(&self.gate)? {
-                Ok(calls) => self.connector = Some(Connector::start(calls, own)?),
+                Ok(calls) => self.connector = Some(Connector::start(calls, connections)?),
                 Err(Some(byte)) => problem.push(byte.into()),
                 Err(None) => return Err(self.setup_failed()),
             }

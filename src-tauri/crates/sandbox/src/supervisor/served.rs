@@ -34,15 +34,15 @@ impl ServedView {
     /// Mounts the file system in this process's user namespace and starts to serve it. `connection` leads to the process that
     /// gives permission.
     pub(super) fn start(
-        hidden: &[String],
+        (hidden, home): (&[String], &str),
         connection: Option<OwnedFd>,
     ) -> Result<Self, SupervisorStartError> {
         let missing = || SupervisorStartError::View(io::ErrorKind::NotConnected.into());
         let connection = connection.ok_or_else(missing)?;
-        Self::mount_and_serve(hidden, &connection).map_err(SupervisorStartError::View)
+        Self::mount_and_serve((hidden, home), &connection).map_err(SupervisorStartError::View)
     }
 
-    fn mount_and_serve(hidden: &[String], connection: &OwnedFd) -> io::Result<Self> {
+    fn mount_and_serve((hidden, home): (&[String], &str), connection: &OwnedFd) -> io::Result<Self> {
         let device = open("/dev/fuse", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
             .map_err(|error| io::Error::other(format!("`/dev/fuse`: {}", io::Error::from(error))))?;
         let mount = mount(&device)?;
@@ -50,7 +50,7 @@ impl ServedView {
         let mut command = Command::new(format!("/proc/self/fd/{}", program.as_raw_fd()));
         command.arg("--view").arg(getpid().as_raw_nonzero().to_string());
         command.args([device.as_raw_fd().to_string(), connection.as_raw_fd().to_string()]);
-        command.arg(serde_json::to_string(hidden)?);
+        command.arg(serde_json::to_string(hidden)?).arg(home);
         command.env_clear().stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         sys::process::inherit(&mut command, &[device.as_fd(), connection.as_fd(), program.as_fd()]);
         let child = command.spawn()?;

@@ -3,7 +3,11 @@
 //! - Bubblewrap sets up its part while closed paths are determined and initial mounts are prepared.
 //! - INVARIANT: the server starts only after all of that is done and every mask is in place. On any failure, bubblewrap is killed.
 
-use std::{collections::BTreeMap, io, os::fd::OwnedFd};
+use std::{
+    collections::BTreeMap,
+    io,
+    os::{fd::OwnedFd, unix::net::UnixStream},
+};
 
 use rustix::{
     event::{PollFd, Timespec, poll},
@@ -19,12 +23,14 @@ use super::{
 };
 use crate::{
     cgroup::CgroupLimits,
+    connector::Connections,
     control::{Enforcement, SandboxEvent},
     host::{HostTree, RootEntry},
     mount_plan::{MountPlan, ViewLayout},
     mountinfo::MountInfo,
     mounts::{InitialMounts, Mounts},
     place::is_at_or_below,
+    services::Services,
     spec::{Spec, UnixSockets, View, is_normal},
     special::{NotWatched, SpecialLink, is_folder},
     state::StateDir,
@@ -37,7 +43,7 @@ pub(super) fn start(
     spec: &Spec,
     owner: &dyn SandboxOwner,
     given: InheritedDescriptors,
-    (view, mut special): (Option<OwnedFd>, SpecialLink),
+    (view, mut special, services): (Option<OwnedFd>, SpecialLink, Option<UnixStream>),
     closed: impl FnOnce(&ViewLayout) -> io::Result<Vec<String>>,
 ) -> Result<(Bwrap, Mounts), SupervisorStartError> {
     spec.validate()?;
@@ -48,7 +54,10 @@ pub(super) fn start(
     namespaces::enter(parent, uid, gid).map_err(SupervisorStartError::Namespaces)?;
 
     let served = match &spec.view {
-        View::Served { hidden, .. } => Some(ServedView::start(hidden, view)?),
+        View::Served { hidden, .. } => {
+            let home = spec.env.get("HOME").map_or("/", String::as_str);
+            Some(ServedView::start((hidden, home), view)?)
+        }
         View::Roots { .. } | View::HostRead { .. } => None,
     };
     // Start bubblewrap while inspecting the host; it waits for its options.
@@ -73,7 +82,7 @@ pub(super) fn start(
     let closed = closed(&layout)?;
     close(&mut layout, &closed, &spec.kept);
     mask_special(spec, &mut layout, &mut special)?;
-    let mounts = mount_and_start(spec, (layout, host, special), &mut bwrap, owner)?;
+    let mounts = mount_and_start(spec, (layout, host, special, services), &mut bwrap, owner)?;
     owner.say(&in_force(spec, controlled))?;
     Ok((bwrap, mounts))
 }
@@ -120,7 +129,7 @@ fn mask_special(
 /// Makes the mounts and starts the server.
 fn mount_and_start(
     spec: &Spec,
-    (layout, host, special): (ViewLayout, HostTree, SpecialLink),
+    (layout, host, special, services): (ViewLayout, HostTree, SpecialLink, Option<UnixStream>),
     bwrap: &mut Bwrap,
     owner: &dyn SandboxOwner,
 ) -> Result<Mounts, SupervisorStartError> {
@@ -146,10 +155,20 @@ fn mount_and_start(
     if has_news([mounts.news(), mounts.special_news()])? {
         mounts.restore_masks()?;
     }
-    let own = (spec.unix_sockets == UnixSockets::Own).then(|| own_mounts(spec, &mounts)).transpose()?;
-    bwrap.start_server(owner, own)?;
+    let connections = spec.reports_connections().then(|| connections(spec, &mounts, services)).transpose()?;
+    bwrap.start_server(owner, connections)?;
     owner.say(&SandboxEvent::Started)?;
     Ok(mounts)
+}
+
+/// Returns the connections that may be made: to unix sockets in the sandbox's own folders, and to services over this link.
+fn connections(spec: &Spec, mounts: &Mounts, services: Option<UnixStream>) -> io::Result<Connections> {
+    let has_own = spec.unix_sockets == UnixSockets::Own;
+    let own = if has_own { own_mounts(spec, mounts)? } else { vec![] };
+    let services = services
+        .map(|link| Ok::<_, io::Error>(Services::new(mounts.sandbox().network()?, link)))
+        .transpose()?;
+    Ok(Connections { own, services })
 }
 
 /// Returns the mounts of the folders that only the sandbox writes to.

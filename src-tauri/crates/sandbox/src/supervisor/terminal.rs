@@ -160,7 +160,7 @@ impl ForegroundTerminal {
         let given = InheritedDescriptors { streams: take_streams()?, egress, link: None, group: None };
         let (stream, own) = serve_in_child()?;
         let special = SpecialLink::new(stream, Some(own), spec.unix_sockets)?;
-        let (bwrap, mounts) = start(None, &spec, self, given, (None, special), |layout| {
+        let (bwrap, mounts) = start(None, &spec, self, given, (None, special, None), |layout| {
             let watcher = watcher.insert(Watcher::new(spec.state_dir.as_ref())?);
             for (_, found, journal) in watcher.sweep() {
                 journal.into_iter().for_each(FinishedJournal::forget);

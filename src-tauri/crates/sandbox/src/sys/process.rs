@@ -186,14 +186,14 @@ impl Drop for Forked {
     }
 }
 
-/// Runs `work` in a forked child. The child keeps only the descriptor `kept` and the standard streams, so this process's
+/// Runs `work` in a forked child. The child keeps only the descriptors `kept` and the standard streams, so this process's
 /// open files and locks are still released when it exits. Only for single-threaded processes.
-pub(crate) fn fork(kept: BorrowedFd<'_>, work: impl FnOnce()) -> io::Result<Forked> {
+pub(crate) fn fork(kept: &[BorrowedFd<'_>], work: impl FnOnce()) -> io::Result<Forked> {
     let parent = getpid();
     // SAFETY: as in `in_fork`.
     match unsafe { libc::fork() } {
         0 => {
-            let alone = bind_to_parent(parent).and_then(|()| close_all_but(3, &[kept]));
+            let alone = bind_to_parent(parent).and_then(|()| close_all_but(3, kept));
             if alone.is_ok() {
                 work();
             }

@@ -1,5 +1,8 @@
 //! Served views: a shell in a sandbox works on files that are opened only with permission.
 
+mod hostile;
+mod posix;
+
 use std::{
     fs::{self, File},
     io::{BufRead, BufReader, Read, Write},
@@ -105,6 +108,11 @@ impl Shell {
             supervisor: pid,
             _link: link,
         }
+    }
+
+    /// Starts a shell whose questions are all allowed.
+    fn allowed(place: Place) -> Self {
+        Self::start(place, &[], Box::new(|_, _| Some(true)))
     }
 
     /// Runs a command and returns its output, and its exit status as the last line.

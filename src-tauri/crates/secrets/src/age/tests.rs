@@ -1,9 +1,9 @@
-//! Tests with a file from another `age` implementation and with modified files.
+//! Tests a file from another implementation of `age`, and files that were changed.
 
 use super::*;
 use proptest::prelude::*;
 
-/// File from another implementation: `pyrage` 1.4, which wraps the Rust `age`.
+/// File that `pyrage` 1.4 created, which wraps the Rust implementation of `age`.
 const ANOTHERS: &str = concat!(
     "YWdlLWVuY3J5cHRpb24ub3JnL3YxCi0+IHNjcnlwdCBxeXc4SFdDam1zV1QxcjBmSEVUdXdRIDE5CnZvNUlTS2hrSm",
     "gvaDlHRmNENXk4QkJyaUpPZ3dvYXVuZ2FjQ0xBa0M1QTQKLS0tIEtlWVFXZ0FJWGNSY3E2RjNNUjFjQlJ3MkY5ZU1Y",
@@ -52,7 +52,7 @@ fn removed_or_reordered_chunks_are_detected() {
     }
 }
 
-/// Splits a file into the lines of its header and the rest.
+/// Splits a file into the four lines of its header and the rest.
 fn parts(file: &[u8]) -> ([String; 4], Vec<u8>) {
     let parts: Vec<&[u8]> = file.splitn(5, |byte| *byte == b'\n').collect();
     let line = |n: usize| String::from_utf8(parts[n].to_vec()).unwrap();
@@ -131,7 +131,8 @@ fn non_canonical_chunks_and_trailing_data_are_refused() {
     let wrapping = key(&wrapping_key(&passphrase("p"), &salt, work).unwrap()).unwrap();
     let file_key = wrapping.open_in_place(first_nonce(), Aad::empty(), wrapped.as_mut_slice()).unwrap();
     let content_key = key(&derived(file_key, &rest[..16], b"payload").unwrap()).unwrap();
-    // The same header with these chunks: their bytes, and whether each is marked as the last.
+    // Creates a file with the same header and these chunks, each with its bytes and the flag for the last
+    // chunk.
     let with = |pieces: &[(&[u8], bool)]| {
         let mut file = made[..start].to_vec();
         for (number, (bytes, is_last)) in pieces.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Tests of the encrypted file: locked, unlocked, shared with another program, and damaged.
+//! Tests the encrypted file: locked, unlocked, shared with another process, and damaged.
 
 use super::*;
 use std::os::unix::fs::PermissionsExt;
@@ -13,7 +13,7 @@ fn name(text: &str) -> SecretName {
     SecretName::try_from(text).unwrap()
 }
 
-/// A store with an existing file.
+/// Creates a store with an unlocked file.
 fn made(folder: &Path) -> SecretStore {
     let store = SecretStore::of(folder);
     OpenFile::make(store.path(), secret(PASSPHRASE)).unwrap();
@@ -60,7 +60,7 @@ fn concurrent_writers_read_each_others_secrets_and_lose_none() {
         here.add([(&name("c"), &secret("3")), (&name("a"), &secret("other"))].into_iter()).unwrap_err();
     assert!(matches!(taken, SecretError::File(SecretFileError::Taken(_))), "{taken}");
     assert_eq!(there.list().unwrap(), [name("a"), name("b")], "all or none");
-    // Recreated with another passphrase, it does not open with the old one.
+    // A file that was recreated with another passphrase does not open with the old one.
     std::fs::remove_file(here.path()).unwrap();
     OpenFile::make(here.path(), secret("another passphrase")).unwrap();
     assert!(there.get(&name("a")).is_err());
@@ -78,14 +78,14 @@ fn a_truncated_or_replaced_file_is_refused_and_not_changed() {
         assert!(matches!(refused, SecretError::File(SecretFileError::Unopened { .. })), "{refused}");
         assert_eq!(std::fs::read(store.path()).unwrap(), broken);
     }
-    // Larger than the limit: refused without allocating memory for it.
+    // A file above the limit is rejected without allocating memory for it.
     let long = std::fs::File::create(store.path()).unwrap();
     long.set_len(ironcurtain_paths::bounded_read::LONGEST + 1).unwrap();
     let refused = store.set(&name("api"), &secret("x")).unwrap_err();
     assert!(matches!(refused, SecretError::File(SecretFileError::Long(_))), "{refused}");
     std::fs::write(store.path(), whole).unwrap();
     store.set(&name("api"), &secret("x")).unwrap();
-    // A file too large to be read again is not written either.
+    // A file that would be too large to read is not written.
     let large = secret(&"x".repeat(17 << 20));
     let refused = store.set(&name("large"), &large).unwrap_err();
     assert!(matches!(refused, SecretError::File(SecretFileError::Long(_))), "{refused}");

@@ -1,4 +1,4 @@
-//! Tests of the files of each kind of program.
+//! Tests the files that identify each kind of program.
 
 use super::*;
 use std::fs::{create_dir_all, write};

@@ -1,4 +1,4 @@
-//! Settings of `srt` that are not supported here, and the reasons.
+//! Settings of `srt` that are rejected, with the reasons.
 
 use std::path::Path;
 
@@ -15,9 +15,9 @@ const NO_AGENT: &str = "Java programs are not instrumented; set the proxy in `JA
 const OWN_WORDS: &str = "refusals name the entry of `network.deniedDomains`, and their text is fixed";
 
 impl SrtSettingsFile {
-    /// Returns the first unsupported key and the reason.
+    /// Returns the first setting that is not supported, with the reason.
     ///
-    /// Keys not listed here are implemented or have no effect on Linux; `docs/reference/sandbox-command.md` says which.
+    /// Other keys are implemented or have no effect on Linux; see `docs/reference/sandbox-command.md`.
     pub(super) fn not_here(&self, bwrap: Option<&Path>) -> Option<(String, String)> {
         let (network, credentials) = (&self.network, &self.credentials);
         let whole = [
@@ -55,7 +55,7 @@ impl SrtSettingsFile {
         depth.map(|_| ("mandatoryDenySearchDepth".to_owned(), "it is a number from 1 to 10"))
     }
 
-    /// Refuses a `bwrap` path other than the one in use.
+    /// Rejects the path of a bubblewrap other than the installed one.
     fn other_bwrap(&self, used: Option<&Path>) -> Option<(String, String)> {
         let wanted = self.bwrap_path.as_ref()?;
         let real = |path: &Path| path.canonicalize().ok();

@@ -7,12 +7,16 @@ use rustix::{
     io::Errno,
 };
 
-use super::{Call, Reply, Stop, open::refuse_shared_memory};
+use super::{Basis, Call, Reply, Stop, absolute, open::refuse_shared_memory};
 use crate::{
-    gate::AccessKind,
+    gate::{AccessKind, WantedAccess},
+    made::Origin,
     nodes::{FileId, Kind},
     server::Server,
 };
+
+/// A moved file can be read where the run may read.
+pub(super) const MOVE: [AccessKind; 2] = [AccessKind::Read, AccessKind::Delete];
 
 impl Server {
     pub(super) fn remove(
@@ -26,7 +30,12 @@ impl Server {
         if is_folder && known.is_some_and(|(node, _)| !self.nodes.virtual_children(node).is_empty()) {
             return Err(Errno::NOTEMPTY.into());
         }
-        if let Some((_, Kind::Virtual(_))) = known {
+        if let Some((_, Kind::Virtual(mode))) = known {
+            match (is_folder, is_folder_mode(mode)) {
+                (true, false) => return Err(Errno::NOTDIR.into()),
+                (false, true) => return Err(Errno::ISDIR.into()),
+                (true, true) | (false, false) => {}
+            }
             self.nodes.retire(parent, name);
             return Ok(Reply::Empty);
         }
@@ -61,61 +70,135 @@ impl Server {
         }
         refuse_shared_memory(&new_path)?;
         let replaced = self.nodes.named(new_parent, new_name);
-        if let Some((_, Kind::Virtual(_))) = self.nodes.named(parent, name) {
-            let is_free = replaced.is_none() && matches!(self.tree.find(&new_path), Err(Errno::NOENT));
-            if !is_free || !flags.is_empty() {
-                return Err(Errno::EXIST.into());
-            }
-            self.nodes.moved((parent, name), (new_parent, new_name));
+        if let Some((_, Kind::Virtual(mode))) = self.nodes.named(parent, name) {
+            self.rename_virtual((parent, name, mode), (new_parent, new_name), &new_path, flags)?;
             return Ok(Reply::Empty);
         }
         if replaced.is_some_and(|(node, _)| !self.nodes.virtual_children(node).is_empty()) {
             return Err(Errno::NOTEMPTY.into());
         }
-        let is_exchange = flags.contains(RenameFlags::EXCHANGE);
         let facts = self.tree.find(&path)?.facts;
-        // What a folder contains was judged under its old name only. Programs copy it instead, file by file.
-        if facts.is_dir() {
-            return Err(Errno::XDEV.into());
-        }
         let target = self.tree.find(&new_path).ok().map(|place| place.facts);
-        // A moved file can be read where the run may read.
-        const MOVE: [AccessKind; 2] = [AccessKind::Read, AccessKind::Delete];
-        self.permit_leaving(call, &path, &facts, &MOVE)?;
-        match target.as_ref().filter(|_| is_exchange) {
-            Some(target) if target.is_dir() => return Err(Errno::XDEV.into()),
-            Some(target) => {
+        if facts.is_dir() {
+            let names = (parent, name, new_parent, new_name);
+            return self.rename_folder(call, names, (&path, &new_path), (&facts, target.as_ref()), flags);
+        }
+        if facts.is_symlink() && self.leads_astray(&facts, &new_path) {
+            return Err(Errno::PERM.into());
+        }
+        let _names = self.names_stay();
+        let is_exchange = flags.contains(RenameFlags::EXCHANGE);
+        let mut aside = None;
+        match target.as_ref() {
+            Some(target) if is_exchange && target.is_dir() => return Err(Errno::XDEV.into()),
+            None if is_exchange => return Err(Errno::NOENT.into()),
+            Some(target) if is_exchange => {
+                self.permit_leaving(call, &path, &facts, &MOVE)?;
                 self.permit_leaving(call, &new_path, target, &MOVE)?;
                 self.permit(call, &path, AccessKind::Write, Some(FileId::of(&facts)))?;
+                self.permit(call, &new_path, AccessKind::Write, Some(FileId::of(target)))?;
             }
-            None if is_exchange => return Err(Errno::NOENT.into()),
-            None => {}
+            None if self.made.origin(&facts).is_none() && self.is_aside(&path, &new_path) => {
+                let file = Some(FileId::of(&facts));
+                let (_, basis) = self.permit(call, &path, AccessKind::ReadWrite, file)?;
+                aside = Some(if basis == Basis::Once {
+                    Origin::MovedAsideOnce
+                } else {
+                    Origin::MovedAside(path.clone())
+                });
+            }
+            Some(_) | None => {
+                self.permit_leaving(call, &path, &facts, &MOVE)?;
+                self.permit_entering(call, &new_path, &facts, target.as_ref())?;
+            }
         }
-        self.permit(call, &new_path, AccessKind::Write, target.as_ref().map(FileId::of))?;
         self.make_real(new_parent)?;
         let ((folder, old), (new_folder, new)) = (self.tree.parent(&path)?, self.tree.parent(&new_path)?);
         renameat_with(&folder, old, &new_folder, new, flags)?;
         if is_exchange {
             self.nodes.exchanged((parent, name), (new_parent, new_name));
-        } else {
-            self.nodes.moved((parent, name), (new_parent, new_name));
+            return Ok(Reply::Empty);
+        }
+        self.nodes.moved((parent, name), (new_parent, new_name));
+        match (aside, target) {
+            (Some(origin), _) => self.made.add(&facts, origin),
+            // It stands for a file of the user's from now on.
+            (None, Some(target)) if !self.made.has(&target) => self.made.remove(&facts),
+            (None, Some(target)) => self.made.remove(&target),
+            (None, None) => {}
         }
         Ok(Reply::Empty)
     }
 
-    /// Requires permission for each kind of access to a file that leaves its path, unless this run created it.
-    fn permit_leaving(
+    /// Moves an entry that exists only in the view.
+    fn rename_virtual(
+        &self,
+        (parent, name, mode): (u64, &OsStr, u32),
+        (new_parent, new_name): (u64, &OsStr),
+        new_path: &Path,
+        flags: RenameFlags,
+    ) -> Result<(), Errno> {
+        if !(flags - RenameFlags::NOREPLACE).is_empty() {
+            return Err(Errno::INVAL);
+        }
+        let replaced = self.nodes.named(new_parent, new_name);
+        match (self.tree.find(new_path), replaced) {
+            (Err(Errno::NOENT), None | Some((_, Kind::Real(_)))) => {}
+            (Err(Errno::NOENT), Some((node, Kind::Virtual(_)))) if flags.is_empty() => {
+                if !self.nodes.virtual_children(node).is_empty() {
+                    return Err(Errno::NOTEMPTY);
+                }
+            }
+            // What it contains would have to be put into a folder of the user's.
+            (Ok(_), _) if flags.is_empty() && is_folder_mode(mode) => return Err(Errno::NOTEMPTY),
+            (Ok(_) | Err(_), _) => return Err(Errno::EXIST),
+        }
+        self.nodes.moved((parent, name), (new_parent, new_name));
+        Ok(())
+    }
+
+    /// Requires permission for each kind of access to a file that leaves its path, unless this run created it or moved it aside.
+    pub(super) fn permit_leaving(
         &self,
         call: &Call<'_>,
         path: &Path,
         facts: &Metadata,
         kinds: &[AccessKind],
     ) -> Result<(), Stop> {
-        if !self.made.has(facts) {
-            for kind in kinds {
-                self.permit(call, path, *kind, Some(FileId::of(facts)))?;
+        match self.made.origin(facts) {
+            Some(Origin::Created | Origin::CreatedFor(..) | Origin::MovedAsideOnce) => return Ok(()),
+            Some(Origin::MovedAside(of))
+                if self.gate.permits(&WantedAccess { path: absolute(&of), kind: AccessKind::ReadWrite }) =>
+            {
+                return Ok(());
             }
+            Some(Origin::MovedAside(_)) | None => {}
+        }
+        for kind in kinds {
+            self.permit(call, path, *kind, Some(FileId::of(facts)))?;
         }
         Ok(())
     }
+
+    /// Requires permission to give a file this path.
+    fn permit_entering(
+        &self,
+        call: &Call<'_>,
+        path: &Path,
+        facts: &Metadata,
+        target: Option<&Metadata>,
+    ) -> Result<(), Stop> {
+        let Some(target) = target else { return self.permit_new(call, path).map(drop) };
+        let file = FileId::of(target);
+        if self.made.origin(facts) == Some(Origin::CreatedFor(path.to_owned(), file)) {
+            return Ok(());
+        }
+        self.permit(call, path, AccessKind::Write, Some(file)).map(drop)
+    }
+}
+
+fn is_folder_mode(mode: u32) -> bool {
+    const TYPE: u32 = 0o170_000;
+    const FOLDER: u32 = 0o040_000;
+    mode & TYPE == FOLDER
 }

@@ -6,15 +6,12 @@ use std::{
 };
 
 use rustix::{
-    fs::{AtFlags, CWD, Mode, linkat, mkdirat},
+    fs::{Mode, mkdirat},
     io::Errno,
 };
-use std::os::fd::AsRawFd;
 
-use super::{Call, Stop};
 use crate::{
-    gate::{AccessKind, WantedAccess},
-    invalidation::drop_attributes,
+    made::Origin,
     nodes::{FileId, Kind},
     server::Server,
     wire::LONGEST_NAME,
@@ -42,40 +39,13 @@ impl Server {
 
     pub(super) fn make_folder(&self, parent: u64, name: &OsStr, mode: u32) -> Result<Vec<u8>, Errno> {
         let path = self.new_path(parent, name)?;
-        let access = WantedAccess { path: Path::new("/").join(&path), kind: AccessKind::Write };
-        if self.gate.permits(&access) {
+        if self.may_create(&path) {
             self.make_real(parent)?;
             self.create_folder(&path, mode)?;
         } else {
             self.nodes.make_virtual(parent, name, FOLDER | mode & PERMISSIONS)?;
         }
         self.look_up(parent, name)
-    }
-
-    /// Gives a file another name, which needs permission to change it under both.
-    pub(super) fn hard_link(
-        &self,
-        call: &Call<'_>,
-        node: u64,
-        parent: u64,
-        name: &OsStr,
-    ) -> Result<Vec<u8>, Stop> {
-        let path = self.new_path(parent, name)?;
-        let old = self.nodes.path(node)?;
-        let place = self.tree.find(&old)?;
-        let file = FileId::of(&place.facts);
-        if self.nodes.kind(node)? != Kind::Real(file) || !place.facts.is_file() {
-            return Err(Errno::PERM.into());
-        }
-        self.permit(call, &old, AccessKind::ReadWrite, Some(file))?;
-        self.permit(call, &path, AccessKind::Write, None)?;
-        self.make_real(parent)?;
-        let (folder, name) = self.tree.parent(&path)?;
-        // By descriptor, because the name may lead to another file by now.
-        let source = format!("/proc/self/fd/{}", place.file.as_raw_fd());
-        linkat(CWD, source, &folder, name, AtFlags::SYMLINK_FOLLOW)?;
-        drop_attributes(&*self.device, node);
-        Ok(self.look_up(parent, name)?)
     }
 
     /// Makes a folder that exists only in the view real, parents first.
@@ -96,14 +66,14 @@ impl Server {
     }
 
     /// Notes that this run created the file at a path.
-    fn note_made(&self, path: &Path) -> Result<FileId, Errno> {
+    pub(super) fn note_made(&self, path: &Path) -> Result<FileId, Errno> {
         let facts = self.tree.find(path)?.facts;
-        self.made.add(&facts);
+        self.made.add(&facts, Origin::Created);
         Ok(FileId::of(&facts))
     }
 
     /// Returns the path of a new entry.
-    fn new_path(&self, parent: u64, name: &OsStr) -> Result<PathBuf, Errno> {
+    pub(super) fn new_path(&self, parent: u64, name: &OsStr) -> Result<PathBuf, Errno> {
         if name.len() > LONGEST_NAME {
             return Err(Errno::NAMETOOLONG);
         }

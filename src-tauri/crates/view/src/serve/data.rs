@@ -95,6 +95,7 @@ impl Server {
     }
 
     pub(super) fn release(&self, handle: u64) -> Result<Reply, Stop> {
+        self.locks.closed(handle);
         self.nodes.release(self.files.remove(handle)?);
         Ok(Reply::Empty)
     }

@@ -68,6 +68,23 @@ impl Server {
         Ok(entries)
     }
 
+    /// Returns the names in a real folder, including hidden ones.
+    pub(super) fn names_in(&self, path: &Path) -> Result<Vec<OsString>, Errno> {
+        let folder = self.tree.open(path, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty())?;
+        let mut names = Vec::new();
+        for found in Dir::read_from(&folder)? {
+            let found = found?;
+            let name = OsStr::from_bytes(found.file_name().to_bytes()).to_owned();
+            if name != "." && name != ".." {
+                names.push(name);
+            }
+            if names.len() > MOST_ENTRIES {
+                return Err(Errno::OVERFLOW);
+            }
+        }
+        Ok(names)
+    }
+
     fn real_entries(&self, path: &Path) -> Result<Vec<FolderEntry>, Errno> {
         self.tree.find(path)?;
         let folder = self.tree.open(path, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty())?;

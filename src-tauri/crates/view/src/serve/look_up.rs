@@ -32,7 +32,11 @@ impl Server {
         match self.tree.find(&path) {
             Ok(place) => {
                 let node = self.nodes.found(parent, name, FileId::of(&place.facts))?;
-                Ok(wire::entry(node, &self.shown(&place.facts), lifetime(&place.facts)))
+                if !place.facts.is_dir() {
+                    self.nodes.is_a_file(node);
+                }
+                self.invalidations.drop_names(self.nodes.forgettable());
+                Ok(wire::entry(node, &self.shown(&place.facts), self.lifetime(node, &place.facts)))
             }
             Err(Errno::NOENT) if !self.tree.hides(&path) => {
                 let (node, mode) = self.nodes.found_virtual(parent, name).ok_or(Errno::NOENT)?;
@@ -55,7 +59,7 @@ impl Server {
                 Err(error) => metadata(self.files.on(node).ok_or(error)?.to_read()?)?,
             },
         };
-        Ok(wire::attributes(&self.shown(&facts), lifetime(&facts)))
+        Ok(wire::attributes(&self.shown(&facts), self.lifetime(node, &facts)))
     }
 
     pub(super) fn read_link(&self, node: u64) -> Result<Vec<u8>, Errno> {
@@ -86,6 +90,13 @@ impl Server {
             }
             (Kind::Real(_) | Kind::Virtual(_), Err(error)) => Err(error),
         }
+    }
+
+    /// Returns how long the kernel may use a file's attributes. Another name may change those of a file with several, and
+    /// another program those of a file that it locks.
+    fn lifetime(&self, node: u64, facts: &Metadata) -> Ttl {
+        let has_names = facts.nlink() > 1 && !facts.is_dir();
+        if has_names || self.nodes.is_shared(node) { Ttl::None } else { Ttl::Second }
     }
 
     /// Returns a file's attributes as the sandbox sees them.
@@ -130,9 +141,4 @@ enum Named {
 /// Returns the inode number of an entry that exists only in the view.
 pub(super) fn virtual_inode(node: u64) -> u64 {
     VIRTUAL_INODE | node
-}
-
-/// Returns how long the kernel may use a file's attributes. Another name may change those of a file with several.
-fn lifetime(facts: &Metadata) -> Ttl {
-    if facts.nlink() > 1 && !facts.is_dir() { Ttl::None } else { Ttl::Second }
 }

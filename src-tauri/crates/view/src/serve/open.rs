@@ -7,7 +7,7 @@ use rustix::{
     io::Errno,
 };
 
-use super::{Basis, Call, Stop};
+use super::{Basis, Call, Stop, companion::NewFile};
 use crate::{
     gate::AccessKind,
     nodes::{FileId, Kind, Stamp},
@@ -68,7 +68,7 @@ impl Server {
             return Err(Errno::ACCESS.into());
         }
         refuse_shared_memory(path)?;
-        let (access, basis) = self.permit(call, path, AccessKind::Write, None)?;
+        let NewFile { access, basis, origin } = self.permit_new(call, path)?;
         if let Some(parent) = self.nodes.parent(node) {
             self.make_real(parent)?;
         }
@@ -85,7 +85,7 @@ impl Server {
         };
         let facts = metadata(&opened)?;
         let file = FileId::of(&facts);
-        self.made.add(&facts);
+        self.made.add(&facts, origin);
         self.nodes.became_real(node, file);
         // The permission to write includes reading what the run itself writes.
         let is_writable = kind_of(flags) != AccessKind::Read;

@@ -10,10 +10,10 @@ use rustix::{fs::StatVfs, io::Errno};
 
 use super::MAX_WRITE;
 
-/// Features that are used if the kernel offers them: parallel lookups, asynchronous and large reads and writes, many pages in
+/// Features that are used if the kernel offers them: locks of both kinds, parallel lookups, asynchronous and large reads and writes, many pages in
 /// one request, and dropping cached pages when a file changed. Not `ATOMIC_O_TRUNC`: an open that truncates would hold the
 /// file's lock while it waits.
-pub(crate) const INIT_FLAGS: u32 = 1 | (1 << 5) | (1 << 12) | (1 << 18) | (1 << 22);
+pub(crate) const INIT_FLAGS: u32 = 1 | (1 << 1) | (1 << 5) | (1 << 10) | (1 << 12) | (1 << 18) | (1 << 22);
 
 /// Protocol version that replies follow.
 const VERSION: [u32; 2] = [7, 31];
@@ -146,6 +146,13 @@ pub(crate) fn seek(offset: u64) -> Vec<u8> {
     offset.to_ne_bytes().to_vec()
 }
 
+/// Builds the reply to a search for a lock that conflicts: a range and the kernel's number for its kind.
+pub(crate) fn lock_found((start, end): (u64, u64), kind: u32) -> Vec<u8> {
+    let mut reply = [start.to_ne_bytes(), end.to_ne_bytes()].concat();
+    reply.extend(numbers(&[kind, 0]));
+    reply
+}
+
 pub(crate) fn statistics(found: &StatVfs) -> Vec<u8> {
     let mut reply = Vec::with_capacity(80);
     for number in [found.f_blocks, found.f_bfree, found.f_bavail, found.f_files, found.f_ffree] {
@@ -165,6 +172,18 @@ pub(crate) fn invalidate(node: u64, attributes_only: bool) -> Vec<u8> {
     notification.extend(node.to_ne_bytes());
     notification.extend(offset.to_ne_bytes());
     notification.extend(0_i64.to_ne_bytes());
+    notification
+}
+
+/// Builds the notification that drops a name from the kernel's cache.
+pub(crate) fn forget_name(parent: u64, name: &OsStr) -> Vec<u8> {
+    const INVALIDATE_ENTRY: i32 = 3;
+    let length = u32::try_from(name.len()).unwrap_or(0);
+    let mut notification = header(0, INVALIDATE_ENTRY, 16 + name.len() + 1);
+    notification.extend(parent.to_ne_bytes());
+    notification.extend(numbers(&[length, 0]));
+    notification.extend(name.as_bytes());
+    notification.push(0);
     notification
 }
 
@@ -232,6 +251,8 @@ mod tests {
         assert_eq!(opened(1, true).len(), 16);
         assert_eq!(written(3).len(), 8);
         assert_eq!(invalidate(3, true).len(), 40);
+        assert_eq!(lock_found((0, 1), 2).len(), 24);
+        assert_eq!(forget_name(1, OsStr::new("abc")).len(), 36);
         assert_eq!(message(1, Some(Errno::ACCESS), 0)[4..8], (-13_i32).to_ne_bytes());
     }
 

@@ -37,37 +37,34 @@ pub(crate) enum Part {
     Sandbox,
     /// Tests of the whole system, without a display.
     System,
+    /// Tests of the whole system that measure memory.
+    Memory,
     /// Tests of the app, on displays that they start themselves.
     Display,
 }
 
 /// Runs the tests of this part.
 pub(crate) fn run(built: &[Built], part: Part) -> anyhow::Result<Report> {
-    let mut programs: Vec<&Built> = built.iter().filter(|b| b.test && Part::of(b) == part).collect();
+    let mut programs: Vec<&Built> = built.iter().filter(|b| b.test && part.has(b)).collect();
     programs.sort_by_key(|tests| (&tests.package, &tests.name));
     let at_once = if part == Part::Crates { AT_ONCE } else { 1 };
-    let mut report = run_all(&programs, at_once, |tests| {
+    let report = run_all(&programs, at_once, |tests| {
         let mut program = program(tests, &tests.program);
-        if part == Part::System {
-            // These tests mostly wait for processes.
-            let threads = std::thread::available_parallelism().map_or(2, |cores| cores.get() * 2);
-            program.args(["--skip", UNDISTURBED, &format!("--test-threads={threads}")]);
-        }
+        let threads = format!("--test-threads={}", threads());
+        match part {
+            Part::System => program.args(["--skip", UNDISTURBED, &threads]),
+            Part::Display => program.arg(&threads),
+            Part::Memory => program.args([UNDISTURBED, "--test-threads=1"]),
+            Part::Crates | Part::Sandbox => &mut program,
+        };
         program
     });
-    if part == Part::System {
-        report.add(run_all(&programs, 1, |tests| {
-            let mut program = program(tests, &tests.program);
-            program.args([UNDISTURBED, "--test-threads=1"]);
-            program
-        }));
-    }
     anyhow::ensure!(report.totals != Totals::default(), "there is no test to run");
     Ok(report)
 }
 
-/// Runs test programs, `at_once` at a time. Prints the output of each when it has exited, or line
-/// by line if only one runs at a time.
+/// Runs test programs, `at_once` at a time. Prints the output of each when it has exited, except the result of each
+/// test if only one runs at a time.
 pub(super) fn run_all(
     programs: &[&Built],
     at_once: usize,
@@ -93,14 +90,16 @@ fn run_one(tests: &Built, mut command: Command, prints_at_once: bool, report: &M
     let title = format!("\n-- {} of {}", tests.name, tests.package.file_name().unwrap_or_default().display());
     let mut lines = vec![title];
     let mut one = Report::default();
-    let print = |lines: &mut Vec<String>| lines.drain(..).try_for_each(|line| say(&line));
     let ended = one.watch(&mut command, LIMIT, |line| {
+        if prints_at_once && TestTime::of_program(line).is_some() {
+            return say(line);
+        }
         lines.push(line.to_owned());
-        if prints_at_once { print(&mut lines) } else { Ok(()) }
+        Ok(())
     });
     let Ok(mut report) = report.lock() else { return };
-    // Keep the result even if standard output is closed.
-    let _ = print(&mut lines);
+    // Keep the result even if standard output is closed. Other stages print too, so print all lines together.
+    let _ = say(&lines.join("\n"));
     if let Err(problem) = ended {
         complain(&format!("{problem:#}"));
     }
@@ -148,13 +147,21 @@ impl Report {
     }
 }
 
+/// Returns the number of tests that run concurrently if most of them wait for processes.
+fn threads() -> usize {
+    std::thread::available_parallelism().map_or(2, |cores| cores.get() * 2)
+}
+
 impl Part {
-    fn of(built: &Built) -> Self {
-        match built.name.as_str() {
-            "system" => Self::System,
-            "desktop" => Self::Display,
-            name if WITH_SANDBOX.contains(&name) => Self::Sandbox,
-            _ => Self::Crates,
+    /// Returns whether it has tests in this program.
+    fn has(self, tests: &Built) -> bool {
+        let (system, display) = (tests.name == "system", tests.name == "desktop");
+        let sandbox = WITH_SANDBOX.contains(&tests.name.as_str());
+        match self {
+            Self::Crates => !system && !display && !sandbox,
+            Self::Sandbox => sandbox,
+            Self::System | Self::Memory => system,
+            Self::Display => display,
         }
     }
 }

@@ -1,8 +1,9 @@
 //! Options of `servers add`, and the server that they describe.
 
+use crate::screen::Screen;
 use anyhow::{Context, bail};
 use clap::Args;
-use ironcurtain_admin::catalog::{Addition, AdditionChoices, Bundle, BundleAnswers};
+use ironcurtain_admin::catalog::{Addition, AdditionChoices, AdditionError, Bundle, BundleAnswers};
 use ironcurtain_config::home::Home;
 use ironcurtain_secrets::{SecretName, SecretNameError};
 use std::io::Read;
@@ -11,15 +12,24 @@ use std::path::{Path, PathBuf};
 /// Maximum size of a snippet in bytes.
 const LONGEST_SNIPPET: u64 = 64 * 1024;
 
-/// Package runners that servers' documentation uses.
+/// Package runners whose packages are installed.
 pub(super) const RUNNERS: [&str; 2] = ["npx", "uvx"];
+
+/// Forms of a server, for `--help`.
+const FORMS: &str = "\
+Servers can be named as:
+  memory                        an id from `ironcurtain servers catalog`
+  npm:NAME, pypi:NAME, NAME     a package; for NAME alone, you are asked which registry
+  https://mcp.example.com/mcp   a remote server
+  npx -y NAME --flag            the command in the server's documentation, also in quotes
+  FILE.json, -                  client settings from the documentation; `-` reads standard input
+  FILE.mcpb                     a bundle";
 
 /// Server to add, and its settings.
 #[derive(Debug, Args)]
+#[command(after_help = FORMS)]
 pub struct AddOptions {
-    /// Server to add: an id from `servers catalog`, a package (`npm:NAME`, `pypi:NAME`), an `https://` address, a bundle
-    /// (`FILE.mcpb`), a file with the client settings from the server's documentation, or `-` to read such settings from standard
-    /// input (requires `--yes` or `--later`). Everything from `npx` or `uvx` on is the server's command.
+    /// Server to add, in any of the forms below.
     #[arg(required = true)]
     what: Vec<String>,
     /// Name for the server. Default: its own.
@@ -66,30 +76,38 @@ impl AddOptions {
         self.from.is_some()
     }
 
-    /// Returns the server to add.
-    pub(super) fn addition(&self, home: &Home, bundle: Option<&Bundle>) -> anyhow::Result<Addition> {
+    /// Returns whether client settings are read from standard input.
+    pub(super) fn reads_stdin(&self) -> bool {
+        self.what == ["-"]
+    }
+
+    /// Returns the server to add. Asks for the registry of a package if it is ambiguous.
+    pub(super) fn addition(
+        &self,
+        home: &Home,
+        bundle: Option<&Bundle>,
+        screen: Screen,
+    ) -> anyhow::Result<Addition> {
         if let Some(bundle) = bundle {
             return self.of_bundle(home, bundle);
         }
         let choices = self.choices()?;
-        let what = match self.what.as_slice() {
-            [only] => only.as_str(),
-            [runner, ..] if RUNNERS.contains(&runner.as_str()) => {
-                return Ok(Addition::command(home, &self.what, &choices)?);
-            }
-            [_, unexpected, ..] => bail!("unexpected argument `{unexpected}`; add one server at a time"),
-            [] => bail!("no server is named"),
-        };
-        if self.token && !what.contains("://") {
+        let only = if let [only] = self.what.as_slice() { Some(only.as_str()) } else { None };
+        if self.token && !only.is_some_and(|what| what.contains("://")) {
             bail!("`--token` requires a server at an address; for other servers, use `--secret KEY=NAME`");
         }
-        let is_file = what == "-" || what.ends_with(".json") || what.contains('/') && !what.contains(':');
-        // A scoped npm package name resembles a path; it is a path only if that file exists.
-        let is_package = what.starts_with('@') && !Path::new(what).exists();
-        if is_file && !is_package {
-            return Ok(Addition::snippet(home, &snippet(what)?, &choices)?);
+        if let Some(file) = only.filter(|what| is_file(what)) {
+            return Ok(Addition::snippet(home, &snippet(file)?, &choices)?);
         }
-        Ok(Addition::named(home, what, &choices)?)
+        match Addition::documented(home, &self.what, &choices) {
+            Err(AdditionError::Ambiguous(name))
+                if !self.yes && screen.has_terminal() && !screen.is_json() =>
+            {
+                let registry = asked_registry(&name, screen)?;
+                Ok(Addition::named(home, &format!("{registry}:{name}"), &choices)?)
+            }
+            added => Ok(added?),
+        }
     }
 
     fn of_bundle(&self, home: &Home, bundle: &Bundle) -> anyhow::Result<Addition> {
@@ -114,6 +132,26 @@ impl AddOptions {
             settings: self.settings.iter().cloned().collect(),
             secrets: self.secrets.iter().cloned().collect(),
         })
+    }
+}
+
+/// Returns whether a word names a file with client settings, or standard input.
+fn is_file(what: &str) -> bool {
+    // A scoped npm package name resembles a path; it is a path only if that file exists.
+    let is_package = what.starts_with('@') && !Path::new(what).exists();
+    let is_path =
+        !what.contains("://") && what.ends_with(".json") || what.contains('/') && !what.contains(':');
+    let is_text = what.trim_start().starts_with(['{', '"', '`']) || what.contains(char::is_whitespace);
+    what == "-" || is_path && !is_package && (!is_text || Path::new(what).exists())
+}
+
+/// Asks which registry has a package.
+fn asked_registry(name: &str, screen: Screen) -> anyhow::Result<&'static str> {
+    let question = format!("`{name}` is not in the catalog. Is it a package of npm (n) or PyPI (p)? [n/p]");
+    match screen.answer(&question)?.to_lowercase().as_str() {
+        "n" | "npm" => Ok("npm"),
+        "p" | "pypi" => Ok("pypi"),
+        _ => bail!("nothing was added: no registry was chosen; write `npm:{name}` or `pypi:{name}`"),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::options::{AddOptions, RUNNERS};
 use crate::lines::TextLines;
-use ironcurtain_admin::catalog::{AddedServer, Addition, Catalog};
+use ironcurtain_admin::catalog::{AddedServer, Addition, COMMANDS, Catalog};
 use ironcurtain_admin::introduction::{UnannotatedCalls, reach};
 use ironcurtain_admin::trial::PolicyTrial;
 use ironcurtain_config::home::Home;
@@ -15,7 +15,7 @@ use std::process::{Command, Stdio};
 /// Options of `servers add` that take a value.
 const WITH_VALUE: [&str; 5] = ["--name", "--from", "--set", "--secret", "--without"];
 
-/// Inserts `--` before a package runner, so that everything after `servers add npx` becomes the server's command.
+/// Inserts `--` before a program such as `npx`, so that everything after `servers add npx` becomes the server's command.
 ///
 /// This allows `servers add npx -y NAME` as printed in servers' documentation.
 pub fn command_words(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
@@ -24,7 +24,7 @@ pub fn command_words(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let Some(add) = (1..words.len()).find(|at| is(*at, "add") && is(at - 1, "servers")) else { return words };
     let runner = (add + 1..words.len()).find(|at| {
         let is_value = WITH_VALUE.iter().any(|option| is(at - 1, option));
-        !is_value && RUNNERS.iter().any(|runner| is(*at, runner))
+        !is_value && COMMANDS.iter().any(|program| is(*at, program))
     });
     if let Some(at) = runner.filter(|at| !(add + 1..*at).any(|before| is(before, "--"))) {
         words.insert(at, "--".into());
@@ -126,6 +126,7 @@ mod tests {
             ("ic servers add --name npx memory --yes", "ic servers add --name npx memory --yes"),
             ("ic servers add -- npx -y x", "ic servers add -- npx -y x"),
             ("ic servers add uvx x", "ic servers add -- uvx x"),
+            ("ic servers add docker run -i x", "ic servers add -- docker run -i x"),
             ("ic servers install npx", "ic servers install npx"),
             ("ic servers add", "ic servers add"),
         ] {

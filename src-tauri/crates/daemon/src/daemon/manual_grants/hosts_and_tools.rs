@@ -5,7 +5,7 @@ use super::GrantRequestError;
 use ironcurtain_consent::{Lifetime, may_last};
 use ironcurtain_egress::{GrantedHost, HostDecision, HostPort, HostRules};
 use ironcurtain_grants::Granted;
-use ironcurtain_policy::{ArgumentRoles, Role, ToolAnnotation, ToolUse};
+use ironcurtain_policy::{ArgumentRoles, Role, ToolAnnotation, ToolScope, ToolUse};
 use ironcurtain_visible as visible;
 
 /// Port of a host that is typed without one.
@@ -56,7 +56,7 @@ impl Daemon {
         if lifetime != Lifetime::Once && !may_last(&what, lifetime) {
             return Err(GrantRequestError::ToolForAlways(shown()));
         }
-        Ok(Granted::Tool(what))
+        Ok(Granted::Tool(ToolScope::Use(what)))
     }
 
     /// Returns the tools of a server that can be granted as a whole.

@@ -110,6 +110,7 @@ async fn question(
         open: session.open_around(&requested),
         hosts: session.grantable_hosts(escalation),
         tool: ToolUse::of(&escalation.call),
+        only_reads: escalation.call.only_reads(),
         requested,
     };
     let limits = snapshot.limits();

@@ -14,6 +14,9 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 use tokio::time::Instant;
 
+/// Name in place of a rule for calls of a changed tool.
+const TOOL_CHANGED: &str = "tool-changed";
+
 impl Session {
     /// Records and answers a call that the policy denies.
     pub(super) async fn deny(
@@ -81,16 +84,25 @@ impl Session {
 
     /// Denies a call of a paused agent without judging it.
     pub(super) async fn deny_paused(&self, call: &Call) {
-        self.services.metrics.decided("deny");
         let refusal = CallRefusal::NotApproved(Stop::Paused.into());
+        self.deny_unjudged(call, (DecidedBy::Paused, PAUSED), &refusal).await;
+    }
+
+    /// Denies a call of a changed tool without judging it.
+    pub(super) async fn deny_changed(&self, call: &Call, refusal: &CallRefusal) {
+        self.counts.denied.fetch_add(1, Ordering::Relaxed);
+        self.deny_unjudged(call, (DecidedBy::ToolChanged, TOOL_CHANGED), refusal).await;
+    }
+
+    async fn deny_unjudged(&self, call: &Call, (by, rule): (DecidedBy, &str), refusal: &CallRefusal) {
+        self.services.metrics.decided("deny");
         let mut entry = self.entry(Event::Decision, "denied");
         entry.request_id = Some(call.ticket.id.as_json().to_owned());
         entry.tool_name = Some(call.tool.tool.clone());
         entry.arguments = Some(redacted(&call.tool.arguments));
-        entry.policy_decision =
-            Some(PolicyDecision::deny(DecidedBy::Paused, PAUSED, &Stop::Paused.to_string()));
+        entry.policy_decision = Some(PolicyDecision::deny(by, rule, &refusal.to_string()));
         self.record(entry).await;
-        self.refuse(call, &refusal);
+        self.refuse(call, refusal);
         self.services.changed();
     }
 
@@ -125,7 +137,7 @@ impl Session {
     }
 
     /// Records an event that has already happened, so a failing log is only reported.
-    pub(super) async fn record(&self, entry: Entry) {
+    pub(in crate::session) async fn record(&self, entry: Entry) {
         if let Err(problem) = self.services.audit.record(entry).await {
             tracing::error!(%problem, "failed to record an event");
         }

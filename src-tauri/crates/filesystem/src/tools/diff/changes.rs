@@ -1,8 +1,8 @@
-//! Minimal changes that turn one list of lines into another.
+//! Finds the shortest list of changes that turns one list of lines into another.
 //!
-//! - Myers' greedy search. Of several shortest results it picks the reference's.
-//! - Bounded: after [`CHANGE_LIMIT`] changed lines a search with a deadline takes over. Its result
-//!   is correct but may be longer or a different shortest one.
+//! - Uses Myers' greedy search. Of several shortest results, it finds that of the reference server.
+//! - After [`CHANGE_LIMIT`] changed lines, a search with a deadline takes over. Its result is correct, but may
+//!   be longer or another shortest one.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use similar::{Algorithm, DiffOp, capture_diff_slices_deadline};
 const CHANGE_LIMIT: i64 = 1000;
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Kind of change to a line.
+/// Kind of change of a line.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Kind {
     Same,
@@ -38,19 +38,19 @@ pub(super) struct Change {
     pub(super) count: usize,
 }
 
-/// Returns the changes from `old` to `new`.
+/// Returns the changes that turn `old` into `new`.
 pub(super) fn changes(old: &[&str], new: &[&str]) -> Vec<Change> {
     Search::new(old, new).run().unwrap_or_else(|| approximate(old, new))
 }
 
-/// Furthest point of a path on its diagonal (lines of old minus lines of new).
+/// Furthest point of a path on its diagonal, which is the position in the old text minus that in the new text.
 #[derive(Clone, Copy)]
 struct Reach {
     old: i64,
     last: Option<usize>,
 }
 
-/// A change and the previous one on the same path.
+/// Change on a path, with the change before it.
 struct Step {
     change: Change,
     previous: Option<usize>,
@@ -61,7 +61,8 @@ struct Search<'a> {
     new: &'a [&'a str],
     steps: Vec<Step>,
     reached: HashMap<i64, Reach>,
-    /// Range of useful diagonals: beyond them a path has reached the end of a text.
+    /// Lowest and highest diagonal that can still lead to a result. Beyond them, a path has reached the end of
+    /// a text.
     diagonals: (i64, i64),
 }
 
@@ -89,7 +90,7 @@ impl<'a> Search<'a> {
         None
     }
 
-    /// Extends the paths by one change to `diagonal`; returns the end point if that reaches it.
+    /// Extends the paths by one change to `diagonal`. Returns the end point if both texts are exhausted.
     fn advance(&mut self, diagonal: i64) -> Option<Reach> {
         let new_length = length(self.new);
         let below = self.reached.remove(&diagonal.saturating_sub(1));
@@ -122,7 +123,7 @@ impl<'a> Search<'a> {
         None
     }
 
-    /// Skips equal lines; returns the position in the new text.
+    /// Advances over equal lines, and returns the position in the new text.
     fn follow(&mut self, reach: &mut Reach, diagonal: i64) -> i64 {
         let at = |lines: &'a [&'a str], position: i64| lines.get(usize::try_from(position).ok()?);
         let mut new = reach.old.saturating_sub(diagonal);
@@ -227,7 +228,7 @@ mod tests {
         assert_eq!(way, [Kind::Same, Kind::Removed, Kind::Added, Kind::Same].map(change));
     }
 
-    /// Applies the changes to `old`, taking added lines from `new`.
+    /// Applies changes to `old`, taking added lines from `new`.
     fn applied<'a>(changes: &[Change], old: &[&'a str], new: &[&'a str]) -> Vec<&'a str> {
         let (mut old_at, mut new_at) = (0, 0);
         let mut result = Vec::new();

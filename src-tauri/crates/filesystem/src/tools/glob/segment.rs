@@ -1,20 +1,20 @@
-//! A pattern for one name: `*`, `?`, `[classes]`, `@(group|list)` and `+(repeats)`.
+//! Pattern for a single name: `*`, `?`, `[classes]`, `@(group|list)` and `+(repeats)`.
 //!
-//! - Matching follows all alternatives at once, as a set of positions in the name. Nested groups still multiply, so each
-//!   match has a step limit; a pattern that exceeds it does not match.
+//! - Matching tracks all reachable positions in the name, which avoids backtracking. Nested groups still
+//!   multiply the work, so each match has a limit of steps. A pattern that exceeds it does not match.
 
 use std::cell::Cell;
 
-/// Maximum nesting depth; deeper groups are literal.
+/// Maximum nesting depth of groups. Deeper ones are literal.
 const DEPTH_LIMIT: usize = 8;
 
 /// Maximum number of steps of one match.
 const STEP_LIMIT: usize = 20_000;
 
-/// Membership test of a named character set such as `[:digit:]`.
+/// Membership test of a named character class such as `[:digit:]`.
 type Set = fn(char) -> bool;
 
-/// A pattern for one name.
+/// Parsed pattern for a single name.
 pub(super) struct Segment(Vec<Token>);
 
 enum Token {
@@ -62,7 +62,7 @@ fn tokens(mut pattern: &[char], depth: usize) -> Vec<Token> {
     tokens
 }
 
-/// Parses `kind(one|other)`, if present.
+/// Parses a group `kind(one|other)` after its first character; `None` without a group.
 fn group(kind: char, rest: &[char], depth: usize) -> Option<(Token, &[char])> {
     if !"?*+@!".contains(kind) {
         return None;
@@ -89,7 +89,7 @@ fn group(kind: char, rest: &[char], depth: usize) -> Option<(Token, &[char])> {
     None
 }
 
-/// Parses `[...]` after its opening bracket, if it is closed.
+/// Parses a class `[...]` after its opening bracket; `None` if it has no closing bracket.
 fn class(inside: &[char]) -> Option<(Token, &[char])> {
     let negated = matches!(inside.first(), Some('!' | '^'));
     let mut rest = if negated { inside.get(1..)? } else { inside };
@@ -202,7 +202,7 @@ impl Walk<'_> {
         ends.fold(vec![false; places.len()], |all, ends| union(&all, &ends))
     }
 
-    /// Returns all later positions except those reached by an alternative.
+    /// Returns all later positions, except positions that an alternative reaches.
     fn but_not(&self, alternatives: &[Vec<Token>], places: &[bool]) -> Vec<bool> {
         let mut all = vec![false; places.len()];
         for (index, _) in places.iter().enumerate().filter(|(_, place)| **place) {

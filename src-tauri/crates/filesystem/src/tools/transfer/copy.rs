@@ -1,7 +1,7 @@
-//! Moves between file systems or mounts: copy, sync, delete.
+//! Moves files between file systems or mounts: copies, syncs, and removes the source.
 //!
-//! - Keeps modes and modification times, and copies links as links.
-//! - Pipes, sockets and devices are refused before anything is removed.
+//! - Modes and modification times are kept, and symlinks are copied as symlinks.
+//! - Named pipes, sockets and devices are rejected before anything is removed.
 
 use std::ffi::OsStr;
 use std::io;
@@ -13,7 +13,7 @@ use super::Failure;
 use crate::error::ToolError;
 use crate::tools::{Call, list};
 
-/// Maximum depth of a tree.
+/// Maximum depth of a directory tree.
 const DEPTH_LIMIT: usize = 200;
 
 /// Moves `from/from_name` to `to/to_name`, which must not exist.
@@ -28,13 +28,14 @@ pub(super) fn across(
     let mut copy = Copy { call, made: false };
     if let Err(failure) = copy.entry(from, from_name, to, to_name, path, 0) {
         if copy.made {
-            // Remove the partial copy, and report the error of the copy.
+            // The error of the copy is reported, not that of removing the partial copy.
             let _ = remove(to, to_name);
         }
         return Err(failure);
     }
     if let Err(error) = remove(from, from_name) {
-        // A single file is still intact at its source, for example a mount of only that file.
+        // A single file whose source could not be removed is still intact there, for example if only that file
+        // is mounted.
         if !from.symlink_metadata(from_name)?.is_dir() {
             remove(to, to_name)?;
         }
@@ -45,7 +46,7 @@ pub(super) fn across(
 
 struct Copy<'a> {
     call: &'a Call<'a>,
-    /// Set once this move has created the destination.
+    /// `true` once this move has created the destination.
     made: bool,
 }
 
@@ -98,7 +99,7 @@ impl Copy<'_> {
             let name = &entry.file_name;
             self.entry(&source, name, &target, name, &path.join(name), depth.saturating_add(1))?;
         }
-        // Set last, because the copied mode may forbid writing.
+        // The mode is set last, because it may forbid writing.
         target.set_permissions(".", metadata.permissions())?;
         target.try_clone()?.into_std_file().sync_all().or_else(unsupported)?;
         Ok(())
@@ -136,7 +137,7 @@ fn copy_link(_from: &Dir, _from_name: &OsStr, _to: &Dir, _to_name: &OsStr) -> io
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Ignores the error of syncing a directory handle that was opened for lookups only.
+/// Ignores the error of syncing a directory that was opened for lookups only.
 fn unsupported(error: io::Error) -> io::Result<()> {
     let bad_descriptor = error.raw_os_error() == Some(9);
     let harmless = [io::ErrorKind::InvalidInput, io::ErrorKind::Unsupported];

@@ -1,4 +1,4 @@
-//! Two servers on two equal trees, and the normalization of their results.
+//! Runs both servers on two equal trees, and normalizes their results.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -15,7 +15,7 @@ pub(super) const ROOT: &str = "@ROOT";
 const INSTALL: &str = "mkdir -p target/npm && cp tests/package.json tests/package-lock.json tests/.npmrc \
     target/npm/ && npm ci --ignore-scripts --prefix target/npm";
 
-/// Both servers after the handshake, each with its own tree.
+/// Both servers after the handshake, each with a tree of its own.
 pub(super) struct Pair {
     _keep: tempfile::TempDir,
     ours: (Client, PathBuf),
@@ -28,7 +28,7 @@ impl Pair {
             .join("../../../target/npm/node_modules/@modelcontextprotocol/server-filesystem/dist/index.js");
         assert!(script.is_file(), "the reference server is not installed; run: {INSTALL}");
         let (keep, root) = directory();
-        // Names of equal length, so that columns stay aligned.
+        // The names have equal lengths, so that columns stay aligned.
         let roots = [root.join("ours"), root.join("ref.")];
         fs::write(root.join("outside"), "").expect("file");
         for root in &roots {
@@ -64,7 +64,7 @@ impl Pair {
     }
 }
 
-/// Normalizes what may differ anywhere: times, and the call and path at the end of some errors.
+/// Normalizes parts of results that may differ: times, and the system call and path at the end of some errors.
 fn alike(answer: &str) -> String {
     let mut alike: Vec<String> = Vec::new();
     for line in answer.split("\\n") {
@@ -75,7 +75,7 @@ fn alike(answer: &str) -> String {
         });
     }
     let mut alike = alike.join("\\n");
-    // The reference does not name a directory that it failed to read as a file.
+    // The reference server does not name a directory that it failed to read as a file.
     let directory = "EISDIR: illegal operation on a directory, read";
     if let Some(at) = alike.find(directory) {
         let end = at + directory.len();

@@ -1,4 +1,4 @@
-//! Tests of migration, with databases created by the original statements of each older version.
+//! Tests migrations of databases that were created with the statements of older versions.
 
 use super::super::Store;
 use super::*;
@@ -29,7 +29,8 @@ const VERSION_2: &str = "
     INSERT INTO grants VALUES ('a', 'k', 'n', 's', 'tree', '/docs', 1, 0, 0, NULL, NULL, NULL, 'always', 5, 7, 2, 'q');
     INSERT INTO grants VALUES ('b', 'k', 'n', 's', 'file', '/docs/f', 1, 1, 0, NULL, NULL, 9, 'hour', 6, NULL, 0, 'r');";
 
-/// A folder for always, a file for an hour with its end by both clocks, a host, and a revoked grant.
+/// Database of version 3 with a permanent folder grant, a file grant for an hour, a host grant, and a revoked
+/// grant.
 const VERSION_3: &str = "
     CREATE TABLE grants (
         id TEXT PRIMARY KEY, client TEXT NOT NULL, client_name TEXT NOT NULL, server TEXT NOT NULL,
@@ -49,7 +50,7 @@ const VERSION_3: &str = "
         ('h', 'k', 'n', 's', 'host', NULL, 0, 0, 0, 'a.example', 443, NULL, 'always', 7, NULL, 1, 'r', NULL, NULL, NULL);
     INSERT INTO ended VALUES ('gone', 'taken-back', 8);";
 
-/// The same, with a tool.
+/// Database of version 4 with the same grants and a tool grant.
 const VERSION_4: &str = r#"
     CREATE TABLE grants (
         id TEXT PRIMARY KEY, client TEXT NOT NULL, client_name TEXT NOT NULL, server TEXT NOT NULL,
@@ -76,9 +77,9 @@ const FILES: [&str; 2] = [
     "b Files(Files { path: CanonicalPath(\"/docs/f\"), kind: File, access: AccessSet { read: true, write: true, delete: false } }) 0 Some(9)",
 ];
 const HOST: &str = "h Host(HostPort { host: Name(\"a.example\"), port: 443 }) 1 None";
-const TOOL: &str = "t Tool(ToolUse { tool: \"note\", values: [] }) 3 None";
+const TOOL: &str = "t Tool(Use(ToolUse { tool: \"note\", values: [] })) 3 None";
 
-/// Returns the grants of a store, and their remaining times by the monotonic clock.
+/// Returns the grants of a database with their remaining times by the boot clock.
 fn granted(store: &Store) -> (Vec<String>, Vec<u64>) {
     let grants = store.load().unwrap();
     let short = |g: &StandingGrant| format!("{} {:?} {} {:?}", g.id, g.what, g.uses, g.expires_ms);
@@ -113,7 +114,7 @@ fn migration_keeps_grants_and_revocations() {
             assert!(store.served().unwrap().is_empty());
         }
         assert_eq!(granted(&Store::open_to_read(&path).unwrap().unwrap()), expected);
-        // Later revocations and recorded servers are kept too.
+        // Revocations and servers that are recorded later are kept too.
         let mut store = Store::open(&path).unwrap();
         store.end(&[("a", Ended { why: EndReason::Revoked, at_ms: 11 })]).unwrap();
         store.note_served("one", 12).unwrap();
@@ -133,7 +134,7 @@ fn a_failed_migration_leaves_the_old_version() {
     let path = dir.path().join("state.db");
     let older = Connection::open(&path).unwrap();
     older.execute_batch(VERSION_3).unwrap();
-    // Occupies the name that the migration needs for the old table.
+    // Takes the name that the migration needs for the old table.
     older.execute_batch("CREATE TABLE older (x INTEGER) STRICT").unwrap();
     drop(older);
     assert!(matches!(open(&path), Err(StoreError::Database { .. })));
@@ -153,12 +154,12 @@ fn a_database_is_not_created_or_opened_through_a_link() {
     let link = |to: &str, from: &str| std::os::unix::fs::symlink(at(to), at(from)).unwrap();
     link("elsewhere", "state.db");
     let refused = open(&at("state.db")).unwrap_err().to_string();
-    assert!(refused.ends_with("state.db` cannot be opened: it is a link"), "{refused}");
+    assert!(refused.ends_with("state.db`: it is a link"), "{refused}");
     assert!(!at("elsewhere").exists());
     drop(open(&at("other.db")).unwrap());
     link("other.db", "again.db");
     assert!(open(&at("again.db")).is_err() && open_to_read(&at("again.db")).is_err());
-    // Links in the folder's path are allowed, because the user created them.
+    // Symlinks in the folder's path are allowed, because the user created them.
     std::fs::create_dir(at("folder")).unwrap();
     link("folder", "way");
     drop(open(&at("way/state.db")).unwrap());

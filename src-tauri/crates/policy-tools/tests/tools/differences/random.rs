@@ -1,5 +1,5 @@
-//! Property tests with small random policies: if a call becomes looser or stricter, a call of its tool is reported, and
-//! every report is true.
+//! Property tests with small random policies: if a call becomes less or more strict, a probe of its tool is
+//! reported, and every report is true.
 
 use crate::scene::{fields, policy};
 use ironcurtain_paths::CanonicalPath;
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 
-/// Returns tools with every kind of argument, some of them declared.
+/// Returns annotations of tools with every kind of argument, some with an input schema.
 fn annotations() -> Annotations {
     let tool = |name: &str, args: Value, schema: Value| json!({ "toolName": name, "args": args, "inputSchema": schema });
     let list = json!({ "type": "array", "items": { "type": "string" } });
@@ -115,7 +115,7 @@ fn named(rules: &Rules) -> Policy {
     policy(&rules)
 }
 
-/// Generates a call of a tool, valid or not, with a third of the arguments omitted.
+/// Generates a call of a tool, valid or not, in which a third of the arguments are omitted.
 fn call() -> impl Strategy<Value = (&'static str, Value)> {
     let urls = HOSTS.iter().map(|host| format!("https://{host}"));
     let paths = PATHS.iter().map(|path| (*path).to_owned());
@@ -154,14 +154,14 @@ fn call() -> impl Strategy<Value = (&'static str, Value)> {
     })
 }
 
-/// Generates one text, or up to two together.
+/// Generates one text, or a list of up to two texts.
 fn held(texts: Vec<String>) -> BoxedStrategy<Value> {
     let text = prop::sample::select(texts);
     let several = prop::collection::vec(text.clone(), 0..3).prop_map(|texts| json!(texts));
     prop_oneof![3 => text.prop_map(|text| json!(text)), 2 => several].boxed()
 }
 
-/// Returns the outcome of a call and the deciding rule, or `None` if its tool rejects the call.
+/// Returns the outcome of a call and the deciding rule; `None` if the tool rejects the call.
 fn outcome(
     policy: &Policy,
     annotations: &Annotations,
@@ -181,7 +181,7 @@ fn outcome(
     Some((ProbeOutcome::of(&verdict), verdict.rule().to_owned()))
 }
 
-/// Returns those generated arguments that the tool has.
+/// Returns the arguments that the tool has.
 fn of_tool(annotations: &Annotations, tool: &str, arguments: &Value) -> Value {
     let known = annotations.get("s", tool).unwrap();
     let given = known
@@ -198,7 +198,7 @@ proptest! {
         old in rules(), new in prop_oneof![1 => rules().prop_map(Err), 3 => (conditions(), 0..9usize).prop_map(Ok)],
         calls in prop::collection::vec(call(), 300),
     ) {
-        // Mostly, one rule is replaced or removed.
+        // Most cases replace or remove one rule.
         let new = match new {
             Err(new) => new,
             Ok((conditions, at)) => {

@@ -1,5 +1,5 @@
-//! Compares proposals with existing annotations, separately for two halves of the tools: rules are tuned on mistakes in
-//! the first half, and validated on the second.
+//! Compares proposals with existing annotations, separately for two halves of the tools: the rules are tuned on
+//! the first half and validated on the second.
 
 use ironcurtain_policy::{Annotations, Category, Role, ToolAnnotation};
 use ironcurtain_policy_tools::propose::{Proposal, ProposalHints, ProposedArgument, Tool, propose};
@@ -7,16 +7,16 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Half of the tools.
+/// Half of the tools, for tuning or validation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Half {
-    /// Half used for tuning.
+    /// Half on which the rules are tuned.
     First,
-    /// Half used for validation.
+    /// Half on which the rules are validated.
     Second,
 }
 
-/// Counts of one role over all arguments.
+/// Numbers of arguments with a role that were proposed correctly, in addition, or not at all.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Count {
     pub right: usize,
@@ -24,7 +24,7 @@ pub struct Count {
     pub missing: usize,
 }
 
-/// Result for half of a server's tools.
+/// Result for one half of a server's tools.
 #[derive(Debug, Default)]
 pub struct Score {
     pub tools: usize,
@@ -32,13 +32,13 @@ pub struct Score {
     pub arguments: usize,
     pub paths: usize,
     pub roles: BTreeMap<&'static str, Count>,
-    /// Path arguments that were proposed as plain text: the worst error.
+    /// Path arguments for which plain text was proposed, which is the worst error.
     pub missed_paths: Vec<String>,
-    /// Every other difference.
+    /// All other differences.
     pub differences: Vec<String>,
 }
 
-/// Returns a tool's half, by a hash of its name (FNV-1a).
+/// Returns the half to which a tool belongs, by the FNV-1a hash of its name.
 pub fn half(server: &str, tool: &str) -> Half {
     let bytes = server.bytes().chain([b'/']).chain(tool.bytes());
     let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
@@ -47,7 +47,7 @@ pub fn half(server: &str, tool: &str) -> Half {
     if (hash >> 32) & 1 == 0 { Half::First } else { Half::Second }
 }
 
-/// Scores the proposals for one half of a file's tools, by server.
+/// Scores the proposals for one half of the tools in a file, by server.
 pub fn score(file: &Path, half_wanted: Half) -> Result<BTreeMap<String, Score>, String> {
     let text = std::fs::read_to_string(file).map_err(|e| format!("{}: {e}", file.display()))?;
     let known = Annotations::from_json(&text, &file.display().to_string()).map_err(|e| e.to_string())?;
@@ -109,7 +109,7 @@ impl Score {
     }
 }
 
-/// Adds annotated arguments that the schema does not declare, by name alone.
+/// Returns the schema with all annotated arguments, adding the arguments that it does not declare.
 fn with_all(annotation: &ToolAnnotation, input_schema: &Value) -> Value {
     let mut properties =
         input_schema.get("properties").and_then(Value::as_object).cloned().unwrap_or_default();
@@ -123,7 +123,7 @@ fn with_all(annotation: &ToolAnnotation, input_schema: &Value) -> Value {
     schema
 }
 
-/// Returns the file's comment on each tool.
+/// Returns the comments on tools in a file, by server and tool.
 fn comments(text: &str) -> Result<BTreeMap<(String, String), String>, String> {
     let file: Value = serde_json::from_str(text).map_err(|e| e.to_string())?;
     let mut found = BTreeMap::new();

@@ -1,9 +1,11 @@
 //! Parses conditional roles.
 //!
-//! - A condition must refer to an argument of the tool; otherwise it would always hold, or never.
-//! - It removes roles from the default or adds to them. An argument without default roles cannot
-//!   get any, because calls that do not meet the condition would not be judged by it.
-//! - Every program must read numbers alike, because the server must evaluate the condition as we do.
+//! - A condition must refer to an argument of the tool; otherwise it would always hold or never.
+//! - A condition adds roles to the default or removes some of them. An argument without default
+//!   roles cannot have conditional ones, because calls that do not meet the condition would then
+//!   not be judged by it.
+//! - Numbers that programs may round differently are rejected, because the server must evaluate the
+//!   condition as we do.
 
 use super::super::{AcceptedArguments, ArgumentCondition, ArgumentRoles, ConditionalRoles};
 use super::{ARGUMENTS, Reading};
@@ -133,12 +135,12 @@ impl Reading<'_> {
     }
 }
 
-/// Iterates over a single value or the items of a list.
+/// Iterates over the items of a list, or over a single value.
 fn all_of(wanted: &Value) -> impl Iterator<Item = &Value> {
     wanted.as_array().map_or(std::slice::from_ref(wanted), Vec::as_slice).iter()
 }
 
-/// Returns `true` if a number is so large that other whole numbers round to the same `f64`.
+/// Returns `true` if a number is so large that other integers round to the same `f64`.
 fn is_beside_others(value: &Value) -> bool {
     const FIRST: f64 = 9_007_199_254_740_992.0;
     value.as_f64().is_some_and(|number| number.abs() >= FIRST)
@@ -154,13 +156,13 @@ fn state(word: &str) -> Option<ArgumentCondition> {
     }
 }
 
-/// Error for a conditional role that the default lacks.
+/// A conditional role is missing from the default roles.
 #[derive(Debug, thiserror::Error)]
 #[error("the default lacks the role `{0}`")]
 struct LackingRole(Role);
 
-/// Checks that conditional roles are a subset or a superset of the default. With `none`, an
-/// argument loses all its roles.
+/// Checks that conditional roles are a subset or a superset of the default roles. The role `none`
+/// is ignored, so it removes all roles.
 fn belong(roles: &[Role], default: &[Role]) -> Result<(), LackingRole> {
     let named =
         |roles: &[Role]| -> Vec<Role> { roles.iter().copied().filter(|role| *role != Role::None).collect() };

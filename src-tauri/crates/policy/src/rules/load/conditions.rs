@@ -1,4 +1,4 @@
-//! Parses the `if` of a rule.
+//! Parses the `if` field of a rule.
 
 use super::super::{DomainsCondition, ListCondition, ListEntry, PathsCondition, RuleCondition};
 use super::{Loading, Reading, field};
@@ -70,7 +70,7 @@ impl Loading<'_> {
         Ok(conditions)
     }
 
-    /// Parses `reaches`, whose only value is `nothing`.
+    /// Parses the field `reaches`, which must be `nothing`.
     fn reaches_nothing(&self, at: JsonLocation<'_>, value: Value) -> Result<bool, LoadError> {
         let stored: String = self.reading.read(at, value)?;
         match stored.as_str() {
@@ -150,8 +150,8 @@ impl Loading<'_> {
         Ok(ListCondition { roles, allowed: allowed.into_iter().map(entry).collect::<Result<_, _>>()? })
     }
 
-    /// Parses a pattern. A pattern that no host can match is harmless in an allow rule, but a rule
-    /// that asks or denies would then miss its target.
+    /// Parses a host pattern. One that no host can match is harmless in an allow rule, but in a rule that asks
+    /// or denies it is an error, because the rule would miss its target.
     fn pattern(&self, then: Decision, at: JsonLocation<'_>, text: &str) -> Result<HostPattern, LoadError> {
         match (HostPattern::read(text), then) {
             (Ok(pattern), _) => Ok(pattern),
@@ -162,7 +162,7 @@ impl Loading<'_> {
         }
     }
 
-    /// Replaces `@name` by the values of the list.
+    /// Replaces each `@name` by the values of that list.
     fn fill_in(
         &self,
         then: Decision,

@@ -1,4 +1,5 @@
-//! Rebuilds the disk of the existing system's cases in a separate folder, and supplies facts about the disk and git.
+//! Recreates the files of the existing system's cases in a separate folder, and answers questions about them
+//! and git.
 
 use ironcurtain_paths::{CanonicalPath, PathError, Resolver};
 use ironcurtain_policy::{CallPlan, Denial, Fact, PlannedValue};
@@ -8,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
 
-/// Folder in the paths of the cases.
+/// Root folder in the paths of the cases.
 const WRITTEN_FOR: &str = "/tmp/icfix";
 
 pub(super) struct Ground {
@@ -34,7 +35,8 @@ impl Ground {
         self.read("sample/cases.jsonl").lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
-    /// Returns the content of a named file in the data folder, or the content included in the case.
+    /// Returns the content of a file: from the data folder if the case names one there, otherwise from the
+    /// case.
     pub(super) fn content(&self, folder: &str, named: &Value) -> String {
         match named.as_str() {
             Some(name) => self.read(&format!("data/{folder}/{name}.json")),
@@ -95,7 +97,7 @@ impl Ground {
     }
 }
 
-/// Returns the addresses of a remote according to git. Any other value is an address.
+/// Returns the addresses that git has for a remote; any other value is itself an address.
 fn remote(value: &PlannedValue<'_>, repository: Option<&CanonicalPath>) -> Fact {
     let known = |name: &str| git(repository?, &["remote", "get-url", "--all", name]);
     match value.raw {

@@ -1,9 +1,9 @@
-//! Files for judging recorded calls of the existing system, which checks neither the names and
-//! types of arguments nor that lists are defined.
+//! Creates annotations and lists for recorded calls of the existing system, which does not check argument names
+//! and types, nor that lists are defined.
 
 use serde_json::{Map, Value, json};
 
-/// Annotates one tool so that it accepts all arguments of a call. Unannotated arguments have no meaning.
+/// Annotates one tool so that it accepts all arguments of a call. Unlisted arguments get no role.
 pub fn taking(annotations: &Value, server: &str, tool: &str, arguments: &Map<String, Value>) -> Value {
     let tools = annotations.get("servers").and_then(|servers| servers.get(server)?.get("tools")?.as_array());
     let named = tools.into_iter().flatten().find(|known| known.get("toolName") == Some(&json!(tool)));
@@ -19,7 +19,7 @@ pub fn taking(annotations: &Value, server: &str, tool: &str, arguments: &Map<Str
     json!({ "servers": { server: { "tools": taking.into_iter().collect::<Vec<Value>>() } } })
 }
 
-/// Returns the lists, with an empty list for every other list that a policy names.
+/// Returns the lists of a case, plus an empty list for every other list that a policy names.
 pub fn with_empty_lists(policy: &Value, lists: Option<Value>) -> Value {
     let mut file = lists.unwrap_or_else(|| json!({ "lists": {} }));
     let mut names = Vec::new();
@@ -32,7 +32,7 @@ pub fn with_empty_lists(policy: &Value, lists: Option<Value>) -> Value {
     file
 }
 
-/// Collects the names of lists in allowed entries.
+/// Collects the names of the lists in `allowed` fields.
 fn collect_names(value: &Value, names: &mut Vec<String>) {
     match value {
         Value::Object(fields) => {

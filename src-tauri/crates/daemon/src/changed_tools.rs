@@ -1,0 +1,82 @@
+//! Reports the servers with suspended tools, until the user has decided about them.
+
+use crate::health::{Concern, Health};
+use ironcurtain_config::home::Home;
+use ironcurtain_grants::{Pins, ToolPin};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Time between two checks for the user's decision while tools are suspended.
+const DECIDED: Duration = Duration::from_secs(2);
+
+/// Servers with suspended tools.
+#[derive(Debug, Clone)]
+pub(crate) struct ChangedTools {
+    pins: Pins,
+    health: Health,
+    /// Identities of the servers, by name.
+    servers: Arc<Mutex<BTreeMap<String, String>>>,
+}
+
+impl ChangedTools {
+    pub(crate) fn new(home: &Home, health: Health) -> Self {
+        Self { pins: Pins::of(&home.database()), health, servers: Arc::default() }
+    }
+
+    /// Keeps a server in the health report as long as one of its tools is suspended.
+    pub(crate) fn follow(&self, name: &str, identity: String) {
+        let mut servers = self.lock();
+        let is_first = servers.is_empty();
+        servers.insert(name.to_owned(), identity);
+        drop(servers);
+        if !is_first {
+            return;
+        }
+        let all = self.clone();
+        tokio::spawn(async move {
+            loop {
+                let blocking = all.clone();
+                if !tokio::task::spawn_blocking(move || blocking.update()).await.unwrap_or(false) {
+                    return;
+                }
+                tokio::time::sleep(DECIDED).await;
+            }
+        });
+    }
+
+    /// Updates the health report, and returns `true` if a tool is suspended. Blocking.
+    fn update(&self) -> bool {
+        let before = self.lock().clone();
+        // A server whose pins cannot be read stays in the report.
+        let is_settled = |identity: &str| {
+            self.pins.of_server(identity).is_ok_and(|pins| !pins.iter().any(ToolPin::is_suspended))
+        };
+        let settled: Vec<_> = before.into_iter().filter(|(_, identity)| is_settled(identity)).collect();
+        let mut servers = self.lock();
+        for (name, identity) in settled {
+            if servers.get(&name) == Some(&identity) {
+                servers.remove(&name);
+            }
+        }
+        let names: Vec<&str> = servers.keys().map(String::as_str).collect();
+        self.health.set(Concern::Tools, names.first().map(|first| trouble(first, names.len() - 1)));
+        !names.is_empty()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, String>> {
+        self.servers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Returns the report about servers that changed tools.
+fn trouble(first: &str, others: usize) -> String {
+    let more = match others {
+        0 => String::new(),
+        1 => " One more server did so.".to_owned(),
+        n => format!(" {n} more servers did so."),
+    };
+    format!(
+        "The server `{first}` changed its tools. They are suspended until you decide: `ironcurtain servers diff {first}`.{more}"
+    )
+}

@@ -1,0 +1,255 @@
+//! Services of this computer for a run: a connection to a loopback port waits for an answer.
+//!
+//! - A port where nothing listens on the computer is refused without a question.
+//! - A forwarder listens at the same port in the sandbox. Every connection is judged and recorded before the service is dialled.
+//! - INVARIANT: when neither a rule nor a grant allows a port any more, its forwarder and its connections are closed. An
+//!   answer for once is for one connection, which only a denial closes.
+
+use super::basis::Basis;
+use super::caller::Caller;
+use super::run_asking::RunAsking;
+use super::run_targets::{TargetVerdict, usable};
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use ironcurtain_consent::Lifetime;
+use ironcurtain_egress::{ConnectionEvent, ConnectionVerdict, Host, HostPort, PermittedBy, Protocol, Record};
+use ironcurtain_sandbox::{ServiceRequest, computer_listens};
+use std::collections::BTreeSet;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::io::copy_bidirectional;
+use tokio::net::{TcpListener, TcpStream, UnixStream};
+use tokio::task::JoinHandle;
+
+/// Maximum number of times one port is judged, which happens whenever rules or grants change meanwhile.
+const MOST_ROUNDS: usize = 20;
+
+/// Services of this computer, as one run uses them.
+pub(crate) struct LocalServices {
+    caller: Arc<Caller>,
+    asking: Arc<RunAsking>,
+    record: Arc<dyn Record>,
+    ports: RunPorts,
+    open: Mutex<Vec<Forwarder>>,
+}
+
+/// Ports that the user named when the run was started.
+#[derive(Debug, Clone, Default)]
+pub struct RunPorts {
+    /// Ports of services of this computer that need no question.
+    pub named: BTreeSet<u16>,
+    /// Ports of the run that this computer can connect to.
+    pub published: BTreeSet<u16>,
+}
+
+/// Listener in the sandbox, and its connections.
+struct Forwarder {
+    port: u16,
+    task: JoinHandle<()>,
+    by: Ground,
+}
+
+/// Ground on which a port is open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ground {
+    /// An answer for one connection.
+    Once,
+    /// A rule, a grant or the start of the run, which is checked again.
+    Standing,
+}
+
+impl LocalServices {
+    pub(super) fn new(
+        caller: Arc<Caller>,
+        asking: Arc<RunAsking>,
+        record: Arc<dyn Record>,
+        ports: RunPorts,
+    ) -> Self {
+        Self { caller, asking, record, ports, open: Mutex::default() }
+    }
+
+    /// Answers a connection that waits in the run.
+    ///
+    /// # Errors
+    /// The connection is refused.
+    pub(crate) async fn answer(self: &Arc<Self>, request: ServiceRequest) -> io::Result<()> {
+        let port = request.port;
+        // A published port leads back to the run.
+        if self.ports.published.contains(&port) {
+            return Ok(());
+        }
+        if !tokio::task::spawn_blocking(move || computer_listens(port)).await? {
+            return Ok(());
+        }
+        request.stream.set_nonblocking(true)?;
+        let waiting = UnixStream::from_std(request.stream)?;
+        let ground = tokio::select! {
+            ground = self.decide(port) => ground,
+            // It never sends anything before the answer, so it has ended.
+            _ = waiting.readable() => None,
+        };
+        let Some(ground) = ground else { return Ok(()) };
+        let stream = waiting.into_std()?;
+        stream.set_nonblocking(false)?;
+        let allow = move || ServiceRequest { port, stream }.allow();
+        let Some(listener) = tokio::task::spawn_blocking(allow).await?? else { return Ok(()) };
+        listener.set_nonblocking(true)?;
+        self.open(port, TcpListener::from_std(listener)?, ground).await;
+        Ok(())
+    }
+
+    /// Decides about a port, and asks the user if needed.
+    async fn decide(&self, port: u16) -> Option<Ground> {
+        let target = target(port);
+        for _ in 0..MOST_ROUNDS {
+            match self.verdict(port) {
+                TargetVerdict::Deny(denial) => {
+                    self.asking.note_denied(&target, Some(denial.reason.to_string()));
+                    self.refused(port, "denied", denial.reason.to_string()).await;
+                    return None;
+                }
+                TargetVerdict::Allow(_) | TargetVerdict::Granted => return Some(Ground::Standing),
+                TargetVerdict::Ask(_) => match self.asking.question(&target).await {
+                    Ok(Some(Lifetime::Once)) => return Some(Ground::Once),
+                    Ok(Some(_) | None) => {}
+                    Err(problem) => {
+                        self.asking.note_unapproved(&target, &problem);
+                        self.refused(port, "said-no", problem.to_string()).await;
+                        return None;
+                    }
+                },
+            }
+        }
+        None
+    }
+
+    /// Judges a port. The user's own choice at the start is a list, which a deny rule overrides.
+    fn verdict(&self, port: u16) -> TargetVerdict {
+        let judged = self.asking.judge(&target(port));
+        if matches!(judged, TargetVerdict::Ask(_)) && self.ports.named.contains(&port) {
+            return TargetVerdict::Allow(Basis::List(&format!("localhost:{port}")).id());
+        }
+        judged
+    }
+
+    async fn open(self: &Arc<Self>, port: u16, listener: TcpListener, by: Ground) {
+        {
+            let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+            let task = tokio::spawn(self.clone().forward(port, listener, by));
+            open.retain(|forwarder| !forwarder.task.is_finished());
+            open.push(Forwarder { port, task, by });
+        }
+        // Whatever changed before it was listed is checked now.
+        self.settle().await;
+    }
+
+    async fn forward(self: Arc<Self>, port: u16, listener: TcpListener, by: Ground) {
+        let (mut connections, mut listener) = (FuturesUnordered::new(), Some(listener));
+        while listener.is_some() || !connections.is_empty() {
+            let accepted = async {
+                match &listener {
+                    Some(listener) => listener.accept().await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                accepted = accepted => {
+                    let Ok((inside, _)) = accepted else { return };
+                    connections.push(self.relay(port, inside, by));
+                    if by == Ground::Once {
+                        listener = None;
+                    }
+                }
+                // An error has closed the connection.
+                Some(_) = connections.next(), if !connections.is_empty() => {}
+            }
+        }
+    }
+
+    /// Judges, records and relays one connection.
+    async fn relay(&self, port: u16, mut inside: TcpStream, by: Ground) -> io::Result<()> {
+        let permitted = match (self.verdict(port), by) {
+            (TargetVerdict::Allow(id), _) => PermittedBy::Grant(id),
+            (TargetVerdict::Granted, _) => PermittedBy::Grant(self.grant(port).unwrap_or_default()),
+            (TargetVerdict::Ask(_), Ground::Once) => PermittedBy::Once,
+            (TargetVerdict::Ask(_), Ground::Standing) | (TargetVerdict::Deny(_), _) => return Ok(()),
+        };
+        let mut service = None;
+        for address in [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)] {
+            if service.is_none() {
+                self.recorded(port, ConnectionVerdict::Allowed(permitted.clone()), vec![address]).await?;
+                service = TcpStream::connect((address, port)).await.ok();
+            }
+        }
+        let mut service = service.ok_or(io::ErrorKind::ConnectionRefused)?;
+        copy_bidirectional(&mut inside, &mut service).await?;
+        Ok(())
+    }
+
+    /// Closes everything that is no longer allowed, and returns once it is closed.
+    pub(super) async fn settle(&self) {
+        let ends = |forwarder: &Forwarder| match self.verdict(forwarder.port) {
+            TargetVerdict::Allow(_) | TargetVerdict::Granted => false,
+            TargetVerdict::Ask(_) => forwarder.by == Ground::Standing,
+            TargetVerdict::Deny(_) => true,
+        };
+        let ended: Vec<Forwarder> = {
+            let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+            open.extract_if(.., |forwarder| ends(forwarder)).collect()
+        };
+        for Forwarder { task, .. } in ended {
+            task.abort();
+            // It was aborted, or had ended.
+            let _ = task.await;
+        }
+    }
+
+    /// Closes everything at the end of the run.
+    pub(crate) fn close(&self) {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.drain(..).for_each(|forwarder| forwarder.task.abort());
+    }
+
+    /// Returns the grant that opens a port.
+    fn grant(&self, port: u16) -> Option<String> {
+        let (table, target) = (self.caller.services.grants.now(), target(port));
+        let usable = usable(&self.caller.principal, &table.grants);
+        usable
+            .into_iter()
+            .filter_map(|grant| grant.for_proxy())
+            .find(|grant| grant.target == target)
+            .map(|grant| grant.id)
+    }
+
+    async fn refused(&self, port: u16, code: &'static str, reason: String) {
+        let verdict = ConnectionVerdict::Refused { code, reason };
+        if let Err(problem) = self.recorded(port, verdict, Vec::new()).await {
+            // The connection stays refused.
+            tracing::error!(%problem, code, "failed to record a refusal");
+        }
+    }
+
+    async fn recorded(
+        &self,
+        port: u16,
+        verdict: ConnectionVerdict,
+        addresses: Vec<IpAddr>,
+    ) -> io::Result<()> {
+        let HostPort { host, port } = target(port);
+        let event = ConnectionEvent {
+            server: self.caller.principal.server.clone(),
+            protocol: Protocol::Direct,
+            host: host.to_string(),
+            port,
+            verdict,
+            addresses,
+        };
+        self.record.record(event).await.map_err(io::Error::other)
+    }
+}
+
+/// Returns a port of this computer as a host, which rules can name.
+fn target(port: u16) -> HostPort {
+    HostPort { host: Host::Name("localhost".to_owned()), port }
+}

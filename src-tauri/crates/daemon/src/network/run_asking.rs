@@ -1,0 +1,198 @@
+//! Decides about a host that a run connects to, and asks the user if needed.
+//!
+//! - The connection waits for the answer. The proxy checks the published rules again after it.
+//! - An approval for longer than these connections becomes a grant first, so that it is listed and can be revoked.
+//! - A denial holds for the rest of the run.
+//! - Questions are asked where the run's questions about files are, or denied like them.
+
+use super::caller::Caller;
+use super::reach::ReachableHosts;
+use super::run_targets::{RunTargets, TargetVerdict};
+use crate::run::RunNotes;
+use ironcurtain_audit::clock::now_ms;
+use ironcurtain_audit::{Event, PolicyDecision};
+use ironcurtain_consent::{
+    ConnectionQuestion, DenialScope, DeniedKey, ExchangeError, Inquiry, Lifetime, NotApproved, QuestionKey,
+    SessionDenial,
+};
+use ironcurtain_egress::{AskHost, BoxFuture, HostAnswer, HostDecision, HostPort};
+use ironcurtain_grants::Granted;
+use ironcurtain_policy::HostConnection;
+use ironcurtain_protocol::RunAsk;
+use serde_json::Map;
+use std::sync::Arc;
+use tokio::sync::Semaphore;
+
+/// Maximum number of open questions of a run. Further ones wait.
+const MOST_OPEN: usize = 8;
+
+/// Maximum number of times one connection is judged, which happens whenever rules or grants change meanwhile.
+const MOST_ROUNDS: usize = 20;
+
+/// Asks the user on behalf of one run.
+pub(super) struct RunAsker(pub(super) Arc<RunAsking>);
+
+/// Questions of one run.
+pub(super) struct RunAsking {
+    caller: Arc<Caller>,
+    targets: Arc<RunTargets>,
+    reach: Arc<ReachableHosts>,
+    notes: Arc<RunNotes>,
+    places: Semaphore,
+}
+
+impl AskHost for RunAsker {
+    fn ask(&self, target: HostPort) -> BoxFuture<'static, HostAnswer> {
+        let asking = self.0.clone();
+        Box::pin(async move { asking.decide(&target).await })
+    }
+}
+
+impl RunAsking {
+    pub(super) fn new(
+        caller: Arc<Caller>,
+        targets: Arc<RunTargets>,
+        reach: Arc<ReachableHosts>,
+        notes: Arc<RunNotes>,
+    ) -> Self {
+        Self { caller, targets, reach, notes, places: Semaphore::new(MOST_OPEN) }
+    }
+
+    /// Judges a connection in the current state.
+    pub(super) fn judge(&self, target: &HostPort) -> TargetVerdict {
+        self.targets.judge(&self.caller.services, &self.caller.principal, target)
+    }
+
+    async fn decide(&self, target: &HostPort) -> HostAnswer {
+        let no = |why: &str| HostAnswer::No { why: why.to_owned() };
+        if !self.targets.note(target) {
+            return no("the run has connected to too many different hosts");
+        }
+        for _ in 0..MOST_ROUNDS {
+            match self.judge(target) {
+                TargetVerdict::Deny(denial) => {
+                    self.note_denied(target, Some(denial.reason.to_string()));
+                    return no(&denial.reason);
+                }
+                TargetVerdict::Allow(_) | TargetVerdict::Granted => {
+                    self.publish();
+                    if self.is_allowed(target) {
+                        return HostAnswer::Granted;
+                    }
+                }
+                TargetVerdict::Ask(_) => match self.question(target).await {
+                    Ok(Some(Lifetime::Once)) => {
+                        self.publish();
+                        return HostAnswer::Once;
+                    }
+                    Ok(Some(_) | None) => {}
+                    Err(problem) => {
+                        if !matches!(problem, ExchangeError::NotApproved(_)) {
+                            tracing::error!(%problem, "failed to ask about a host");
+                        }
+                        self.note_unapproved(target, &problem);
+                        return no(&problem.to_string());
+                    }
+                },
+            }
+        }
+        no("the rules changed too often")
+    }
+
+    /// Asks one question, and grants what is allowed for longer than once. Returns `None` if the connection is to be judged
+    /// again.
+    pub(super) async fn question(&self, target: &HostPort) -> Result<Option<Lifetime>, ExchangeError> {
+        // The semaphore is never closed.
+        let _place = self.places.acquire().await;
+        let TargetVerdict::Ask(escalation) = self.judge(target) else {
+            return Ok(None);
+        };
+        if self.notes.ask() == RunAsk::Deny {
+            return Err(NotApproved::Unavailable("the run was started with `--deny`".to_owned()).into());
+        }
+        let Caller { services, principal, .. } = &*self.caller;
+        services.metrics.decided("escalate");
+        let exchange = services.exchange(principal);
+        let mut question = ConnectionQuestion {
+            id: exchange.name()?,
+            principal,
+            target,
+            by: &escalation.by,
+            deadline: services.config.question_deadline(),
+        }
+        .build();
+        question
+            .offers
+            .iter_mut()
+            .for_each(|offer| offer.lifetimes.retain(|lifetime| self.notes.may_offer(lifetime)));
+        question.offers.retain(|offer| !offer.lifetimes.is_empty());
+        let mut entry = self.caller.entry(Event::Question, "the user was asked", target);
+        entry.tool_name = Some(HostConnection::NAME.to_owned());
+        entry.policy_decision = Some(PolicyDecision::escalate(&question.rule, &question.reason));
+        let scope = DenialScope::of_host(target);
+        let denial = SessionDenial {
+            id: question.id.clone(),
+            session: principal.session.clone(),
+            client: question.client.name.clone(),
+            server: question.server.clone(),
+            scope: scope.clone(),
+            words: question.denial.clone(),
+            note: None,
+            at_ms: now_ms(),
+        };
+        let inquiry = Inquiry {
+            entry,
+            identity: QuestionKey::of(&question, &[]),
+            call: DeniedKey::of(principal, &target.to_string(), &Map::new()),
+            scope,
+            question,
+        };
+        let open = self.notes.waiting(&target.to_string(), &services.broker);
+        let answer = exchange.ask(inquiry, self.no_question_left(target)).await;
+        drop(open);
+        let denied = |why: &NotApproved| matches!(why, NotApproved::Denied | NotApproved::DeniedWithNote(_));
+        if matches!(&answer, Err(ExchangeError::NotApproved(why)) if denied(why)) {
+            services.broker.stops().deny(denial);
+        }
+        let Some(approval) = answer? else { return Ok(None) };
+        if approval.lifetime != Lifetime::Once {
+            exchange.grant(&approval, vec![Granted::Host(target.clone())]).await?;
+        }
+        Ok(Some(approval.lifetime))
+    }
+
+    /// Completes when rules or grants decide about the host without a question.
+    async fn no_question_left(&self, target: &HostPort) {
+        let Caller { services, .. } = &*self.caller;
+        let (mut table, mut snapshots) = (services.grants.watch(), services.snapshots.clone());
+        while matches!(self.judge(target), TargetVerdict::Ask(_)) {
+            let changed = tokio::select! {
+                changed = table.changed() => changed,
+                changed = snapshots.changed() => changed,
+            };
+            if changed.is_err() {
+                return std::future::pending().await;
+            }
+        }
+    }
+
+    /// Reports a denied host to the starter of the run.
+    pub(super) fn note_denied(&self, target: &HostPort, why: Option<String>) {
+        self.notes.denied(&target.to_string(), why);
+    }
+
+    /// Reports a host that the user did not approve, with the reason unless the user chose it.
+    pub(super) fn note_unapproved(&self, target: &HostPort, problem: &ExchangeError) {
+        let is_chosen = self.notes.ask() == RunAsk::Deny
+            || matches!(problem, ExchangeError::NotApproved(NotApproved::Denied));
+        self.note_denied(target, (!is_chosen).then(|| problem.to_string()));
+    }
+
+    fn is_allowed(&self, target: &HostPort) -> bool {
+        matches!(self.reach.rules().borrow().judge(target), HostDecision::Allow { .. })
+    }
+
+    fn publish(&self) {
+        self.caller.publish_rules(&self.reach);
+    }
+}

@@ -1,0 +1,161 @@
+//! Hosts that a run has connected to, and what opens each of them now.
+//!
+//! - A connection is judged like a call with one address: a deny rule wins over grants and over the list of the run, the
+//!   list wins over a rule that asks.
+//! - INVARIANT: what is published follows from the current policy and grants, for every host seen so far.
+
+use super::basis::Basis;
+use super::reach::ReachableHosts;
+use crate::judging::JudgingContext;
+use crate::services::Services;
+use ironcurtain_config::PolicySnapshot;
+use ironcurtain_consent::Principal;
+use ironcurtain_egress::{GrantedHost, HostDecision, HostPort, HostRules, PermittedBy, RuleError};
+use ironcurtain_grants::StandingGrant;
+use ironcurtain_paths::Resolver;
+use ironcurtain_policy::{AllowedBy, Denial, Escalation, HostConnection, ServerReach, Unannotated, Verdict};
+use serde_json::{Map, Value};
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Maximum number of hosts that are judged again after a change. Further ones are denied.
+const MOST_SEEN: usize = 4096;
+
+/// Hosts of one run.
+pub struct RunTargets {
+    resolver: Resolver,
+    /// Hosts that need no question.
+    free: HostRules,
+    patterns: Vec<String>,
+    seen: Mutex<HashSet<HostPort>>,
+}
+
+/// Verdict about a connection.
+#[derive(Debug)]
+pub(super) enum TargetVerdict {
+    /// A rule or the list allows it; the id is that of a [`Basis`].
+    Allow(String),
+    /// A grant allows it.
+    Granted,
+    /// The user is asked.
+    Ask(Box<Escalation>),
+    /// It is denied.
+    Deny(Denial),
+}
+
+impl RunTargets {
+    /// Creates the hosts of a run. Hosts that match `patterns` need no question.
+    ///
+    /// # Errors
+    /// [`RuleError`], with the invalid pattern.
+    pub fn new(resolver: Resolver, patterns: Vec<String>) -> Result<Self, RuleError> {
+        let free = HostRules::new(&patterns, [""; 0], false)?;
+        Ok(Self { resolver, free, patterns, seen: Mutex::default() })
+    }
+
+    /// Returns the patterns of the hosts that need no question, and further hosts that none of them covers.
+    pub(super) fn with_patterns(&self, hosts: Vec<String>) -> Vec<String> {
+        let is_covered = |host: &String| {
+            let target = HostPort::parse(host, Some(443));
+            target.is_ok_and(|target| matches!(self.free.judge(&target), HostDecision::Allow { .. }))
+        };
+        self.patterns.iter().cloned().chain(hosts.into_iter().filter(|host| !is_covered(host))).collect()
+    }
+
+    /// Notes a host, so that it is judged again after every change. Returns `false` if there are too many.
+    pub(super) fn note(&self, target: &HostPort) -> bool {
+        // Every update leaves the set consistent, so a poisoned lock is safe to use.
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.contains(target) || (seen.len() < MOST_SEEN && seen.insert(target.clone()))
+    }
+
+    /// Judges a connection in the current state.
+    pub(super) fn judge(
+        &self,
+        services: &Services,
+        principal: &Principal,
+        target: &HostPort,
+    ) -> TargetVerdict {
+        let (snapshot, table) = (services.snapshot(), services.grants.now());
+        let grants = usable(principal, &table.grants);
+        self.judge_in(&principal.server, (&snapshot, &grants), target)
+    }
+
+    /// Publishes what opens each host now.
+    pub(super) fn publish(&self, services: &Services, principal: &Principal, reach: &ReachableHosts) {
+        // Held until the end, so that an older state is never published after a newer one.
+        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let (snapshot, table) = (services.snapshot(), services.grants.now());
+        let grants = usable(principal, &table.grants);
+        // The proxy leads to no service of this computer.
+        let granted = grants.iter().filter_map(|grant| grant.for_proxy());
+        let mut open: Vec<GrantedHost> = granted.filter(|grant| !grant.target.host.is_local()).collect();
+        let known: HashSet<HostPort> =
+            seen.iter().cloned().chain(open.iter().map(|grant| grant.target.clone())).collect();
+        let mut denied = Vec::new();
+        for target in known {
+            match self.judge_in(&principal.server, (&snapshot, &grants), &target) {
+                TargetVerdict::Allow(id) => open.push(GrantedHost { id, target }),
+                TargetVerdict::Deny(_) => denied.push(target.to_string()),
+                TargetVerdict::Granted | TargetVerdict::Ask(_) => {}
+            }
+        }
+        // Invalid rules allow nothing.
+        reach.replace(HostRules::new([""; 0], denied, true).unwrap_or_default(), open);
+    }
+
+    fn judge_in(
+        &self,
+        server: &str,
+        (snapshot, grants): (&Arc<PolicySnapshot>, &[&StandingGrant]),
+        target: &HostPort,
+    ) -> TargetVerdict {
+        let context = JudgingContext {
+            snapshot: snapshot.clone(),
+            server: server.to_owned(),
+            contained: None,
+            unannotated: Unannotated::Deny,
+            sandbox: None,
+            resolver: self.resolver.clone(),
+            grants: Vec::new(),
+            hosts: grants.iter().filter_map(|grant| grant.for_gate()).collect(),
+            tools: Vec::new(),
+            approved: Vec::new(),
+            reach: ServerReach::Something,
+            confined: false,
+        };
+        let arguments = arguments(target);
+        let located = context.plan_connection(&arguments).and_then(|planned| planned.locate(&context));
+        match located.map(|located| context.judge(located).verdict) {
+            Err(denial) | Ok(Verdict::Deny(denial)) => TargetVerdict::Deny(denial),
+            Ok(Verdict::Allow(permit)) => match permit.allowed_by() {
+                AllowedBy::Grant => TargetVerdict::Granted,
+                AllowedBy::Rule
+                | AllowedBy::Answer
+                | AllowedBy::SessionFolder
+                | AllowedBy::Introspection
+                | AllowedBy::Confined => TargetVerdict::Allow(Basis::Rule(&permit.reason().rule).id()),
+            },
+            Ok(Verdict::Escalate(escalation)) => match self.free.judge(target) {
+                HostDecision::Allow { by: PermittedBy::Rule(pattern) } => {
+                    TargetVerdict::Allow(Basis::List(&pattern).id())
+                }
+                HostDecision::Allow { .. } | HostDecision::Ask { .. } | HostDecision::Deny { .. } => {
+                    TargetVerdict::Ask(Box::new(escalation))
+                }
+            },
+        }
+    }
+}
+
+/// Returns the grants that apply to this principal.
+pub(super) fn usable<'a>(principal: &Principal, grants: &'a [StandingGrant]) -> Vec<&'a StandingGrant> {
+    grants.iter().filter(|grant| principal.is_covered_by(&grant.subject)).collect()
+}
+
+/// Returns the connection as an address, which rules can name by its host.
+fn arguments(target: &HostPort) -> Arc<Map<String, Value>> {
+    let scheme = if target.port == 80 { "http" } else { "https" };
+    let url = (HostConnection::URL.to_owned(), Value::String(format!("{scheme}://{target}/")));
+    Arc::new(Map::from_iter([url]))
+}

@@ -1,0 +1,125 @@
+//! Ports of a run: services of this computer that it connects to, and its own ports that this computer connects to.
+
+use crate::network::LocalServices;
+use ironcurtain_sandbox::{PROXY_PORT, ServiceLink};
+use std::io;
+use std::net::{Ipv4Addr, TcpListener};
+use std::sync::Arc;
+use tokio::io::copy_bidirectional;
+use tokio::net::TcpStream;
+use tokio::sync::{Semaphore, mpsc};
+use tokio::task::JoinSet;
+
+/// Maximum number of connections to the ports of a run.
+const MOST_CONNECTIONS: usize = 256;
+
+/// Size of the stack of the thread that waits for requests.
+const STACK: usize = 64 * 1024;
+
+/// Port of the run that this computer can connect to.
+#[derive(Debug)]
+pub(super) struct PublishedPort {
+    port: u16,
+    listener: TcpListener,
+}
+
+/// Error publishing a port.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum PublishError {
+    /// The proxy has this port in the run.
+    #[error("port {PROXY_PORT} of a run is its proxy, which cannot be published")]
+    Proxy,
+    /// It cannot be listened at.
+    #[error("failed to publish port {port}: {problem}")]
+    Listen {
+        /// Port number.
+        port: u16,
+        /// Cause.
+        problem: io::Error,
+    },
+}
+
+impl PublishedPort {
+    /// Listens at a port of this computer's loopback.
+    pub(super) fn listen(port: u16) -> Result<Self, PublishError> {
+        if port == PROXY_PORT {
+            return Err(PublishError::Proxy);
+        }
+        let failed = |problem| PublishError::Listen { port, problem };
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map_err(failed)?;
+        listener.set_nonblocking(true).map_err(failed)?;
+        Ok(Self { port, listener })
+    }
+}
+
+/// Serves the ports of a run until the link closes, or the set is dropped.
+pub(super) fn serve(
+    services: Option<Arc<LocalServices>>,
+    link: ServiceLink,
+    published: Vec<PublishedPort>,
+) -> io::Result<JoinSet<()>> {
+    let mut serving = JoinSet::new();
+    for port in published {
+        serving.spawn(publish(port, link.try_clone()?));
+    }
+    let (requests, mut asked) = mpsc::unbounded_channel();
+    std::thread::Builder::new().name("run-ports".into()).stack_size(STACK).spawn(move || {
+        // The link closes with the sandbox.
+        while let Ok(request) = link.next() {
+            if requests.send(request).is_err() {
+                return;
+            }
+        }
+    })?;
+    serving.spawn(async move {
+        let mut answering = JoinSet::new();
+        loop {
+            tokio::select! {
+                request = asked.recv() => {
+                    let Some(request) = request else { return };
+                    let Some(services) = services.clone() else { continue };
+                    answering.spawn(async move {
+                        if let Err(problem) = services.answer(request).await {
+                            tracing::warn!(%problem, "a run was not connected to a service of this computer");
+                        }
+                    });
+                }
+                Some(_) = answering.join_next() => {}
+            }
+        }
+    });
+    Ok(serving)
+}
+
+async fn publish(published: PublishedPort, link: ServiceLink) {
+    let PublishedPort { port, listener } = published;
+    // Fails only without a runtime.
+    let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
+    let (link, places) = (Arc::new(link), Arc::new(Semaphore::new(MOST_CONNECTIONS)));
+    let mut connections = JoinSet::new();
+    loop {
+        // The semaphore is never closed.
+        let Ok(place) = places.clone().acquire_owned().await else { return };
+        let accepted = loop {
+            tokio::select! {
+                accepted = listener.accept() => break accepted,
+                Some(_) = connections.join_next() => {}
+            }
+        };
+        let Ok((outside, _)) = accepted else { return };
+        let link = link.clone();
+        connections.spawn(async move {
+            if let Err(problem) = relay(outside, port, link).await {
+                tracing::debug!(%problem, port, "a connection to a published port ended");
+            }
+            drop(place);
+        });
+    }
+}
+
+async fn relay(mut outside: TcpStream, port: u16, link: Arc<ServiceLink>) -> io::Result<()> {
+    let inside = tokio::task::spawn_blocking(move || link.connect(port)).await??;
+    inside.set_nonblocking(true)?;
+    copy_bidirectional(&mut outside, &mut TcpStream::from_std(inside)?).await?;
+    Ok(())
+}

@@ -1,0 +1,239 @@
+//! The profile of a run: what it opens at the start, as grants of the session.
+//!
+//! - Folders of settings are mounted, because programs map their databases; single files are served like any other.
+//! - INVARIANT: the agent's logins are open to this run only as long as all grants of its settings are in force.
+
+use super::Run;
+use crate::services::Services;
+use ironcurtain_audit::clock::now_ms;
+use ironcurtain_audit::{Entry, Event};
+use ironcurtain_config::{
+    PlanContext, PolicySnapshot, ProgramFile, RunPlan, RunPlanError, RunProfileError, RunProfiles,
+};
+use ironcurtain_consent::{Lifetime, Principal};
+use ironcurtain_grants::{Files, GrantTable, Granted, StandingGrant};
+use ironcurtain_paths::{CanonicalPath, random_name};
+use ironcurtain_policy::{AccessSet, GrantKind};
+use ironcurtain_protocol::{RunHello, UsedFile};
+use ironcurtain_sandbox::file_access::{FileAccess, PermittedAccess};
+use ironcurtain_sandbox::{ControlAnswer, ControlOp, Mount, MountAccess, UnmountProof};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::DirBuilder;
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::oneshot;
+
+/// Maximum number of files that are noted for a proposed profile.
+const MOST_LEARNED: usize = 10_000;
+
+/// Why a profile cannot be used for a run.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ProfileError {
+    /// It is unknown or invalid.
+    #[error(transparent)]
+    Profile(#[from] RunProfileError),
+    /// A path of it cannot be opened.
+    #[error(transparent)]
+    Plan(#[from] RunPlanError),
+    /// A folder of settings cannot be created.
+    #[error("failed to create `{folder}`: {source}")]
+    Folder {
+        /// The folder.
+        folder: CanonicalPath,
+        /// Error of the operating system.
+        source: io::Error,
+    },
+}
+
+/// Order to the owner of the sandbox, with the place for its answer.
+pub(super) type SandboxOrder = (ControlOp, oneshot::Sender<Option<ControlAnswer>>);
+
+/// What a run has from its profile.
+pub(super) struct ProfileGrants {
+    pub(super) plan: RunPlan,
+    /// Grants of settings.
+    settings: Vec<String>,
+    /// Mounted folders, by grant.
+    mounted: Mutex<BTreeMap<String, CanonicalPath>>,
+    /// Policy without the protection that the profile lifts, and the policy that it was made from.
+    opened: Mutex<Option<(Arc<PolicySnapshot>, Arc<PolicySnapshot>)>>,
+    /// Files that were used, and whether they were changed; `None` unless the starter wants to know.
+    learned: Option<Mutex<BTreeMap<String, bool>>>,
+}
+
+/// Makes the plan of a run, and creates missing folders of its settings. Blocking.
+pub(super) fn plan(
+    services: &Services,
+    request: &RunHello,
+    cwd: &CanonicalPath,
+    snapshot: &PolicySnapshot,
+) -> Result<RunPlan, ProfileError> {
+    let path = request.env.get("PATH").map(String::as_str).unwrap_or_default();
+    let program = request.argv.first().and_then(|program| ProgramFile::find(program, path, cwd.as_path()));
+    let profiles = RunProfiles::load(&services.home)?;
+    let chosen =
+        profiles.choose(request.profile.as_ref(), program.as_ref(), &snapshot.home, cwd.as_path())?;
+    let plan = RunPlan::new(
+        chosen,
+        PlanContext {
+            ours: &services.home,
+            home: &snapshot.home,
+            protected: &snapshot.protected,
+            cwd: cwd.as_path(),
+            path,
+            argv: &request.argv,
+        },
+    )?;
+    for folder in &plan.folders {
+        let created = DirBuilder::new().recursive(true).mode(0o700).create(folder.as_path());
+        created.map_err(|source| ProfileError::Folder { folder: folder.clone(), source })?;
+    }
+    Ok(plan)
+}
+
+/// Returns the mounts of a plan.
+pub(super) fn mounts(plan: &RunPlan) -> Vec<Mount> {
+    let mount = |access| move |path: &CanonicalPath| Mount::new(path.as_str(), access);
+    let programs = plan.programs.iter().map(mount(MountAccess::ReadOnly));
+    programs.chain(plan.folders.iter().map(mount(MountAccess::ReadWrite))).collect()
+}
+
+impl ProfileGrants {
+    /// Creates the grants of a plan, each with its audit entry.
+    pub(super) fn new(
+        plan: RunPlan,
+        principal: &Principal,
+        learns: bool,
+    ) -> io::Result<(Self, Vec<(StandingGrant, Entry)>)> {
+        let all = AccessSet { read: true, write: true, delete: true };
+        let read = AccessSet { read: true, ..AccessSet::default() };
+        let folders = plan.folders.iter().map(|path| (path.clone(), GrantKind::Tree, all));
+        let files = plan.files.iter().map(|path| (path.clone(), GrantKind::File, all));
+        let readable = plan.read.iter().map(|(path, kind)| (path.clone(), *kind, read));
+        let provenance = format!("the run profile `{}`", plan.profile.name);
+        let (mut given, mut settings, mut mounted) = (Vec::new(), Vec::new(), BTreeMap::new());
+        for (path, kind, access) in folders.chain(files).chain(readable) {
+            let files = Files { path: path.clone(), kind, access };
+            let grant = grant(principal, files, provenance.clone())?;
+            if access.write {
+                settings.push(grant.id.clone());
+                if kind == GrantKind::Tree {
+                    mounted.insert(grant.id.clone(), path);
+                }
+            }
+            let entry = entry_of(&grant, principal);
+            given.push((grant, entry));
+        }
+        let own = Self {
+            plan,
+            settings,
+            mounted: Mutex::new(mounted),
+            opened: Mutex::default(),
+            learned: learns.then(Mutex::default),
+        };
+        Ok((own, given))
+    }
+
+    /// Returns the policy that accesses of the run are judged by.
+    pub(super) fn snapshot(&self, current: &Arc<PolicySnapshot>, grants: &GrantTable) -> Arc<PolicySnapshot> {
+        if !self.is_in_force(grants) {
+            return current.clone();
+        }
+        let mut opened = lock(&self.opened);
+        match &*opened {
+            Some((of, opened)) if Arc::ptr_eq(of, current) => opened.clone(),
+            Some(_) | None => {
+                let new = Arc::new(current.with_protection(self.plan.protection(&current.protected)));
+                *opened = Some((current.clone(), new.clone()));
+                new
+            }
+        }
+    }
+
+    /// Returns the settings file that an access belongs to.
+    pub(super) fn settings_file(&self, path: &str, grants: &GrantTable) -> Option<&CanonicalPath> {
+        self.plan.settings_file(path).filter(|_| self.is_in_force(grants))
+    }
+
+    /// Returns the accesses to permit at the start: those that the view does not ask about.
+    pub(super) fn permitted(&self) -> impl Iterator<Item = PermittedAccess> {
+        // A lock is a folder, which is created without a question, but only in the view unless it is permitted.
+        let lock = |file: &CanonicalPath| PermittedAccess {
+            path: format!("{file}.lock"),
+            access: FileAccess::Write,
+        };
+        self.plan.files.iter().map(lock)
+    }
+
+    /// Notes an allowed access.
+    pub(super) fn note(&self, access: &PermittedAccess) {
+        let Some(learned) = &self.learned else { return };
+        let mut learned = lock(learned);
+        if learned.len() < MOST_LEARNED {
+            let is_changed = access.access != FileAccess::Read;
+            *learned.entry(access.path.clone()).or_default() |= is_changed;
+        }
+    }
+
+    /// Returns the files that were used.
+    pub(super) fn learned(&self) -> Vec<UsedFile> {
+        let all = self.learned.as_ref().map(|learned| lock(learned).clone()).unwrap_or_default();
+        all.into_iter().map(|(path, changed)| UsedFile { path, changed }).collect()
+    }
+
+    fn is_in_force(&self, grants: &GrantTable) -> bool {
+        let ids: BTreeSet<&str> = grants.grants.iter().map(|grant| grant.id.as_str()).collect();
+        !self.settings.is_empty() && self.settings.iter().all(|id| ids.contains(id.as_str()))
+    }
+
+    /// Removes and returns the mounted folders whose grants have ended.
+    fn take_revoked(&self, grants: &GrantTable) -> Vec<CanonicalPath> {
+        let ids: BTreeSet<&str> = grants.grants.iter().map(|grant| grant.id.as_str()).collect();
+        lock(&self.mounted).extract_if(.., |id, _| !ids.contains(id.as_str())).map(|(_, path)| path).collect()
+    }
+}
+
+impl Run {
+    /// Unmounts the folders whose grants have ended. If a program still holds one, the run is ended.
+    pub(super) async fn unmount_revoked(&self) {
+        for path in self.profile.take_revoked(&self.services.grants.now()) {
+            let (answer, answered) = oneshot::channel();
+            let order = (ControlOp::Remove { path: path.as_str().to_owned() }, answer);
+            // Both fail only if the run has ended.
+            let sent = self.to_sandbox.send(order).is_ok();
+            let answer = if sent { answered.await.ok().flatten() } else { None };
+            if !matches!(answer, Some(ControlAnswer::Removed { proof: UnmountProof::Proved })) {
+                tracing::error!(run = self.id, %path, ?answer, "a program still uses a revoked folder, so the run is ended");
+                self.end();
+                self.gone.cancelled().await;
+            }
+        }
+    }
+}
+
+fn grant(principal: &Principal, files: Files, provenance: String) -> io::Result<StandingGrant> {
+    Ok(StandingGrant {
+        id: random_name()?,
+        subject: principal.subject(),
+        what: Granted::Files(files),
+        lifetime: Lifetime::Session,
+        expires_ms: None,
+        created_ms: now_ms(),
+        last_used_ms: None,
+        uses: 0,
+        provenance,
+    })
+}
+
+fn entry_of(grant: &StandingGrant, principal: &Principal) -> Entry {
+    let mut entry =
+        principal.entry(Event::Grant, format!("{}, {}", grant.provenance, grant.lifetime.words()));
+    entry.grant_id = Some(grant.id.clone());
+    grant.what.note_in(&mut entry);
+    entry
+}
+
+fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
+    value.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,17 @@
+//! Error of comparing a server's tools with their pins.
+
+use ironcurtain_grants::{MOST_TOOLS, StoreError};
+use tokio::task::JoinError;
+
+/// Reason why a list cannot be compared with its pins.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum PinError {
+    #[error("failed to parse the list of tools: {0}")]
+    Malformed(#[from] serde_json::Error),
+    #[error("the server lists more than {MOST_TOOLS} tools")]
+    TooMany,
+    #[error("failed to compare the tools with their pins: {0}")]
+    Store(#[from] StoreError),
+    #[error("failed to compare the tools with their pins: {0}")]
+    Aborted(#[from] JoinError),
+}

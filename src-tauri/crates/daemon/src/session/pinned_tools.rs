@@ -1,0 +1,199 @@
+//! Compares the tools that the server lists with their pins, and refuses calls of tools that changed.
+//!
+//! - INVARIANT: a definition that the user has not seen reaches the client only if the tool is new. A changed tool is
+//!   listed as pinned, and its calls are refused until the user decides.
+//! - A list that cannot be compared is not forwarded, and without its pins no tool is called.
+
+use super::Session;
+use super::pin_error::PinError;
+use super::refusal::CallRefusal;
+use ironcurtain_audit::Event;
+use ironcurtain_audit::clock::now_ms;
+use ironcurtain_config::ToolPinning;
+use ironcurtain_grants::{ListedDefinition, MOST_TOOLS, PinKey, PinState, Pins, ToolPin};
+use ironcurtain_mcp::request::ServerRequest;
+use ironcurtain_mcp::server::ServerAnswer;
+use ironcurtain_mcp::wire::{Fields, Response};
+use ironcurtain_visible as visible;
+use serde_json::Value;
+use serde_json::value::{RawValue, to_raw_value};
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Method that lists the tools.
+const LIST: &str = "tools/list";
+
+/// Parts of a definition that are pinned. The others are for display, or private to the client.
+const PINNED: [&str; 6] = ["name", "title", "description", "inputSchema", "outputSchema", "annotations"];
+
+/// Maximum length of a pinned definition, in bytes.
+const LONGEST_DEFINITION: usize = 256 * 1024;
+
+/// Tools of a session that are not as pinned.
+#[derive(Debug, Default)]
+pub(super) struct PinnedTools(Mutex<Option<HashMap<String, ChangedTool>>>);
+
+/// Reason why calls of a tool are refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ChangedTool {
+    Suspended,
+    Removed,
+}
+
+impl PinnedTools {
+    fn lock(&self) -> MutexGuard<'_, Option<HashMap<String, ChangedTool>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Returns whether this response lists tools.
+pub(super) fn lists_tools(request: &ServerRequest, answer: &ServerAnswer) -> bool {
+    request.method() == LIST && matches!(answer, ServerAnswer::Response(Response::Result(_)))
+}
+
+impl Session {
+    fn pins(&self) -> (Pins, PinKey) {
+        let mut takes: Vec<String> = self.client_takes.borrow().iter().cloned().collect();
+        takes.sort();
+        let key = PinKey { server: self.config.identity(), capabilities: takes.join(" ") };
+        (Pins::of(&self.services.home.database()), key)
+    }
+
+    /// Returns the list of tools for the client: changed tools as pinned, and no removed ones.
+    pub(super) async fn with_pinned_tools(&self, result: &RawValue) -> Result<Box<RawValue>, PinError> {
+        let mut fields: Fields = serde_json::from_str(result.get())?;
+        let tools: Vec<Box<RawValue>> = match fields.get("tools") {
+            Some(tools) => serde_json::from_str(tools.get())?,
+            None => return Ok(result.to_owned()),
+        };
+        if tools.len() > MOST_TOOLS {
+            return Err(PinError::TooMany);
+        }
+        // A tool without a name cannot be called.
+        let known = tools.into_iter().filter_map(|raw| Some((definition(&raw)?, raw)));
+        let (listed, raw): (Vec<_>, Vec<_>) = known.unzip();
+        let names: Vec<String> = listed.iter().map(|listed| listed.tool.clone()).collect();
+        let ((pins, key), pinning) = (self.pins(), self.config.pin);
+        let compare = move || pins.compare(&key, &listed, pinning == ToolPinning::Warn, now_ms());
+        let states = tokio::task::spawn_blocking(compare).await??;
+        let mut shown = Vec::new();
+        for ((name, state), raw) in names.into_iter().zip(states).zip(raw) {
+            match state {
+                PinState::New | PinState::Unchanged => shown.push(raw),
+                PinState::Suspended { is_news, .. } if pinning == ToolPinning::Warn => {
+                    shown.push(raw);
+                    self.report_change(&name, is_news).await;
+                }
+                PinState::Suspended { pinned, is_news } => {
+                    shown.push(RawValue::from_string(pinned)?);
+                    self.services.changed_tools.follow(&self.config.name, self.config.identity());
+                    self.report_change(&name, is_news).await;
+                }
+                PinState::Kept { pinned } => shown.push(RawValue::from_string(pinned)?),
+                PinState::Removed => {}
+            }
+        }
+        // The next call reads the pins again.
+        *self.pinned_tools.lock() = None;
+        fields.set("tools", to_raw_value(&shown)?);
+        Ok(to_raw_value(&fields)?)
+    }
+
+    /// Refuses a call of a tool that changed or was removed. The user may have decided since.
+    pub(super) async fn check_pin(&self, tool: &str) -> Result<(), CallRefusal> {
+        let is_settled = self.pinned_tools.lock().as_ref().map(|changed| !changed.contains_key(tool));
+        if is_settled == Some(true) {
+            return Ok(());
+        }
+        let (pins, key) = self.pins();
+        let read = tokio::task::spawn_blocking(move || pins.of_client(&key)).await;
+        let all = read.map_err(PinError::from)?.map_err(PinError::from)?;
+        let state = |pin: &ToolPin| match () {
+            () if pin.is_removed() => Some(ChangedTool::Removed),
+            () if pin.is_suspended() => Some(ChangedTool::Suspended),
+            () => None,
+        };
+        let changed: HashMap<String, ChangedTool> =
+            all.iter().filter_map(|pin| Some((pin.tool.clone(), state(pin)?))).collect();
+        let found = changed.get(tool).copied();
+        *self.pinned_tools.lock() = Some(changed);
+        let (server, tool) = (self.config.name.clone(), visible::line(tool));
+        match found {
+            None => Ok(()),
+            Some(ChangedTool::Suspended) => {
+                self.services.changed_tools.follow(&self.config.name, self.config.identity());
+                Err(CallRefusal::ToolChanged { server, tool })
+            }
+            Some(ChangedTool::Removed) => Err(CallRefusal::ToolRemoved { server, tool }),
+        }
+    }
+
+    /// Records a changed tool and notifies the user, once for each change.
+    async fn report_change(&self, tool: &str, is_news: bool) {
+        if !is_news {
+            return;
+        }
+        let (server, shown) = (&self.config.name, visible::line(tool));
+        let suspended = match self.config.pin {
+            ToolPinning::Enforce => "It is suspended until you decide",
+            ToolPinning::Warn => "Its new definition is in use",
+        };
+        let mut entry = self.entry(Event::Server, format!("the server {server} changed its tool `{shown}`"));
+        entry.tool_name = Some(tool.to_owned());
+        self.record(entry).await;
+        let show = match self.config.pin {
+            ToolPinning::Enforce => format!(": ironcurtain servers diff {server}"),
+            ToolPinning::Warn => ".".to_owned(),
+        };
+        self.services.broker.notify(&format!("{server} changed its tool `{shown}`. {suspended}{show}"));
+        self.services.changed();
+    }
+}
+
+/// Returns the pinned parts of a tool in canonical form, or `None` for a tool without a name.
+fn definition(raw: &RawValue) -> Option<ListedDefinition> {
+    let Value::Object(mut fields) = serde_json::from_str(raw.get()).ok()? else { return None };
+    let tool = fields.get("name")?.as_str()?.to_owned();
+    fields.retain(|name, value| PINNED.contains(&name.as_str()) && !value.is_null());
+    let mut value = Value::Object(fields);
+    value.sort_all_objects();
+    let definition = value.to_string();
+    (definition.len() <= LONGEST_DEFINITION).then_some(ListedDefinition { tool, definition })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn of(tool: &Value) -> Option<ListedDefinition> {
+        definition(&to_raw_value(tool).unwrap())
+    }
+
+    #[test]
+    fn a_definition_has_one_form_and_everything_that_a_model_reads() {
+        let tool = json!({
+            "name": "t", "description": "d", "inputSchema": { "b": 1, "a": { "d": 1, "c": 2 } }, "title": null,
+            "icons": [], "_meta": { "x": 1 },
+        });
+        let ListedDefinition { tool: name, definition } = of(&tool).unwrap();
+        let expected = r#"{"description":"d","inputSchema":{"a":{"c":2,"d":1},"b":1},"name":"t"}"#;
+        assert_eq!((name.as_str(), definition.as_str()), ("t", expected));
+        let mut other = tool.clone();
+        other["icons"] = json!(["x"]);
+        assert_eq!(of(&other).unwrap().definition, expected, "icons may change");
+        for part in PINNED {
+            let mut other = tool.clone();
+            other[part] = json!("other");
+            assert_ne!(of(&other).unwrap().definition, expected, "{part}");
+        }
+    }
+
+    #[test]
+    fn a_tool_without_a_name_and_an_endless_definition_are_dropped() {
+        assert_eq!(of(&json!({ "description": "d" })), None);
+        assert_eq!(of(&json!({ "name": 1 })), None);
+        assert_eq!(of(&json!(["name"])), None);
+        assert_eq!(of(&json!({ "name": "t", "description": "d".repeat(LONGEST_DEFINITION) })), None);
+    }
+}

@@ -1,0 +1,433 @@
+//! Table of pinned tools: the definition of each tool that a server listed first, or that the user accepted since.
+//!
+//! - Definitions are opaque text here; the trusted process writes them in one canonical form.
+//! - A definition that differs from its pin suspends the tool until the user decides. The pin of a tool that disappears
+//!   stays, so that removing and adding a tool does not replace its definition.
+//! - The trusted process compares and suspends. Only the user's own programs decide, by writing to the same table; no
+//!   request on the socket can.
+
+use super::StoreError;
+use super::store::schema;
+use rusqlite::{Connection, Row, Transaction, TransactionBehavior, params};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+/// Maximum number of pinned tools of a server for one kind of client. A list with more is refused.
+pub const MOST_TOOLS: usize = 2000;
+
+/// Server and client that a list of tools is for. Some servers offer other tools to other clients.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct PinKey {
+    /// Identity of the server.
+    pub server: String,
+    /// Capabilities of the client, in canonical form.
+    pub capabilities: String,
+}
+
+/// Tool as a server lists it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListedDefinition {
+    /// Name of the tool.
+    pub tool: String,
+    /// Definition in canonical form.
+    pub definition: String,
+}
+
+/// Stored pin of a tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolPin {
+    /// Capabilities of the clients that the pin is for.
+    pub capabilities: String,
+    /// Name of the tool.
+    pub tool: String,
+    /// Pinned definition.
+    pub definition: String,
+    /// Different definition that the server listed last, if any.
+    pub found: Option<String>,
+    /// The user's decision about it, if any.
+    pub decided: Option<PinDecision>,
+}
+
+/// The user's decision about a changed definition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PinDecision {
+    /// Agents go on with the pinned definition.
+    Keep,
+    /// The changed definition becomes the pin.
+    Update,
+    /// Agents do not get the tool.
+    Remove,
+}
+
+/// State of a listed tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PinState {
+    /// Listed for the first time, and pinned now.
+    New,
+    /// As pinned.
+    Unchanged,
+    /// Differs from its pin, and the user has not decided. Agents get the pinned definition.
+    Suspended {
+        /// Pinned definition.
+        pinned: String,
+        /// True if this definition was not seen before.
+        is_news: bool,
+    },
+    /// Differs from its pin, which the user keeps.
+    Kept {
+        /// Pinned definition.
+        pinned: String,
+    },
+    /// Differed from its pin, and the user removed it.
+    Removed,
+}
+
+impl PinDecision {
+    fn name(self) -> Option<&'static str> {
+        match self {
+            Self::Keep => Some("keep"),
+            Self::Remove => Some("remove"),
+            Self::Update => None,
+        }
+    }
+
+    fn parse(name: &str) -> Option<Self> {
+        [Self::Keep, Self::Remove].into_iter().find(|decision| decision.name() == Some(name))
+    }
+}
+
+impl ToolPin {
+    /// Returns whether calls of the tool are refused until the user decides.
+    #[must_use]
+    pub fn is_suspended(&self) -> bool {
+        self.found.is_some() && self.decided.is_none()
+    }
+
+    /// Returns whether the user removed the tool.
+    #[must_use]
+    pub fn is_removed(&self) -> bool {
+        self.decided == Some(PinDecision::Remove)
+    }
+}
+
+/// Table of pins in the grants database.
+#[derive(Debug, Clone)]
+pub struct Pins {
+    database: PathBuf,
+}
+
+impl Pins {
+    /// Returns the table in this database.
+    #[must_use]
+    pub fn of(database: &Path) -> Self {
+        Self { database: database.to_path_buf() }
+    }
+
+    /// Compares a list of tools with its pins, pins new tools, and returns the state of each tool in order. With
+    /// `only_warn`, a changed definition becomes the pin at once, and its state is a suspension that is news.
+    ///
+    /// # Errors
+    /// [`StoreError`]; nothing is pinned then.
+    pub fn compare(
+        &self,
+        key: &PinKey,
+        listed: &[ListedDefinition],
+        only_warn: bool,
+        at_ms: u64,
+    ) -> Result<Vec<PinState>, StoreError> {
+        self.with(|connection| {
+            let pins = by_tool(of_key(connection, key)?);
+            let is_pinned = |listed: &ListedDefinition| {
+                pins.get(&listed.tool)
+                    .is_some_and(|pin| pin.found.is_none() && pin.definition == listed.definition)
+            };
+            // The usual list needs no lock.
+            if listed.iter().all(is_pinned) {
+                return Ok(listed.iter().map(|_| PinState::Unchanged).collect());
+            }
+            let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let mut pins = by_tool(of_key(&change, key)?);
+            let mut states = Vec::new();
+            for listed in listed {
+                states.push(match pins.get(&listed.tool) {
+                    None => pinned_now(&change, key, listed, at_ms)?,
+                    Some(pin) => compared(&change, (key, pin), &listed.definition, only_warn)?,
+                });
+                // A second tool of this name in the same list is compared with the first.
+                pins.entry(listed.tool.clone()).or_insert_with(|| ToolPin {
+                    capabilities: key.capabilities.clone(),
+                    tool: listed.tool.clone(),
+                    definition: listed.definition.clone(),
+                    found: None,
+                    decided: None,
+                });
+            }
+            change.commit()?;
+            Ok(states)
+        })
+    }
+
+    /// Returns the pins of a server for clients with these capabilities.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn of_client(&self, key: &PinKey) -> Result<Vec<ToolPin>, StoreError> {
+        self.with(|connection| of_key(connection, key))
+    }
+
+    /// Returns all pins of a server; empty if the trusted process has not created the table yet.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn of_server(&self, server: &str) -> Result<Vec<ToolPin>, StoreError> {
+        let pins = self.with_existing(|connection| {
+            let query = "SELECT * FROM pins WHERE server = ?1 ORDER BY tool, capabilities";
+            connection.prepare(query)?.query_map([server], pin)?.collect::<Result<Vec<_>, _>>()
+        })?;
+        Ok(pins.unwrap_or_default())
+    }
+
+    /// Applies the user's decision to every pin of a tool for which this definition was found, and returns whether there was
+    /// one.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn decide(
+        &self,
+        server: &str,
+        (tool, found): (&str, &str),
+        decision: PinDecision,
+    ) -> Result<bool, StoreError> {
+        let change = match decision {
+            PinDecision::Update => {
+                "UPDATE pins SET definition = found, found = NULL, decided = NULL
+                 WHERE server = ?1 AND tool = ?2 AND found = ?3 AND ?4 IS NULL"
+            }
+            PinDecision::Keep | PinDecision::Remove => {
+                "UPDATE pins SET decided = ?4 WHERE server = ?1 AND tool = ?2 AND found = ?3"
+            }
+        };
+        let changed = self
+            .with(|connection| connection.execute(change, params![server, tool, found, decision.name()]))?;
+        Ok(changed > 0)
+    }
+
+    /// Forgets the pins of a server whose new definitions the user has just accepted as a whole.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn forget(&self, server: &str) -> Result<(), StoreError> {
+        self.with_existing(|connection| connection.execute("DELETE FROM pins WHERE server = ?1", [server]))?;
+        Ok(())
+    }
+
+    fn with<T>(
+        &self,
+        then: impl FnOnce(&mut Connection) -> Result<T, rusqlite::Error>,
+    ) -> Result<T, StoreError> {
+        self.with_existing(then)?.ok_or_else(|| StoreError::Replaced(self.database.clone()))
+    }
+
+    fn with_existing<T>(
+        &self,
+        then: impl FnOnce(&mut Connection) -> Result<T, rusqlite::Error>,
+    ) -> Result<Option<T>, StoreError> {
+        let Some(mut connection) = schema::open_current(&self.database)? else { return Ok(None) };
+        let failed = |source| StoreError::Database { path: self.database.clone(), source };
+        then(&mut connection).map(Some).map_err(failed)
+    }
+}
+
+fn by_tool(pins: Vec<ToolPin>) -> HashMap<String, ToolPin> {
+    pins.into_iter().map(|pin| (pin.tool.clone(), pin)).collect()
+}
+
+fn of_key(connection: &Connection, key: &PinKey) -> Result<Vec<ToolPin>, rusqlite::Error> {
+    let query = "SELECT * FROM pins WHERE server = ?1 AND capabilities = ?2";
+    connection.prepare(query)?.query_map([&key.server, &key.capabilities], pin)?.collect()
+}
+
+fn pinned_now(
+    change: &Transaction<'_>,
+    key: &PinKey,
+    listed: &ListedDefinition,
+    at_ms: u64,
+) -> Result<PinState, rusqlite::Error> {
+    change.execute(
+        "INSERT INTO pins (server, capabilities, tool, definition, since_ms) VALUES (?1, ?2, ?3, ?4, ?5)",
+        params![
+            key.server,
+            key.capabilities,
+            listed.tool,
+            listed.definition,
+            i64::try_from(at_ms).unwrap_or(i64::MAX)
+        ],
+    )?;
+    Ok(PinState::New)
+}
+
+/// Compares a listed definition with its pin, and stores what differs.
+fn compared(
+    change: &Transaction<'_>,
+    (key, pin): (&PinKey, &ToolPin),
+    definition: &str,
+    only_warn: bool,
+) -> Result<PinState, rusqlite::Error> {
+    let store = |definition: &str, found: Option<&str>, decided: Option<PinDecision>| {
+        change.execute(
+            "UPDATE pins SET definition = ?4, found = ?5, decided = ?6
+             WHERE server = ?1 AND capabilities = ?2 AND tool = ?3",
+            params![
+                key.server,
+                key.capabilities,
+                pin.tool,
+                definition,
+                found,
+                decided.and_then(PinDecision::name)
+            ],
+        )
+    };
+    let is_same = pin.definition == definition;
+    if pin.is_removed() {
+        return Ok(PinState::Removed);
+    }
+    if is_same {
+        if pin.found.is_some() {
+            store(definition, None, None)?;
+        }
+        return Ok(PinState::Unchanged);
+    }
+    let pinned = pin.definition.clone();
+    if only_warn {
+        store(definition, None, None)?;
+        return Ok(PinState::Suspended { pinned, is_news: true });
+    }
+    let is_known = pin.found.as_deref() == Some(definition);
+    match pin.decided {
+        Some(_) if is_known => Ok(PinState::Kept { pinned }),
+        Some(_) | None => {
+            if !is_known {
+                store(&pinned, Some(definition), None)?;
+            }
+            Ok(PinState::Suspended { pinned, is_news: !is_known })
+        }
+    }
+}
+
+fn pin(row: &Row<'_>) -> Result<ToolPin, rusqlite::Error> {
+    let decided: Option<String> = row.get("decided")?;
+    Ok(ToolPin {
+        capabilities: row.get("capabilities")?,
+        tool: row.get("tool")?,
+        definition: row.get("definition")?,
+        found: row.get("found")?,
+        decided: decided.as_deref().and_then(PinDecision::parse),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Place {
+        pins: Pins,
+        key: PinKey,
+        _dir: tempfile::TempDir,
+    }
+
+    impl Place {
+        fn new() -> Self {
+            let dir = tempfile::tempdir().unwrap();
+            let database = dir.path().join("state.db");
+            drop(schema::open(&database).unwrap());
+            let key = PinKey { server: "s".to_owned(), capabilities: String::new() };
+            Self { pins: Pins::of(&database), key, _dir: dir }
+        }
+
+        /// Lists one tool with this definition.
+        fn lists(&self, definition: &str) -> PinState {
+            self.compare(&self.key, definition, false)
+        }
+
+        fn compare(&self, key: &PinKey, definition: &str, only_warn: bool) -> PinState {
+            let listed = ListedDefinition { tool: "t".to_owned(), definition: definition.to_owned() };
+            self.pins.compare(key, &[listed], only_warn, 1).unwrap().remove(0)
+        }
+
+        fn decide(&self, found: &str, decision: PinDecision) -> bool {
+            self.pins.decide("s", ("t", found), decision).unwrap()
+        }
+    }
+
+    fn suspended(pinned: &str, is_news: bool) -> PinState {
+        PinState::Suspended { pinned: pinned.to_owned(), is_news }
+    }
+
+    #[test]
+    fn a_changed_definition_suspends_the_tool_until_the_user_decides() {
+        let place = Place::new();
+        assert_eq!((place.lists("a"), place.lists("a")), (PinState::New, PinState::Unchanged));
+        assert_eq!((place.lists("b"), place.lists("b")), (suspended("a", true), suspended("a", false)));
+        assert!(place.pins.of_server("s").unwrap()[0].is_suspended());
+        assert_eq!(place.lists("a"), PinState::Unchanged, "the pinned definition needs no decision");
+        assert!(!place.pins.of_server("s").unwrap()[0].is_suspended());
+        assert_eq!(place.lists("b"), suspended("a", true));
+        assert!(!place.decide("c", PinDecision::Update), "the user saw another definition");
+        assert!(place.decide("b", PinDecision::Update));
+        assert_eq!((place.lists("b"), place.lists("a")), (PinState::Unchanged, suspended("b", true)));
+    }
+
+    #[test]
+    fn a_kept_pin_covers_only_the_change_that_the_user_saw() {
+        let place = Place::new();
+        place.lists("a");
+        place.lists("b");
+        assert!(place.decide("b", PinDecision::Keep));
+        assert_eq!(place.lists("b"), PinState::Kept { pinned: "a".to_owned() });
+        assert_eq!(place.lists("c"), suspended("a", true));
+        assert!(place.decide("c", PinDecision::Remove));
+        // A removed tool stays removed, whatever its definition becomes.
+        assert_eq!((place.lists("c"), place.lists("a")), (PinState::Removed, PinState::Removed));
+        assert!(place.decide("c", PinDecision::Update));
+        assert_eq!(place.lists("c"), PinState::Unchanged);
+    }
+
+    #[test]
+    fn a_tool_that_disappears_keeps_its_pin() {
+        let place = Place::new();
+        place.lists("a");
+        assert_eq!(place.pins.compare(&place.key, &[], false, 1).unwrap(), []);
+        assert_eq!(place.lists("b"), suspended("a", true));
+    }
+
+    #[test]
+    fn pins_of_other_servers_and_clients_are_separate() {
+        let place = Place::new();
+        place.lists("a");
+        let other = PinKey { capabilities: "elicitation".to_owned(), ..place.key.clone() };
+        assert_eq!(place.compare(&other, "b", false), PinState::New);
+        let server = PinKey { server: "other".to_owned(), ..place.key.clone() };
+        assert_eq!(place.compare(&server, "b", false), PinState::New);
+        assert_eq!(place.lists("a"), PinState::Unchanged);
+        place.pins.forget("s").unwrap();
+        assert_eq!(place.lists("b"), PinState::New);
+    }
+
+    #[test]
+    fn a_pin_that_only_warns_follows_the_server() {
+        let place = Place::new();
+        place.lists("a");
+        assert_eq!(place.compare(&place.key, "b", true), suspended("a", true));
+        assert_eq!(place.compare(&place.key, "b", true), PinState::Unchanged);
+        assert!(!place.pins.of_server("s").unwrap()[0].is_suspended());
+    }
+
+    #[test]
+    fn a_repeated_name_is_compared_with_the_first_of_the_list() {
+        let place = Place::new();
+        let listed = ["a", "b"]
+            .map(|definition| ListedDefinition { tool: "t".to_owned(), definition: definition.to_owned() });
+        let states = place.pins.compare(&place.key, &listed, false, 1).unwrap();
+        assert_eq!(states, [PinState::New, suspended("a", true)]);
+    }
+}

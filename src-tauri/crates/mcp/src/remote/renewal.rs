@@ -1,0 +1,84 @@
+//! Replaces an HTTP session that the server has forgotten.
+//!
+//! - Only a request that the server refused because of its session is sent again, in the new session, and only once.
+//! - A session with state at the server, such as subscriptions, is not replaced: the connection ends, and its owner restores the
+//!   state in the next one.
+
+use super::answer::{Form, form};
+use super::events::{Event, Events, Position};
+use super::exchange::Exchange;
+use super::fault::Fault;
+use super::headers::HttpSession;
+use super::http::Reply;
+use crate::wire::{Id, Incoming, Line, Lines, MAX_LINE_BYTES, Response, notification_line};
+use hyper::Method;
+use hyper::body::Bytes;
+
+impl Exchange {
+    /// Replaces a session that the server has forgotten, unless another request has done so.
+    ///
+    /// # Errors
+    /// [`Fault::Forgotten`] if it cannot be replaced.
+    pub(super) async fn renew(&self, forgotten: &HttpSession) -> Result<(), Fault> {
+        let _turn = self.session.turn.lock().await;
+        if !self.session.now().is_session_of(forgotten) {
+            return Ok(());
+        }
+        let (id, line) = self.session.initialize().clone().ok_or(Fault::Forgotten)?;
+        let renewed = self.initialized_again(&id, line, forgotten).await.ok_or(Fault::Forgotten)?;
+        *self.session.now() = renewed;
+        self.say("the server had forgotten the session; a new one was started").await;
+        Ok(())
+    }
+
+    /// Repeats `initialize`. Returns the new session, if the server chose the same version as before.
+    async fn initialized_again(&self, id: &Id, line: Bytes, before: &HttpSession) -> Option<HttpSession> {
+        let message = Incoming::parse(&line).ok()?;
+        let mut session = HttpSession::default();
+        let reply = self.http.send(Method::POST, session.beside(&message), line).await.ok()?;
+        if !reply.response.status().is_success() {
+            return None;
+        }
+        session.session_of(reply.response.headers());
+        let Some(Response::Result(result)) = self.answer_of(reply, id).await else { return None };
+        session.version_of(&result);
+        if !session.is_version_of(before) {
+            return None;
+        }
+        let ready = notification_line("notifications/initialized", None);
+        let message = Incoming::parse(&ready).ok()?;
+        let reply = self.http.send(Method::POST, session.beside(&message), ready.into()).await.ok()?;
+        reply.response.status().is_success().then_some(session)
+    }
+
+    /// Reads the response to a request of our own.
+    async fn answer_of(&self, reply: Reply, wanted: &Id) -> Option<Response> {
+        let is_wanted = |text: &[u8]| match Incoming::parse(text) {
+            Ok(Incoming::Response { id, response }) if id == *wanted => Some(response),
+            Ok(_) | Err(_) => None,
+        };
+        match form(reply.response.headers()) {
+            Form::Message => {
+                let (body, connection) = reply.body_as_line();
+                let mut lines = Lines::within(self.memory.clone(), body, MAX_LINE_BYTES);
+                let Ok(Some(Line::Whole(text, _))) = lines.next().await else { return None };
+                self.http.keep(connection).await;
+                is_wanted(&text)
+            }
+            Form::Events => {
+                let (body, _) = reply.body();
+                let mut events = Events::new(body, self.memory.clone());
+                let mut position = Position::default();
+                while let Ok(Some(event)) = events.next(&mut position).await {
+                    if let Event::Message(text, _) = event
+                        && let Some(response) = is_wanted(&text)
+                    {
+                        return Some(response);
+                    }
+                }
+                None
+            }
+            Form::WebPage | Form::Other(_) => None,
+        }
+    }
+}

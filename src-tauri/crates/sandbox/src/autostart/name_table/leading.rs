@@ -1,0 +1,50 @@
+//! Names of folders that contain autostart files.
+
+use super::{NameScope, is_git_by_name, lower, pattern::NamePattern, runs_later, table};
+
+/// Returns whether other programs run a file by this path, or would run some file below it: a symlink of this name would
+/// give the files behind it such a path.
+pub fn leads_to_programs(path: &str, home: Option<&str>) -> bool {
+    if runs_later(path, home).is_some() {
+        return true;
+    }
+    let lower = lower(path);
+    table::names().any(|listed| {
+        let counts = |above: usize| {
+            let above = path.get(..above).unwrap_or_default();
+            match listed.known.group.place {
+                NameScope::Any => true,
+                NameScope::Home => home == Some(above),
+                NameScope::Git => is_git_by_name(above),
+            }
+        };
+        let folders = listed.pattern.match_indices('/').filter_map(|(at, _)| listed.pattern.get(..at));
+        folders.into_iter().any(|folder| NamePattern::new(folder).ends(&lower, &counts))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_of_listed_names_count_where_the_names_do() {
+        let leads = |path: &str| leads_to_programs(path, Some("/home/me"));
+        for path in [
+            "/p/.git",
+            "/p/.git/hooks",
+            "/p/.vscode",
+            "/p/.CURSOR",
+            "/p/.jj/repo",
+            "/p/.jj",
+            "/home/me/.config",
+            "/home/me/.local/share",
+            "/home/me/.bashrc",
+        ] {
+            assert!(leads(path), "{path}");
+        }
+        for path in ["/p/x", "/p/hooks", "/p/.config", "/p/node_modules/.bin", "/home/me/docs", "/p/.gitx"] {
+            assert!(!leads(path), "{path}");
+        }
+    }
+}

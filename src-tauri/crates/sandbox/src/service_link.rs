@@ -1,0 +1,68 @@
+//! The launcher's end of the link to a run's ports: questions about services of the computer, and connections to the run.
+//!
+//! Each request has a stream of its own, sent over the link by the side that asks. It begins with a port (two bytes, big-endian).
+
+use std::{
+    fs, io,
+    io::Write,
+    net::{TcpListener, TcpStream},
+    os::unix::net::UnixStream,
+};
+
+use crate::{fd_passing, listening::is_listening, services::ALLOWED};
+
+/// Link to the ports of one run.
+#[derive(Debug)]
+pub struct ServiceLink(UnixStream);
+
+/// A connection in the run that waits for permission. Dropping it refuses the connection.
+#[derive(Debug)]
+pub struct ServiceRequest {
+    /// The port.
+    pub port: u16,
+    /// Readable once the connection no longer waits.
+    pub stream: UnixStream,
+}
+
+impl ServiceLink {
+    pub(crate) fn new(link: UnixStream) -> Self {
+        Self(link)
+    }
+
+    /// Returns another handle to the link.
+    pub fn try_clone(&self) -> io::Result<Self> {
+        self.0.try_clone().map(Self)
+    }
+
+    /// Waits for the next request. Fails once the run has ended.
+    pub fn next(&self) -> io::Result<ServiceRequest> {
+        let stream = UnixStream::from(fd_passing::receive(&self.0)?);
+        let mut port = [0; 2];
+        io::Read::read_exact(&mut &stream, &mut port)?;
+        Ok(ServiceRequest { port: u16::from_be_bytes(port), stream })
+    }
+
+    /// Connects to a port of the run. Blocking.
+    pub fn connect(&self, port: u16) -> io::Result<TcpStream> {
+        let (mut ours, theirs) = UnixStream::pair()?;
+        ours.write_all(&port.to_be_bytes())?;
+        fd_passing::send(&self.0, theirs)?;
+        let connected = fd_passing::receive_or_byte(&ours)?;
+        connected.map(TcpStream::from).map_err(|_| io::ErrorKind::ConnectionRefused.into())
+    }
+}
+
+impl ServiceRequest {
+    /// Allows the connection. Returns the listener at its port in the sandbox, unless there is one already. Blocking.
+    pub fn allow(mut self) -> io::Result<Option<TcpListener>> {
+        self.stream.write_all(&[ALLOWED])?;
+        Ok(fd_passing::receive_or_byte(&self.stream)?.ok().map(TcpListener::from))
+    }
+}
+
+/// Returns true if a program of this computer listens at a port.
+#[must_use]
+pub fn computer_listens(port: u16) -> bool {
+    let tables = ["/proc/self/net/tcp", "/proc/self/net/tcp6"];
+    tables.iter().any(|table| fs::read_to_string(table).is_ok_and(|text| is_listening(&text, port)))
+}

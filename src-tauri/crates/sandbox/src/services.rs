@@ -1,0 +1,218 @@
+//! Services of the computer for a run: asks before a connection to a loopback port where nothing listens, and connects the two
+//! sides. Runs in the process that makes the run's connections ([`connector`](crate::connector)).
+//!
+//! - Everything that is created here is in the sandbox's network namespace, which the calling thread enters and never leaves.
+//! - INVARIANT: a port is opened only after the launcher allowed it, and only the launcher accepts connections at it.
+//!
+//! Each request has a stream of its own, which is sent over the link: see [`service_link`](crate::service_link).
+
+use std::{
+    fs::File,
+    io::{self, Read, Write},
+    net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream},
+    os::{
+        fd::{AsFd, BorrowedFd, OwnedFd},
+        unix::net::UnixStream,
+    },
+    thread,
+    time::Duration,
+};
+
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    fs::{Mode, OFlags, openat},
+    io::Errno,
+    thread::{LinkNameSpaceType, move_into_link_name_space},
+};
+
+use crate::{fd_passing, listening::is_listening};
+
+/// Answer of the launcher: the port may be opened.
+pub(crate) const ALLOWED: u8 = b'y';
+/// Sent instead of a descriptor.
+pub(crate) const NOTHING: u8 = b'n';
+
+/// Interval at which a waiting connection checks that its program still waits.
+const CHECK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+/// Time limit for a connection to a program of the run.
+const CONNECT: Duration = Duration::from_secs(5);
+
+/// Opens ports of one sandbox.
+#[derive(Debug)]
+pub(crate) struct Services {
+    /// The sandbox's network namespace.
+    network: OwnedFd,
+    link: UnixStream,
+}
+
+impl Services {
+    pub(crate) fn new(network: OwnedFd, link: UnixStream) -> Self {
+        Self { network, link }
+    }
+
+    /// Returns the descriptors that the process needs.
+    pub(crate) fn descriptors(&self) -> [BorrowedFd<'_>; 2] {
+        [self.network.as_fd(), self.link.as_fd()]
+    }
+
+    /// Serves the launcher's requests for connections to the run's own ports, until the link is closed.
+    pub(crate) fn serve(&self) {
+        thread::scope(|threads| {
+            while let Ok(stream) = fd_passing::receive(&self.link) {
+                // If no thread can be started, the stream closes, which is an error at its other end.
+                let _ = thread::Builder::new().stack_size(64 * 1024).spawn_scoped(threads, move || {
+                    // The launcher has exited, or gets an error at its end.
+                    let _ = self.reach(&UnixStream::from(stream));
+                });
+            }
+        });
+    }
+
+    /// Connects to a port of the run, and sends the connection.
+    fn reach(&self, mut stream: &UnixStream) -> io::Result<()> {
+        let mut port = [0; 2];
+        stream.read_exact(&mut port)?;
+        self.enter()?;
+        let port = u16::from_be_bytes(port);
+        let all =
+            [SocketAddr::from((Ipv4Addr::LOCALHOST, port)), SocketAddr::from((Ipv6Addr::LOCALHOST, port))];
+        match all.iter().find_map(|address| TcpStream::connect_timeout(address, CONNECT).ok()) {
+            Some(connection) => fd_passing::send(stream, connection),
+            None => stream.write_all(&[NOTHING]),
+        }
+    }
+
+    /// Returns once a connection to this address may be made. `thread` is the `/proc` directory of the calling thread, and
+    /// `is_waiting` returns whether it still waits. The error is an errno.
+    pub(crate) fn permit(
+        &self,
+        address: &[u8],
+        thread: &OwnedFd,
+        is_waiting: impl Fn() -> bool,
+    ) -> Result<(), i32> {
+        let Some(port) = loopback_port(address) else { return Ok(()) };
+        if listens(thread, port).map_err(number)? {
+            return Ok(());
+        }
+        let failed = |error: io::Error| error.raw_os_error().unwrap_or(libc::ECONNREFUSED);
+        let (mut ours, theirs) = UnixStream::pair().map_err(failed)?;
+        fd_passing::send(&self.link, &theirs).map_err(failed)?;
+        drop(theirs);
+        ours.write_all(&port.to_be_bytes()).map_err(failed)?;
+        while !is_readable(&ours)? {
+            // Closing the stream withdraws the question.
+            if !is_waiting() {
+                return Err(libc::EINTR);
+            }
+        }
+        let mut answer = [0];
+        if ours.read_exact(&mut answer).is_err() || answer != [ALLOWED] {
+            return Err(libc::ECONNREFUSED);
+        }
+        self.enter().map_err(failed)?;
+        match listen(port) {
+            Ok(listener) => fd_passing::send(&ours, listener).map_err(failed),
+            // Another connection or the run itself has opened the port.
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+                ours.write_all(&[NOTHING]).map_err(failed)
+            }
+            Err(error) => Err(failed(error)),
+        }
+    }
+
+    fn enter(&self) -> io::Result<()> {
+        let network = Some(LinkNameSpaceType::Network);
+        Ok(move_into_link_name_space(self.network.as_fd(), network)?)
+    }
+}
+
+/// Listens on the sandbox's loopback for both versions of IP, or for one if the kernel has no other.
+fn listen(port: u16) -> io::Result<TcpListener> {
+    match TcpListener::bind((Ipv6Addr::UNSPECIFIED, port)) {
+        Err(error) if error.raw_os_error() == Some(libc::EAFNOSUPPORT) => {
+            TcpListener::bind((Ipv4Addr::UNSPECIFIED, port))
+        }
+        bound => bound,
+    }
+}
+
+fn is_readable(stream: &UnixStream) -> Result<bool, i32> {
+    match poll(&mut [PollFd::new(stream, PollFlags::IN)], Some(&CHECK)) {
+        Ok(ready) => Ok(ready > 0),
+        Err(Errno::INTR) => Ok(false),
+        Err(error) => Err(number(error)),
+    }
+}
+
+/// Returns true if a program of the run listens at this port.
+fn listens(thread: &OwnedFd, port: u16) -> Result<bool, Errno> {
+    let mut tables = ["net/tcp", "net/tcp6"].into_iter().map(|table| {
+        let file = openat(thread, table, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+        let mut text = String::new();
+        File::from(file).read_to_string(&mut text).map_err(|_| Errno::IO)?;
+        Ok(is_listening(&text, port))
+    });
+    tables.try_fold(false, |found, table: Result<bool, Errno>| table.map(|here| found || here))
+}
+
+/// Returns the port of an address of this machine in the kernel's format, as `localhost` has it or any address of the machine.
+fn loopback_port(address: &[u8]) -> Option<u16> {
+    let (family, rest) = address.split_first_chunk::<2>()?;
+    let (port, rest) = rest.split_first_chunk::<2>()?;
+    let ip = match i32::from(libc::sa_family_t::from_ne_bytes(*family)) {
+        libc::AF_INET => Ipv4Addr::from(*rest.first_chunk::<4>()?),
+        libc::AF_INET6 => {
+            // A label for the flow comes first.
+            let ip = Ipv6Addr::from(*rest.get(4..)?.first_chunk::<16>()?);
+            match ip.to_ipv4_mapped() {
+                Some(ip) => ip,
+                None if ip.is_loopback() || ip.is_unspecified() => Ipv4Addr::LOCALHOST,
+                None => return None,
+            }
+        }
+        _ => return None,
+    };
+    (ip.is_loopback() || ip.is_unspecified()).then_some(u16::from_be_bytes(*port)).filter(|port| *port != 0)
+}
+
+fn number(error: Errno) -> i32 {
+    error.raw_os_error()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn v4(ip: [u8; 4], port: u16) -> Vec<u8> {
+        let family = libc::sa_family_t::try_from(libc::AF_INET).unwrap().to_ne_bytes();
+        [&family[..], &port.to_be_bytes(), &ip, &[0; 8]].concat()
+    }
+
+    fn v6(ip: &str, port: u16) -> Vec<u8> {
+        let family = libc::sa_family_t::try_from(libc::AF_INET6).unwrap().to_ne_bytes();
+        let ip: Ipv6Addr = ip.parse().unwrap();
+        [&family[..], &port.to_be_bytes(), &[0; 4], &ip.octets(), &[0; 4]].concat()
+    }
+
+    #[test]
+    fn only_addresses_of_the_machine_have_a_port() {
+        for address in [
+            v4([127, 0, 0, 1], 5432),
+            v4([127, 9, 9, 9], 5432),
+            v4([0, 0, 0, 0], 5432),
+            v6("::1", 5432),
+            v6("::", 5432),
+            v6("::ffff:127.0.0.1", 5432),
+            v6("::ffff:0.0.0.0", 5432),
+        ] {
+            assert_eq!(loopback_port(&address), Some(5432), "{address:?}");
+        }
+        for address in
+            [v4([10, 0, 0, 1], 80), v6("::ffff:10.0.0.1", 80), v6("2001:db8::1", 80), v4([127, 0, 0, 1], 0)]
+        {
+            assert_eq!(loopback_port(&address), None, "{address:?}");
+        }
+        assert_eq!(loopback_port(&v4([127, 0, 0, 1], 80)[..7]), None);
+        assert_eq!(loopback_port(&[]), None);
+    }
+}

@@ -1,0 +1,104 @@
+//! Hostile programs: each attack is refused for its own reason, and its allowed twin works.
+
+use std::os::unix::fs::symlink;
+
+use super::*;
+
+#[test]
+fn a_file_that_became_a_link_after_the_question_is_not_opened() {
+    let place = place();
+    let (notes, docs, key) = (place.path("notes.txt"), place.path("docs/a"), place.path("secret/key"));
+    let swap = notes.clone();
+    let decide = move |path: &str, _: FileAccess| {
+        if path == swap {
+            fs::remove_file(&swap).unwrap();
+            symlink(&key, &swap).unwrap();
+        }
+        Some(true)
+    };
+    let mut shell = Shell::start(place, &[], Box::new(decide));
+    // The kernel looks the name up again, and the link leads to a hidden file.
+    let said = shell.run("cat notes.txt 2>&1");
+    assert!(said.contains("No such file or directory") && !said.contains("secret/key"), "{said}");
+    assert_eq!(shell.asked(), [(notes, FileAccess::Read)]);
+    assert_eq!(shell.run("cat docs/a"), "docs/astatus 0\n");
+    assert_eq!(shell.asked(), [(docs, FileAccess::Read)]);
+}
+
+#[test]
+fn a_file_that_was_replaced_after_the_question_is_asked_about_again() {
+    let place = place();
+    let notes = place.path("notes.txt");
+    let (swap, asked) = (notes.clone(), std::sync::atomic::AtomicUsize::new(0));
+    let decide = move |_: &str, _: FileAccess| {
+        let is_first = asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed) == 0;
+        if is_first {
+            fs::write(format!("{swap}.other"), "other").unwrap();
+            fs::rename(format!("{swap}.other"), &swap).unwrap();
+        }
+        Some(is_first)
+    };
+    let mut shell = Shell::start(place, &[], Box::new(decide));
+    let said = shell.run("cat notes.txt 2>&1");
+    assert!(said.contains("Permission denied") && !said.contains("other"), "{said}");
+    assert_eq!(shell.asked(), [(notes.clone(), FileAccess::Read), (notes, FileAccess::Read)]);
+}
+
+#[test]
+fn a_folder_that_is_renamed_outside_does_not_carry_its_permissions_along() {
+    let place = place();
+    let mut shell = Shell::start(place, &[], Box::new(|_, _| Some(false)));
+    shell.permit(1, vec![shell.permission("docs/a", FileAccess::Read)]);
+    assert_eq!(shell.run("cd docs && cat a"), "docs/astatus 0\n");
+    fs::rename(shell.path("docs"), shell.path("moved")).unwrap();
+    // The kernel may use a name for a second.
+    let began = Instant::now();
+    let mut said = shell.run("cat a 2>&1");
+    while !said.contains("No such file or directory") {
+        assert!(began.elapsed() < PATIENCE, "{said}");
+        said = shell.run("cat a 2>&1");
+    }
+    let said = shell.run("cat ../moved/a 2>&1");
+    assert!(said.contains("Permission denied"), "{said}");
+    assert_eq!(shell.asked(), [(shell.path("moved/a"), FileAccess::Read)]);
+}
+
+#[test]
+fn pipes_of_other_programs_are_not_opened() {
+    let place = place();
+    let pipe = place.path("docs/pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let mut shell = Shell::allowed(place);
+    for command in ["cat docs/pipe 2>&1", "echo x 2>&1 > docs/pipe"] {
+        let said = shell.run(&format!("timeout 10 sh -c '{command}' 2>&1"));
+        assert!(said.contains("Permission denied"), "{command}: {said}");
+    }
+    assert_eq!(shell.asked(), []);
+    // One of the run's own exists only in the view.
+    assert_eq!(
+        shell.run("mkfifo docs/own && (echo through > docs/own & cat docs/own)"),
+        "through\nstatus 0\n"
+    );
+    assert!(!fs::exists(shell.path("docs/own")).unwrap());
+}
+
+#[test]
+fn a_file_is_linked_and_moved_only_with_permission_for_both_names() {
+    let decide = |path: &str, access: FileAccess| {
+        Some(path.ends_with("/new") && access == FileAccess::Write || path.ends_with("/b"))
+    };
+    let mut shell = Shell::start(place(), &[], Box::new(decide));
+    for command in ["ln docs/a docs/new 2>&1", "mv docs/a docs/new 2>&1", "mv docs docs2 2>&1"] {
+        let said = shell.run(command);
+        assert!(said.contains("Permission denied"), "{command}: {said}");
+    }
+    assert!(!fs::exists(shell.path("docs/new")).unwrap() && !fs::exists(shell.path("docs2")).unwrap());
+    assert_eq!(shell.run("mv docs/b docs/new && cat docs/a 2>/dev/null; ls docs"), "a\nnew\nstatus 0\n");
+}
+
+#[test]
+fn programs_do_not_trace_each_other() {
+    let mut shell = Shell::allowed(place());
+    let trace = "import ctypes; c = ctypes.CDLL(None, use_errno=True); print(c.ptrace(0, 0, 0, 0), ctypes.get_errno())";
+    assert_eq!(shell.run(&format!("/usr/bin/python3 -c '{trace}'")), "-1 1\nstatus 0\n");
+}

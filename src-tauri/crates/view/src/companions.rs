@@ -1,0 +1,156 @@
+//! Names of lock, backup and temporary files, which belong to the file that a program changes.
+//!
+//! - Many programs change `X` by writing `X.tmp`, `.X.swp` or `X.lock` and renaming it. The user is asked about `X`.
+//! - The name alone decides nothing: the file that it belongs to must exist, and needs permission to change it.
+
+use std::{
+    collections::HashMap,
+    ffi::{OsStr, OsString},
+    os::unix::ffi::OsStrExt,
+    path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
+};
+
+/// Characters that begin the part that is added to a name.
+const ADDED: &[u8] = b".~-#_";
+
+/// Maximum number of folders, and of files in each, that are remembered.
+const MOST: usize = 1 << 10;
+
+/// Returns the names of files that a name may belong to, longest first, each with whether the addition is one that programs use
+/// for files that they keep only for a while.
+pub(crate) fn owners(name: &OsStr) -> Vec<(&OsStr, bool)> {
+    let bytes = name.as_bytes();
+    let mut owners = extended(bytes, |rest| rest.first().is_some_and(|first| ADDED.contains(first)));
+    // `.X.swp`
+    if let Some(rest) = bytes.strip_prefix(b".") {
+        owners.extend(extended(rest, |rest| rest.starts_with(b".")));
+    }
+    // Emacs: `.#X` and `#X#`
+    owners.extend(bytes.strip_prefix(b".#").map(|owner| (owner, true)));
+    owners
+        .extend(bytes.strip_prefix(b"#").and_then(|rest| rest.strip_suffix(b"#")).map(|owner| (owner, true)));
+    owners.sort_by_key(|(owner, _)| std::cmp::Reverse(owner.len()));
+    owners.retain(|(owner, _)| !owner.is_empty() && *owner != b"." && *owner != b"..");
+    owners.into_iter().map(|(owner, is_brief)| (OsStr::from_bytes(owner), is_brief)).collect()
+}
+
+/// Returns each part at the start of a name whose rest is accepted.
+fn extended(name: &[u8], accepts: impl Fn(&[u8]) -> bool) -> Vec<(&[u8], bool)> {
+    let parts = (1..name.len()).map(|at| name.split_at(at));
+    parts.filter(|(_, rest)| accepts(rest)).map(|(owner, rest)| (owner, is_brief(rest))).collect()
+}
+
+fn is_brief(added: &[u8]) -> bool {
+    const WORDS: [&str; 12] = [
+        ".bak", ".lock", ".new", ".part", ".sw", ".temp", ".tmp", "-journal", "-wal", "-shm", "_tmp", "-tmp",
+    ];
+    let is_number =
+        added.get(1..).is_some_and(|rest| !rest.is_empty() && rest.iter().all(u8::is_ascii_digit));
+    added == b"~" || is_number || WORDS.iter().any(|word| added.starts_with(word.as_bytes()))
+}
+
+/// Returns whether a program made up the whole name, so that it says nothing about the file that it belongs to.
+pub(crate) fn is_made_up(name: &OsStr) -> bool {
+    let bytes = name.as_bytes();
+    // `sed -i`
+    let sed = bytes
+        .strip_prefix(b"sed")
+        .is_some_and(|rest| rest.len() == 6 && rest.iter().all(u8::is_ascii_alphanumeric));
+    // vim checks with such a file whether it may create files in the folder.
+    let vim = (4..=5).contains(&bytes.len()) && bytes.iter().all(u8::is_ascii_digit);
+    sed || vim
+}
+
+/// Files that the run has opened or waited for, in each folder the last ones.
+#[derive(Debug, Default)]
+pub(crate) struct UsedFiles(Mutex<HashMap<PathBuf, Vec<OsString>>>);
+
+impl UsedFiles {
+    /// Notes a file.
+    pub(crate) fn note(&self, path: &Path) {
+        let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return };
+        let mut folders = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if folders.len() >= MOST && !folders.contains_key(folder) {
+            // What is forgotten here is asked about by its own name.
+            folders.clear();
+        }
+        let names = folders.entry(folder.to_owned()).or_default();
+        names.retain(|known| known != name);
+        if names.len() >= MOST {
+            names.remove(0);
+        }
+        names.push(name.to_owned());
+    }
+
+    /// Returns whether a file was noted.
+    pub(crate) fn has(&self, path: &Path) -> bool {
+        let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return false };
+        let folders = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        folders.get(folder).is_some_and(|names| names.iter().any(|known| known == name))
+    }
+
+    /// Returns the file of a folder that was noted last.
+    pub(crate) fn last(&self, folder: &Path) -> Option<PathBuf> {
+        let folders = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        folders.get(folder)?.last().map(|name| folder.join(name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(name: &str) -> Vec<(&str, bool)> {
+        owners(OsStr::new(name))
+            .into_iter()
+            .map(|(owner, is_brief)| (owner.to_str().unwrap(), is_brief))
+            .collect()
+    }
+
+    #[test]
+    fn a_name_belongs_to_the_one_that_it_extends() {
+        assert_eq!(found("conf.lock"), [("conf", true)]);
+        assert_eq!(found("a.json.tmp.77"), [("a.json.tmp", true), ("a.json", true), ("a", false)]);
+        assert_eq!(found("notes.txt~"), [("notes.txt", true), ("notes", false)]);
+        assert_eq!(
+            found(".notes.txt.swp"),
+            [(".notes.txt", true), ("notes.txt", true), (".notes", false), ("notes", false)]
+        );
+        assert_eq!(found("#a#"), [("#a", false), ("a", true)]);
+        assert_eq!(found(".#a"), [("a", true)]);
+        assert_eq!(found("db-journal"), [("db", true)]);
+        assert_eq!(found("report-final"), [("report", false)]);
+        for none in ["plain", ".hidden", "..", ".", "~", "#", ".zshenv"] {
+            assert_eq!(found(none), [], "{none}");
+        }
+    }
+
+    #[test]
+    fn made_up_names_are_those_of_known_programs() {
+        for name in ["sedAbC123", "4913", "50369"] {
+            assert!(is_made_up(OsStr::new(name)), "{name}");
+        }
+        for name in ["sed", "sedative", "sedAbC12.", "2024-1", "123", "123456"] {
+            assert!(!is_made_up(OsStr::new(name)), "{name}");
+        }
+    }
+
+    #[test]
+    fn used_files_are_remembered_in_order_and_bounded() {
+        let used = UsedFiles::default();
+        for name in ["/f/a", "/f/b", "/g/c", "/f/a"] {
+            used.note(Path::new(name));
+        }
+        assert_eq!(used.last(Path::new("/f")), Some(PathBuf::from("/f/a")));
+        assert!(used.has(Path::new("/f/b")) && !used.has(Path::new("/f/c")));
+        for number in 0..=MOST {
+            used.note(&Path::new("/f").join(number.to_string()));
+        }
+        assert!(!used.has(Path::new("/f/a")) && used.has(Path::new("/f/7")));
+        for number in 0..=MOST {
+            used.note(&Path::new("/").join(number.to_string()).join("x"));
+        }
+        assert!(!used.has(Path::new("/f/7")));
+    }
+}

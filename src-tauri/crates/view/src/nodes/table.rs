@@ -1,0 +1,206 @@
+//! The table of nodes and their names.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    ffi::{OsStr, OsString},
+    path::{Path, PathBuf},
+};
+
+use rustix::io::Errno;
+
+use super::{FileId, Kind, Stamp};
+use crate::wire::ROOT;
+
+/// Maximum number of nodes. The view tells the kernel to forget unused ones before that.
+const MOST_NODES: usize = 1 << 20;
+
+/// Number of new nodes after which the kernel is told to forget twice as many others.
+const FORGOTTEN_AT_ONCE: u64 = 4096;
+
+#[derive(Debug)]
+pub(super) struct Node {
+    pub(super) parent: u64,
+    pub(super) name: OsString,
+    pub(super) kind: Kind,
+    /// False once the name has been removed or leads to another file.
+    pub(super) is_current: bool,
+    pub(super) lookups: u64,
+    pub(super) children: u64,
+    pub(super) handles: u64,
+    is_folder: bool,
+    pub(super) stamp: Option<Stamp>,
+    /// State of the content when the run last got a lock on it.
+    pub(super) locked: Option<Stamp>,
+}
+
+#[derive(Debug)]
+pub(super) struct Table {
+    pub(super) nodes: HashMap<u64, Node>,
+    pub(super) names: HashMap<u64, BTreeMap<OsString, u64>>,
+    next: u64,
+    /// Last node of the names that the kernel should forget, and the next number at that time.
+    swept: (u64, u64),
+    pub(super) virtuals: usize,
+}
+
+impl Node {
+    /// Returns whether only lookups keep it. Folders stay, because forgetting one would unmount what is mounted over it.
+    fn is_unused(&self) -> bool {
+        self.is_current
+            && !self.is_folder
+            && self.children == 0
+            && self.handles == 0
+            && matches!(self.kind, Kind::Real(_))
+    }
+
+    fn new(parent: u64, name: &OsStr, kind: Kind) -> Self {
+        Self {
+            parent,
+            name: name.to_owned(),
+            kind,
+            is_current: true,
+            lookups: 0,
+            children: 0,
+            handles: 0,
+            is_folder: true,
+            stamp: None,
+            locked: None,
+        }
+    }
+}
+
+impl Table {
+    pub(super) fn new(root: FileId) -> Self {
+        let root = Node { lookups: 1, ..Node::new(ROOT, OsStr::new(""), Kind::Real(root)) };
+        let nodes = HashMap::from([(ROOT, root)]);
+        Self { nodes, names: HashMap::new(), next: ROOT + 1, swept: (ROOT, 0), virtuals: 0 }
+    }
+
+    /// Returns names that the kernel may forget, once many nodes are known and always others in turn.
+    pub(super) fn forgettable(&mut self, most: usize) -> Vec<(u64, OsString)> {
+        let (last, numbers) = self.swept;
+        if self.nodes.len() < most || self.next < numbers.saturating_add(FORGOTTEN_AT_ONCE) {
+            return Vec::new();
+        }
+        let unused = self.nodes.iter().filter(|(_, node)| node.is_unused());
+        let mut unused: Vec<u64> = unused.map(|(id, _)| *id).collect();
+        unused.sort_unstable();
+        let start = unused.partition_point(|node| *node <= last);
+        let in_turn = unused.iter().skip(start).chain(unused.iter().take(start));
+        let most = usize::try_from(2 * FORGOTTEN_AT_ONCE).unwrap_or(0);
+        self.swept.1 = self.next;
+        let mut names = Vec::new();
+        for node in in_turn.take(most) {
+            self.swept.0 = *node;
+            names.extend(self.nodes.get(node).map(|node| (node.parent, node.name.clone())));
+        }
+        names
+    }
+
+    pub(super) fn named(&self, parent: u64, name: &OsStr) -> Option<u64> {
+        self.names.get(&parent)?.get(name).copied()
+    }
+
+    pub(super) fn path(&self, node: u64) -> Option<PathBuf> {
+        let (mut names, mut at) = (Vec::new(), node);
+        while at != ROOT {
+            let found = self.nodes.get(&at).filter(|node| node.is_current)?;
+            names.push(found.name.as_os_str());
+            at = found.parent;
+        }
+        Some(names.iter().rev().map(Path::new).collect())
+    }
+
+    pub(super) fn add(&mut self, parent: u64, name: &OsStr, kind: Kind) -> Result<u64, Errno> {
+        if self.nodes.len() >= MOST_NODES {
+            return Err(Errno::NFILE);
+        }
+        if !self.nodes.get(&parent).is_some_and(|parent| parent.is_current) {
+            return Err(Errno::NOENT);
+        }
+        let number = self.next;
+        self.next += 1;
+        self.nodes.insert(number, Node::new(parent, name, kind));
+        self.count_child(parent);
+        self.names.entry(parent).or_default().insert(name.to_owned(), number);
+        Ok(number)
+    }
+
+    pub(super) fn count_lookup(&mut self, node: u64) {
+        if let Some(node) = self.nodes.get_mut(&node) {
+            node.lookups += 1;
+        }
+    }
+
+    /// Notes that a node is not a folder.
+    pub(super) fn is_a_file(&mut self, node: u64) {
+        if let Some(node) = self.nodes.get_mut(&node) {
+            node.is_folder = false;
+        }
+    }
+
+    pub(super) fn count_child(&mut self, parent: u64) {
+        if let Some(parent) = self.nodes.get_mut(&parent) {
+            parent.children += 1;
+        }
+    }
+
+    pub(super) fn retire(&mut self, parent: u64, name: &OsStr) {
+        let Some(node) = self.take_name(parent, name) else { return };
+        if let Some(found) = self.nodes.get_mut(&node) {
+            found.is_current = false;
+            if matches!(found.kind, Kind::Virtual(_)) {
+                self.virtuals -= 1;
+                // Not counted again when the node is dropped.
+                found.kind = Kind::Real(FileId { device: 0, inode: 0 });
+            }
+        }
+        self.drop_unused(node);
+    }
+
+    pub(super) fn take_name(&mut self, parent: u64, name: &OsStr) -> Option<u64> {
+        let names = self.names.get_mut(&parent)?;
+        let node = names.remove(name);
+        if names.is_empty() {
+            self.names.remove(&parent);
+        }
+        node
+    }
+
+    /// Gives a node that has lost its name another one.
+    pub(super) fn give_name(&mut self, node: u64, parent: u64, name: &OsStr) {
+        let Some(found) = self.nodes.get_mut(&node) else { return };
+        let before = std::mem::replace(&mut found.parent, parent);
+        found.name = name.to_owned();
+        self.names.entry(parent).or_default().insert(name.to_owned(), node);
+        self.count_child(parent);
+        self.lose_child(before);
+    }
+
+    pub(super) fn lose_child(&mut self, parent: u64) {
+        if let Some(found) = self.nodes.get_mut(&parent) {
+            found.children = found.children.saturating_sub(1);
+            self.drop_unused(parent);
+        }
+    }
+
+    /// Drops a node that neither the kernel nor a handle nor a child needs.
+    pub(super) fn drop_unused(&mut self, node: u64) {
+        let mut at = node;
+        while at != ROOT {
+            let Some(found) = self.nodes.get(&at) else { return };
+            let is_virtual = found.is_current && matches!(found.kind, Kind::Virtual(_));
+            if found.lookups > 0 || found.children > 0 || found.handles > 0 || is_virtual {
+                return;
+            }
+            let Some(dropped) = self.nodes.remove(&at) else { return };
+            if self.named(dropped.parent, &dropped.name) == Some(at) {
+                self.take_name(dropped.parent, &dropped.name);
+            }
+            at = dropped.parent;
+            if let Some(parent) = self.nodes.get_mut(&at) {
+                parent.children = parent.children.saturating_sub(1);
+            }
+        }
+    }
+}

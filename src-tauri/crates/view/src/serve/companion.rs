@@ -1,0 +1,72 @@
+//! Permission for new files, some of which belong to another file.
+
+use std::path::{Path, PathBuf};
+
+use super::{Basis, Call, Stop, absolute};
+use crate::{
+    companions::{is_made_up, owners},
+    gate::{AccessKind, WantedAccess},
+    made::Origin,
+    nodes::FileId,
+    server::Server,
+};
+
+/// Permission for a new file.
+pub(super) struct NewFile {
+    pub(super) access: WantedAccess,
+    pub(super) basis: Basis,
+    pub(super) origin: Origin,
+}
+
+impl Server {
+    /// Requires permission to create a file: that to change the file which it belongs to, if there is one.
+    pub(super) fn permit_new(&self, call: &Call<'_>, path: &Path) -> Result<NewFile, Stop> {
+        let access = WantedAccess { path: absolute(path), kind: AccessKind::Write };
+        let owner = if self.gate.permits(&access) { None } else { self.owner(path) };
+        let Some((owner, file)) = owner else {
+            let (access, basis) = self.permit(call, path, AccessKind::Write, None)?;
+            return Ok(NewFile { access, basis, origin: Origin::Created });
+        };
+        let (access, basis) = self.permit(call, &owner, AccessKind::ReadWrite, Some(file))?;
+        let origin = match basis {
+            Basis::Standing => Origin::Created,
+            Basis::Once => Origin::CreatedFor(owner, file),
+        };
+        Ok(NewFile { access, basis, origin })
+    }
+
+    /// Returns whether the run may create this entry without a question, for itself or for the file that it belongs to.
+    pub(super) fn may_create(&self, path: &Path) -> bool {
+        let permits = |path: &Path, kind| self.gate.permits(&WantedAccess { path: absolute(path), kind });
+        permits(path, AccessKind::Write)
+            || self.owner(path).is_some_and(|(owner, _)| permits(&owner, AccessKind::ReadWrite))
+    }
+
+    /// Returns the existing file that a new one belongs to. One that other programs run by its name belongs to itself.
+    fn owner(&self, path: &Path) -> Option<(PathBuf, FileId)> {
+        let (folder, name) = (path.parent()?, path.file_name()?);
+        if self.gate.starts_programs(&absolute(path)) {
+            return None;
+        }
+        let existing = |owner: PathBuf| {
+            let place = self.tree.find(&owner).ok().filter(|place| place.facts.is_file())?;
+            Some((owner, FileId::of(&place.facts)))
+        };
+        let mut named = owners(name).into_iter().map(|(owner, is_brief)| (folder.join(owner), is_brief));
+        let found = named.find_map(
+            |(owner, is_brief)| {
+                if is_brief || self.used.has(&owner) { existing(owner) } else { None }
+            },
+        );
+        found.or_else(|| if is_made_up(name) { existing(self.used.last(folder)?) } else { None })
+    }
+
+    /// Returns whether moving a file there puts it aside, to replace it.
+    pub(super) fn is_aside(&self, path: &Path, new_path: &Path) -> bool {
+        path.parent() == new_path.parent()
+            && new_path
+                .file_name()
+                .is_some_and(|name| owners(name).iter().any(|(owner, _)| Some(*owner) == path.file_name()))
+            && !self.gate.starts_programs(&absolute(new_path))
+    }
+}

@@ -1,0 +1,102 @@
+//! Symlinks, and further names of files.
+
+use std::{
+    ffi::OsStr,
+    os::fd::AsRawFd,
+    path::{Component, Path, PathBuf},
+};
+
+use rustix::{
+    fs::{AtFlags, CWD, linkat, symlinkat},
+    io::Errno,
+};
+
+use super::{Call, Stop, absolute};
+use crate::{
+    gate::AccessKind,
+    invalidation::drop_attributes,
+    nodes::{FileId, Kind},
+    server::Server,
+};
+
+impl Server {
+    /// Creates a symlink. It does not lead to a hidden path, and does not give files a path by which other programs run them.
+    pub(super) fn make_link(
+        &self,
+        call: &Call<'_>,
+        (parent, name): (u64, &OsStr),
+        target: &OsStr,
+    ) -> Result<Vec<u8>, Stop> {
+        let path = self.new_path(parent, name)?;
+        let leads_to = normal(&path.parent().unwrap_or(Path::new("")).join(target));
+        if target.is_empty() || self.tree.hides(&leads_to) {
+            return Err(Errno::ACCESS.into());
+        }
+        if self.gate.leads_to_programs(&absolute(&path)) {
+            return Err(Errno::PERM.into());
+        }
+        self.permit(call, &path, AccessKind::Write, None)?;
+        self.make_real(parent)?;
+        let (folder, name) = self.tree.parent(&path)?;
+        symlinkat(target, &folder, name)?;
+        self.note_made(&path)?;
+        Ok(self.look_up(parent, name)?)
+    }
+
+    /// Gives a file another name, which needs permission to change it under both.
+    pub(super) fn hard_link(
+        &self,
+        call: &Call<'_>,
+        node: u64,
+        parent: u64,
+        name: &OsStr,
+    ) -> Result<Vec<u8>, Stop> {
+        let path = self.new_path(parent, name)?;
+        let old = self.nodes.path(node)?;
+        let place = self.tree.find(&old)?;
+        let file = FileId::of(&place.facts);
+        if self.nodes.kind(node)? != Kind::Real(file) || !place.facts.is_file() {
+            return Err(Errno::PERM.into());
+        }
+        let is_aside = self.is_aside(&old, &path);
+        if is_aside || !self.made.has(&place.facts) {
+            self.permit(call, &old, AccessKind::ReadWrite, Some(file))?;
+        }
+        if !is_aside {
+            self.permit(call, &path, AccessKind::Write, None)?;
+        }
+        self.make_real(parent)?;
+        let (folder, name) = self.tree.parent(&path)?;
+        // By descriptor, because the name may lead to another file by now.
+        let source = format!("/proc/self/fd/{}", place.file.as_raw_fd());
+        linkat(CWD, source, &folder, name, AtFlags::SYMLINK_FOLLOW)?;
+        drop_attributes(&*self.device, node);
+        Ok(self.look_up(parent, name)?)
+    }
+}
+
+/// Returns a path relative to the root, without `.` and `..`.
+fn normal(path: &Path) -> PathBuf {
+    let mut normal = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::Normal(name) => normal.push(name),
+            Component::ParentDir => _ = normal.pop(),
+            Component::RootDir | Component::Prefix(_) => normal.clear(),
+            Component::CurDir => {}
+        }
+    }
+    normal
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets_are_resolved_by_their_names() {
+        for (path, expected) in [("a/b/../c", "a/c"), ("a/../../x", "x"), ("/etc/./x", "etc/x")] {
+            assert_eq!(normal(Path::new(path)), Path::new(expected), "{path}");
+        }
+    }
+}

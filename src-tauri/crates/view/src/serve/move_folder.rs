@@ -1,0 +1,79 @@
+//! Moves folders. What a folder contains gets another path, so all of it is checked first.
+//!
+//! - INVARIANT: no name is created or moved meanwhile, so that what was checked is what is moved.
+
+use std::{ffi::OsStr, fs::Metadata, os::unix::fs::MetadataExt, path::Path};
+
+use rustix::{
+    fs::{RenameFlags, renameat_with},
+    io::Errno,
+};
+
+use super::{Call, Reply, Stop, absolute, change::MOVE};
+use crate::{gate::AccessKind, nodes::FileId, server::Server};
+
+/// Maximum number of entries of a folder that is moved. Programs copy a larger one, file by file.
+const MOST: usize = 10_000;
+
+impl Server {
+    pub(super) fn rename_folder(
+        &self,
+        call: &Call<'_>,
+        (parent, name, new_parent, new_name): (u64, &OsStr, u64, &OsStr),
+        (path, new_path): (&Path, &Path),
+        (facts, target): (&Metadata, Option<&Metadata>),
+        flags: RenameFlags,
+    ) -> Result<Reply, Stop> {
+        if flags.contains(RenameFlags::EXCHANGE) {
+            return Err(Errno::XDEV.into());
+        }
+        if target.is_some_and(|target| !target.is_dir()) {
+            return Err(Errno::NOTDIR.into());
+        }
+        let _names = self.names.write().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut left = MOST;
+        let is_own = self.survey((path, new_path), facts.dev(), &mut left)? && self.made.has(facts);
+        if !is_own {
+            for kind in MOVE {
+                self.permit(call, path, kind, Some(FileId::of(facts)))?;
+            }
+        }
+        self.permit(call, new_path, AccessKind::Write, target.map(FileId::of))?;
+        self.make_real(new_parent)?;
+        let ((folder, old), (new_folder, new)) = (self.tree.parent(path)?, self.tree.parent(new_path)?);
+        renameat_with(&folder, old, &new_folder, new, flags)?;
+        self.nodes.moved((parent, name), (new_parent, new_name));
+        Ok(Reply::Empty)
+    }
+
+    /// Checks that everything in a folder may have its new path, and returns whether this run created all of it.
+    fn survey(&self, (path, new_path): (&Path, &Path), device: u64, left: &mut usize) -> Result<bool, Errno> {
+        // Programs copy it instead, and each file is judged by its new path.
+        if self.gate.starts_programs(&absolute(new_path)) {
+            return Err(Errno::XDEV);
+        }
+        let mut is_own = true;
+        for name in self.names_in(path)? {
+            *left = left.checked_sub(1).ok_or(Errno::XDEV)?;
+            let (inner, new_inner) = (path.join(&name), new_path.join(&name));
+            // A hidden file must not leave its place.
+            let facts = self.tree.find(&inner).map_err(|_| Errno::ACCESS)?.facts;
+            if facts.dev() != device {
+                return Err(Errno::XDEV);
+            }
+            is_own &= self.made.has(&facts);
+            if facts.is_dir() {
+                is_own &= self.survey((&inner, &new_inner), device, left)?;
+            } else if self.leads_astray(&facts, &new_inner) {
+                return Err(Errno::XDEV);
+            }
+        }
+        Ok(is_own)
+    }
+
+    /// Returns whether other programs run a file by its new path, or by way of it if it is a symlink.
+    pub(super) fn leads_astray(&self, facts: &Metadata, new_path: &Path) -> bool {
+        let path = absolute(new_path);
+        if facts.is_symlink() { self.gate.leads_to_programs(&path) } else { self.gate.starts_programs(&path) }
+    }
+}

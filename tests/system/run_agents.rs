@@ -1,0 +1,313 @@
+//! Agents' own command lines in a run, each with its profile, and a scripted model on the run's own loopback.
+//!
+//! - Each agent is started by a launcher at the place where its package installs it, which starts the model first. The agents
+//!   themselves are opened by a profile of the user, which adds to the shipped one.
+
+use crate::scripted_user::{Next, paths};
+use crate::world::{World, installed, programs};
+use ironcurtain_consent::{Lifetime, Reach};
+use serde_json::{Value, json};
+use std::fs::{Permissions, create_dir_all, read_to_string, set_permissions, write};
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// Port of the model. The loopback of a run is its own.
+const PORT: &str = "4000";
+
+/// Address of the model.
+const MODEL: &str = "http://127.0.0.1:4000";
+
+/// Maximum seconds for one prompt. The agents are large programs and several run at once.
+const PATIENCE: &str = "120";
+
+struct Agent {
+    /// Name of the program and of its profile.
+    name: &'static str,
+    /// Folder of the package that the profile recognizes, below `node_modules`.
+    package: &'static str,
+    /// The program, below `node_modules` of the test programs.
+    program: &'static str,
+    /// Settings in the home.
+    settings: Option<(&'static str, &'static str)>,
+    /// Environment variables.
+    variables: &'static [(&'static str, &'static str)],
+    /// Arguments that send one prompt to the model, without asking in the agent.
+    prompt: &'static [&'static str],
+    /// Tool that runs a command, and its argument with the command.
+    shell: (&'static str, &'static str),
+    /// Folder of its settings, below the home.
+    keeps: &'static str,
+}
+
+const CLAUDE: Agent = Agent {
+    name: "claude",
+    package: "@anthropic-ai/claude-code/bin",
+    program: "@anthropic-ai/claude-code-linux-x64/claude",
+    settings: None,
+    variables: &[
+        ("ANTHROPIC_BASE_URL", MODEL),
+        ("ANTHROPIC_API_KEY", "none"),
+        ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
+    ],
+    prompt: &["-p", "go", "--allowedTools", "Bash"],
+    shell: ("Bash", "command"),
+    keeps: ".claude/projects",
+};
+
+const CODEX: Agent = Agent {
+    name: "codex",
+    package: "@openai/codex/bin",
+    program: "@openai/codex/vendor/x86_64-unknown-linux-musl/bin/codex",
+    settings: Some((
+        ".codex/config.toml",
+        "model = \"stand-in\"\nmodel_provider = \"ours\"\n\n[model_providers.ours]\nname = \"Ours\"\nbase_url = \"http://127.0.0.1:4000/v1\"\nwire_api = \"responses\"\n",
+    )),
+    variables: &[],
+    prompt: &["exec", "go"],
+    shell: ("exec_command", "cmd"),
+    keeps: ".codex/sessions",
+};
+
+const GEMINI: Agent = Agent {
+    name: "gemini",
+    package: "@google/gemini-cli/bin",
+    program: "@google/gemini-cli/bundle/gemini.js",
+    settings: Some((
+        ".gemini/settings.json",
+        r#"{ "security": { "auth": { "selectedType": "gemini-api-key" } }, "general": { "enableAutoUpdate": false }, "privacy": { "usageStatisticsEnabled": false } }"#,
+    )),
+    variables: &[
+        ("GEMINI_API_KEY", "none"),
+        ("GOOGLE_GEMINI_BASE_URL", MODEL),
+        ("GEMINI_CLI_TRUST_WORKSPACE", "true"),
+    ],
+    prompt: &["-m", "gemini-2.5-flash", "--yolo", "--skip-trust", "-p", "go"],
+    shell: ("run_shell_command", "command"),
+    keeps: ".gemini/tmp",
+};
+
+const OPENCODE: Agent = Agent {
+    name: "opencode",
+    package: "opencode-ai/bin",
+    program: "opencode-linux-x64-baseline/bin/opencode",
+    settings: Some((
+        ".config/opencode/opencode.json",
+        r#"{ "autoupdate": false, "permission": { "external_directory": "allow" }, "provider": { "ours": { "npm": "@ai-sdk/openai-compatible", "options": { "baseURL": "http://127.0.0.1:4000/v1", "apiKey": "none" }, "models": { "stand-in": {} } } } }"#,
+    )),
+    variables: &[("OPENCODE_DISABLE_MODELS_FETCH", "1"), ("OPENCODE_DISABLE_DEFAULT_PLUGINS", "1")],
+    prompt: &["run", "-m", "ours/stand-in", "go"],
+    shell: ("bash", "command"),
+    keeps: ".local/share/opencode",
+};
+
+const COPILOT: Agent = Agent {
+    name: "copilot",
+    package: "@github/copilot/bin",
+    program: "@github/copilot-linux-x64/copilot",
+    settings: None,
+    variables: &[
+        ("COPILOT_PROVIDER_BASE_URL", "http://127.0.0.1:4000/v1"),
+        ("COPILOT_PROVIDER_API_KEY", "none"),
+        ("COPILOT_MODEL", "stand-in"),
+        ("COPILOT_OFFLINE", "true"),
+    ],
+    prompt: &[
+        "--no-auto-update",
+        "--allow-all-tools",
+        "--allow-all-paths",
+        "--disable-builtin-mcps",
+        "-p",
+        "go",
+    ],
+    shell: ("bash", "command"),
+    keeps: ".copilot/session-state",
+};
+
+/// An agent in a clean clone.
+struct Desk {
+    agent: &'static Agent,
+    world: World,
+}
+
+impl Desk {
+    fn new(agent: &'static Agent) -> Self {
+        let world = World::new();
+        let folder = world.home.run_profiles();
+        create_dir_all(&folder).unwrap();
+        // Node.js also looks for the second above a package.
+        let opened = ["node_modules/", "package.json"].map(|path| installed("clients").join(path));
+        let own = json!({ "schemaVersion": 1, "name": agent.name, "programs": opened });
+        write(folder.join(format!("{}.json", agent.name)), own.to_string()).unwrap();
+        if let Some((settings, text)) = agent.settings {
+            world.file(settings, text);
+        }
+        world.file(".gitconfig", "[user]\n\tname = Me\n\temail = me@example.test\n");
+        world.file("docs/yes.txt", "the numbers of this year");
+        world.file("docs/no.txt", "the numbers of last year");
+        world.file("project/own.txt", "own text");
+        let desk = Self { agent, world };
+        for arguments in [&["init", "-q"][..], &["add", "."], &["commit", "-qm", "first"]] {
+            let mut git = Command::new("git");
+            let done = git.args(arguments).current_dir(desk.world.path("project"));
+            assert!(done.env("HOME", &desk.world.home.person).status().unwrap().success());
+        }
+        desk.install("");
+        // Beside the launcher, with the file that Node.js looks for above a script.
+        std::fs::copy(script(), desk.model()).unwrap();
+        write(desk.model().with_file_name("package.json"), "{}").unwrap();
+        create_dir_all(desk.world.path("bin")).unwrap();
+        symlink(desk.launcher(), desk.world.path("bin").join(agent.name)).unwrap();
+        desk
+    }
+
+    fn launcher(&self) -> PathBuf {
+        self.world.path("npm/lib/node_modules").join(self.agent.package).join(self.agent.name)
+    }
+
+    fn model(&self) -> PathBuf {
+        self.launcher().with_file_name("model.js")
+    }
+
+    /// Writes the launcher, with a model that runs this command in the agent's shell.
+    fn install(&self, command: &str) {
+        let (tool, argument) = self.agent.shell;
+        let arguments = json!({ argument: command, "description": "go" }).to_string();
+        let program = installed("clients").join("node_modules").join(self.agent.program);
+        let text = format!(
+            "#!/bin/sh\ntail -f /dev/null | node {model} {tool} {arguments} {log} {PORT} > /tmp/port &\n\
+             while ! [ -s /tmp/port ]; do sleep 0.02; done\n{program} \"$@\" < /dev/null\n",
+            model = quoted(self.model().to_str().unwrap()),
+            arguments = quoted(&arguments),
+            log = quoted(self.log().to_str().unwrap()),
+            program = quoted(program.to_str().unwrap()),
+        );
+        create_dir_all(self.launcher().parent().unwrap()).unwrap();
+        write(self.launcher(), text).unwrap();
+        set_permissions(self.launcher(), Permissions::from_mode(0o755)).unwrap();
+    }
+
+    fn log(&self) -> PathBuf {
+        self.world.path("project/model.log")
+    }
+
+    /// Runs the agent, and returns its output.
+    #[track_caller]
+    fn run(&self, arguments: &[&str]) -> String {
+        let mut command = Command::new("timeout");
+        command.arg(PATIENCE).arg(programs().join("ironcurtain")).args(["run", "--", self.agent.name]);
+        command.args(arguments).current_dir(self.world.path("project"));
+        command.env("IRONCURTAIN_HOME", self.world.ours()).env("HOME", &self.world.home.person);
+        let path = std::env::var("PATH").unwrap();
+        command.env("PATH", format!("{}:{path}", self.world.path("bin").display()));
+        command.envs(self.agent.variables.iter().copied());
+        let Output { status, stdout, stderr } = command.output().unwrap();
+        let said = String::from_utf8_lossy(&[stdout, stderr].concat()).into_owned();
+        assert!(status.success(), "{status}: {said}\nasked: {:?}", self.asked());
+        said
+    }
+
+    /// Lets the agent run a command in its shell, and returns the output that its model received.
+    #[track_caller]
+    fn prompt(&self, command: &str) -> String {
+        self.install(command);
+        write(self.log(), "").unwrap();
+        let said = self.run(self.agent.prompt);
+        let log = read_to_string(self.log()).unwrap();
+        let turns = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let results: Vec<Value> =
+            turns.flat_map(|turn| turn["results"].as_array().unwrap().clone()).collect();
+        assert_eq!(results.len(), 1, "{said}\n{log}");
+        assert!(said.contains("It said: "), "{said}");
+        results[0].as_str().unwrap().to_owned()
+    }
+
+    /// Returns the path of each question since the last query.
+    fn asked(&self) -> Vec<String> {
+        let asked = self.world.user.asked();
+        asked.iter().flat_map(|question| paths(question).into_iter().map(str::to_owned)).collect()
+    }
+}
+
+/// Returns the script of the model.
+fn script() -> PathBuf {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/system/agents/model.js");
+    script.canonicalize().unwrap()
+}
+
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "'\\''"))
+}
+
+fn assert_works_in_a_run(agent: &'static Agent) {
+    let desk = Desk::new(agent);
+    let user = &desk.world.user;
+    // A session in the agent's own folder needs no question.
+    let told = desk.prompt("git status --short; cat own.txt; echo made > made.txt; cat ~/.gitconfig");
+    assert!(told.contains("own text") && told.contains("name = Me"), "{told}");
+    assert_eq!(read_to_string(desk.world.path("project/made.txt")).unwrap(), "made\n");
+    assert_eq!(desk.asked(), Vec::<String>::new());
+    assert!(desk.world.path(agent.keeps).is_dir(), "the agent's own files are the user's");
+    // Each file outside is asked about, and the answer decides.
+    for next in [Next::Allow(Reach::Paths, Lifetime::Once), Next::Deny] {
+        user.will(next);
+    }
+    let told = desk.prompt("cat ~/docs/yes.txt; cat ~/docs/no.txt");
+    assert!(told.contains("the numbers of this year") && told.contains("Permission denied"), "{told}");
+    assert!(!told.contains("the numbers of last year"), "{told}");
+    let asked = ["docs/yes.txt", "docs/no.txt"].map(|path| desk.world.path(path).display().to_string());
+    assert_eq!(desk.asked(), asked);
+    for next in [Next::Allow(Reach::Paths, Lifetime::Once), Next::Deny] {
+        user.will(next);
+    }
+    let told = desk.prompt("echo new > ~/docs/new.txt; echo changed > ~/docs/no.txt");
+    assert!(told.contains("Permission denied"), "{told}");
+    assert_eq!(read_to_string(desk.world.path("docs/new.txt")).unwrap(), "new\n");
+    assert_eq!(read_to_string(desk.world.path("docs/no.txt")).unwrap(), "the numbers of last year");
+    let asked = ["docs/new.txt", "docs/no.txt"].map(|path| desk.world.path(path).display().to_string());
+    assert_eq!(desk.asked(), asked);
+}
+
+#[test]
+fn claude_code_works_in_a_run() {
+    assert_works_in_a_run(&CLAUDE);
+}
+
+#[test]
+fn codex_works_in_a_run() {
+    assert_works_in_a_run(&CODEX);
+}
+
+#[test]
+fn gemini_works_in_a_run() {
+    assert_works_in_a_run(&GEMINI);
+}
+
+#[test]
+fn opencode_works_in_a_run() {
+    assert_works_in_a_run(&OPENCODE);
+}
+
+#[test]
+fn copilot_works_in_a_run() {
+    assert_works_in_a_run(&COPILOT);
+}
+
+#[test]
+fn what_claude_code_changes_in_its_settings_stays() {
+    let desk = Desk::new(&CLAUDE);
+    let file = desk.world.file(".claude.json", r#"{ "numStartups": 3 }"#);
+    desk.run(&["mcp", "add", "-s", "user", "mine", "--", "/usr/bin/true"]);
+    let kept: Value = serde_json::from_str(&read_to_string(&file).unwrap()).unwrap();
+    assert_eq!(kept["mcpServers"]["mine"]["command"], json!("/usr/bin/true"), "{kept}");
+    assert_eq!(kept["numStartups"], json!(3));
+    // Another run sees it.
+    assert!(desk.run(&["mcp", "list"]).contains("mine: /usr/bin/true"));
+    assert_eq!(desk.asked(), Vec::<String>::new());
+    let left: Vec<String> = std::fs::read_dir(&desk.world.home.person)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name.starts_with(".claude.json.") && !name.contains("backup"))
+        .collect();
+    assert_eq!(left, Vec::<String>::new());
+}

@@ -1,0 +1,110 @@
+//! Questions of a run: which program waits, when they are withdrawn, and when they are about a folder.
+
+use crate::runs::Shell;
+use crate::runs_commands::world;
+use crate::scripted_user::{Next, paths};
+use crate::world::{World, eventually};
+use ironcurtain_consent::{Answer, DenialReach, Lifetime, Question, Reach};
+use std::time::Duration;
+
+/// Time that only a failure needs.
+const BOUND: Duration = Duration::from_secs(20);
+
+#[test]
+fn a_question_names_the_program_that_waits_and_offers_the_folder_after_two() {
+    let world = world();
+    for name in ["a", "b", "c"] {
+        world.file(&format!("docs/{name}"), name);
+    }
+    let mut shell = Shell::start(&world, &world.path("project"));
+    for name in ["a", "b", "c"] {
+        world.user.will(Next::Allow(Reach::Paths, Lifetime::Session));
+        assert_eq!(shell.run(&format!("cat ~/docs/{name}")), format!("{name}status 0\n"));
+    }
+    let asked = world.user.asked();
+    let first: Vec<Reach> = asked.iter().map(|question| question.offers[0].reach).collect();
+    assert_eq!(first, [Reach::Paths, Reach::Paths, Reach::Folders]);
+    let named = asked[0].with.iter().find(|(name, _)| name == "program").unwrap();
+    let expected = format!("sh → cat {}", world.path("docs/a").display());
+    assert_eq!(named.1, expected);
+}
+
+#[test]
+fn a_question_is_withdrawn_when_nobody_waits() {
+    let world = world();
+    world.file("docs/a", "a");
+    let mut shell = Shell::start(&world, &world.path("project"));
+    world.user.will(Next::Ignore);
+    assert_eq!(shell.run("timeout 1 cat ~/docs/a"), "status 124\n");
+    eventually("the question is withdrawn", BOUND, || world.user.withdrawn().len() == 1);
+    assert_eq!(world.questions().waiting.len(), 0);
+    // A program that asks again at once is not a further question.
+    world.user.will(Next::Ignore);
+    assert_eq!(
+        shell.run("timeout 0.2 cat ~/docs/a; timeout 0.2 cat ~/docs/a; timeout 0.2 cat ~/docs/a"),
+        "status 124\n"
+    );
+    assert_eq!(world.user.asked().len(), 2);
+}
+
+#[test]
+fn two_hundred_programs_share_one_question() {
+    let world = world();
+    world.file("docs/a", "a");
+    let mut shell = Shell::start(&world, &world.path("project"));
+    world.user.will(Next::Ignore);
+    let command = "for i in $(seq 200); do cat ~/docs/a > /tmp/$i & done; sleep 0.01; echo started";
+    assert_eq!(shell.run(command), "started\nstatus 0\n");
+    eventually("the user is asked", BOUND, || world.user.count() == 1);
+    // The name of the file in the shell's place is looked up without waiting.
+    assert!(shell.run("ls ~/docs").ends_with("a\nstatus 0\n"));
+    world.user.answer_late(Answer::Allow { offer: 0, lifetime: Lifetime::Session });
+    assert_eq!(shell.run("wait; cat /tmp/[0-9]* | wc -c"), "200\nstatus 0\n");
+    assert_eq!(world.user.asked().len(), 1);
+}
+
+/// Starts programs that read many files at the same time, and waits until one question about their folder is left.
+fn searching(world: &World, shell: &mut Shell) -> Question {
+    for number in 0..30 {
+        world.file(&format!("docs/{number}/x"), "x");
+    }
+    (0..60).for_each(|_| world.user.will(Next::Ignore));
+    let command = "for i in $(seq 0 29); do cat ~/docs/$i/x > /tmp/$i 2> /tmp/$i.err & done; echo started";
+    assert_eq!(shell.run(command), "started\nstatus 0\n");
+    let folder = world.path("docs");
+    let mut asked = Vec::new();
+    eventually("one question about the folder is left", BOUND, || {
+        asked.extend(world.user.asked());
+        let is_asked = asked.last().is_some_and(|last| paths(last) == [folder.to_str().unwrap()]);
+        is_asked && world.questions().waiting.len() == 1
+    });
+    asked.pop().unwrap()
+}
+
+#[test]
+fn reading_many_files_at_once_is_one_question_about_their_folder() {
+    let world = world();
+    let mut shell = Shell::start(&world, &world.path("project"));
+    let last = searching(&world, &mut shell);
+    assert!(
+        last.also.iter().any(|also| also.contains("files in this folder are waiting")),
+        "{:?}",
+        last.also
+    );
+    let offer = last.offers.iter().position(|offer| offer.reach == Reach::Folders).unwrap();
+    world.user.answer_newest(Answer::Allow { offer, lifetime: Lifetime::Session });
+    assert_eq!(shell.run("wait; cat /tmp/*.err; cat /tmp/[0-9] /tmp/[0-9][0-9] | wc -c"), "30\nstatus 0\n");
+}
+
+#[test]
+fn a_denied_search_denies_every_file() {
+    let world = world();
+    let mut shell = Shell::start(&world, &world.path("project"));
+    searching(&world, &mut shell);
+    world.user.answer_newest(Answer::Deny { note: None, reach: DenialReach::Call });
+    let said = shell.run("wait; cat /tmp/*.err | grep -c 'Permission denied'");
+    assert_eq!(said, "30\nstatus 0\n");
+    let denied = shell.run("cat ~/docs/7/x");
+    assert!(denied.contains("Permission denied"), "{denied}");
+    assert_eq!(world.user.count(), 0);
+}
