@@ -237,6 +237,15 @@ impl Running {
         kill_process(pid(self.pid), Signal::KILL).unwrap();
     }
 
+    pub fn kill_if_alive(&self) {
+        // Fails if the process has exited.
+        let _ = kill_process(pid(self.pid), Signal::KILL);
+    }
+
+    pub fn command_line(&self) -> String {
+        std::fs::read_to_string(format!("/proc/{}/cmdline", self.pid)).unwrap_or_default()
+    }
+
     pub fn exe(&self) -> PathBuf {
         std::fs::read_link(format!("/proc/{}/exe", self.pid)).unwrap_or_default()
     }

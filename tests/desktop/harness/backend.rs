@@ -179,6 +179,7 @@ impl Made {
                 self.changes.send_modify(|n| *n += 1);
                 Reply::Done
             }
+            Request::Raise { path, .. } => self.done(&format!("raised {path}"), |_| {}),
             Request::Activity { .. } => Reply::Activity(self.state().activity.clone()),
             Request::VerifyAudit => Reply::Audit(AuditCheckView {
                 intact: true,

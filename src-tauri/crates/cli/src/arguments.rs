@@ -28,6 +28,8 @@ pub enum Command {
     ///
     /// The program may use the folder that it is started in.
     Run(RunArguments),
+    /// Have IronCurtain ask you about a path for a run. This does not answer the question.
+    Allow(AllowArguments),
     /// Show whether IronCurtain is running and what it protects.
     Status,
     /// List active sessions and the files they left behind that other programs may run.
@@ -117,6 +119,9 @@ pub enum Command {
         #[arg(value_enum)]
         shell: clap_complete::Shell,
     },
+    /// Restore the terminal of a run that is killed.
+    #[command(hide = true)]
+    TerminalGuard,
     /// Write manual pages for all commands to a folder.
     #[command(hide = true)]
     Manual {
@@ -158,9 +163,41 @@ pub struct RunArguments {
     /// `--profile`, if given.
     #[arg(long, value_name = "FILE")]
     pub learn: Option<PathBuf>,
+    /// Answer the run's questions on this terminal. The answers hold for this run only.
+    #[arg(long, value_enum, value_name = "WHERE")]
+    pub ask: Option<RunAskOption>,
+    /// Deny every access that needs your answer, without asking.
+    #[arg(long, conflicts_with = "ask")]
+    pub deny: bool,
+    /// Print what the run may use and what it used, also if standard error is not a terminal.
+    #[arg(long, conflicts_with = "quiet")]
+    pub verbose: bool,
+    /// Print nothing but the program's own output.
+    #[arg(long)]
+    pub quiet: bool,
     /// Program to run, with its arguments.
     #[arg(last = true, required = true, value_name = "PROGRAM")]
     pub command: Vec<String>,
+}
+
+/// Options of `allow`.
+#[derive(Debug, Args)]
+pub struct AllowArguments {
+    /// File or folder.
+    pub path: PathBuf,
+    /// Id of the run, as `ironcurtain sessions` lists it.
+    #[arg(long, value_name = "ID")]
+    pub session: String,
+    /// Ask for writing instead of reading.
+    #[arg(long)]
+    pub write: bool,
+}
+
+/// Place where the questions of a run are answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum RunAskOption {
+    /// On the terminal that started the run.
+    Terminal,
 }
 
 /// Options of `session`.

@@ -1,19 +1,28 @@
 //! Control connection to the trusted process.
 
 use crate::problem::Refused;
+#[cfg(target_os = "linux")]
+use crate::sandboxed_run::NoteStream;
 use anyhow::{Context, anyhow, bail};
+#[cfg(target_os = "linux")]
+use ironcurtain_protocol::RunHello;
 use ironcurtain_protocol::{
-    FrameError, Hello, Purpose, Reply, Request, RequestFrame, RunHello, RunNote, Sockets, VERSION, Welcome,
-    read_frame, write_frame,
+    FrameError, Hello, Purpose, Reply, Request, RequestFrame, Sockets, VERSION, Welcome, read_frame,
+    write_frame,
 };
+#[cfg(target_os = "linux")]
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use std::io::{self, BufReader, IoSlice, Read, Write};
-use std::mem::MaybeUninit;
-use std::os::fd::AsFd;
+use std::io::{self, BufReader, Read};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
+#[cfg(target_os = "linux")]
+use std::{
+    io::{IoSlice, Write},
+    mem::MaybeUninit,
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
+};
 
 /// Timeout for the trusted process to exit; slightly longer than its own shutdown timeout.
 const LONGEST_END: Duration = ironcurtain_daemon::ENDING.saturating_add(Duration::from_secs(3));
@@ -76,25 +85,6 @@ impl Connection {
         }
     }
 
-    /// Connects to this user's trusted process and starts a run with this process's standard streams.
-    pub fn of_run(run: RunHello) -> anyhow::Result<Self> {
-        let mut connection = Self::connect()?
-            .context("IronCurtain is not running; start the app or run `ironcurtain daemon`")?;
-        connection.send_with_streams(&Hello { version: VERSION, purpose: Purpose::Run(run) })?;
-        // The program starts before the answer.
-        connection.stream.get_ref().set_read_timeout(Some(PATIENCE))?;
-        match connection.answer()? {
-            Welcome::Accepted { .. } => Ok(connection),
-            Welcome::Refused(refusal) => bail!("{}", refusal.message),
-        }
-    }
-
-    /// Waits for the note about a run, for as long as the program runs.
-    pub fn note(&mut self) -> anyhow::Result<RunNote> {
-        self.stream.get_ref().set_read_timeout(None)?;
-        self.answer()
-    }
-
     /// Connects without a hello message.
     fn connect() -> anyhow::Result<Option<Self>> {
         let Some(stream) = Sockets::of_user()?.connect()? else { return Ok(None) };
@@ -107,16 +97,16 @@ impl Connection {
         Ok(Some(Self { stream: BufReader::new(stream) }))
     }
 
-    /// Sends a message with standard input, output and error attached to its first byte.
-    fn send_with_streams(&mut self, message: &impl Serialize) -> anyhow::Result<()> {
+    /// Sends a message with up to five descriptors attached to its first byte.
+    #[cfg(target_os = "linux")]
+    fn send_with(&mut self, message: &impl Serialize, descriptors: &[OwnedFd]) -> anyhow::Result<()> {
         let mut line = serde_json::to_vec(message)?;
         line.push(b'\n');
-        let (stdin, stdout, stderr) = (io::stdin(), io::stdout(), io::stderr());
-        let descriptors = [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()];
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+        let descriptors: Vec<_> = descriptors.iter().map(AsFd::as_fd).collect();
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(5))];
         let mut ancillary = SendAncillaryBuffer::new(&mut space);
         if !ancillary.push(SendAncillaryMessage::ScmRights(&descriptors)) {
-            bail!("no room for three descriptors");
+            bail!("no room for the descriptors");
         }
         let stream = self.stream.get_mut();
         let sent = sendmsg(&*stream, &[IoSlice::new(&line)], &mut ancillary, SendFlags::empty())?;
@@ -176,5 +166,42 @@ impl Connection {
             }
         }
         bail!("IronCurtain is stopping, but did not exit within {} s", LONGEST_END.as_secs())
+    }
+}
+
+/// A run that was requested.
+#[cfg(target_os = "linux")]
+pub struct StartedRun(Connection);
+
+#[cfg(target_os = "linux")]
+impl StartedRun {
+    /// Connects to this user's trusted process and requests a run. The descriptors are those of [`Purpose::Run`].
+    pub fn request(run: &RunHello, descriptors: Vec<OwnedFd>) -> anyhow::Result<Self> {
+        let mut connection = Connection::connect()?
+            .context("IronCurtain is not running; start the app or run `ironcurtain daemon`")?;
+        let hello = Hello { version: VERSION, purpose: Purpose::Run(run.clone()) };
+        connection.send_with(&hello, &descriptors)?;
+        Ok(Self(connection))
+    }
+
+    /// Waits until the program has started, and returns the notes about the run and its session.
+    pub fn started(self) -> anyhow::Result<(NoteStream, String)> {
+        let Self(mut connection) = self;
+        connection.stream.get_ref().set_read_timeout(Some(PATIENCE))?;
+        match connection.answer()? {
+            Welcome::Accepted { session, .. } => {
+                let read = connection.stream.buffer().to_vec();
+                let notes = NoteStream::new(connection.stream.into_inner(), &read)?;
+                Ok((notes, session.unwrap_or_default()))
+            }
+            Welcome::Refused(refusal) => bail!("{}", refusal.message),
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+impl AsFd for StartedRun {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.stream.get_ref().as_fd()
     }
 }

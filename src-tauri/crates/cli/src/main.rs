@@ -16,7 +16,9 @@ mod problem;
 mod profiles;
 mod quarantine;
 mod run;
+#[cfg(target_os = "linux")]
 mod run_profile;
+#[cfg(target_os = "linux")]
 mod sandboxed_run;
 mod screen;
 mod secrets;
@@ -24,8 +26,8 @@ mod servers;
 mod session;
 mod session_environment;
 
-use anyhow::bail;
-use arguments::{Arguments, AuditAction, Command, GrantsAction, QuestionsAction, Switch};
+use anyhow::{anyhow, bail};
+use arguments::{AllowArguments, Arguments, AuditAction, Command, GrantsAction, QuestionsAction, Switch};
 use clap::Parser;
 use connection::Connection;
 use ironcurtain_protocol::{Reply, Request, WaitingChoice};
@@ -52,7 +54,15 @@ fn perform(command: Command, screen: Screen) -> anyhow::Result<ExitCode> {
         Command::Clients { action } => return clients::perform(&action, screen),
         Command::Secrets { action } => return secrets::perform(&action, screen),
         Command::Daemon(options) => return run::daemon(&options).map(|()| ExitCode::SUCCESS),
+        #[cfg(target_os = "linux")]
         Command::Run(options) => return sandboxed_run::perform(options, screen),
+        #[cfg(target_os = "linux")]
+        Command::TerminalGuard => {
+            return Ok(sandboxed_run::terminal_guard::run().map(|()| ExitCode::SUCCESS)?);
+        }
+        #[cfg(not(target_os = "linux"))]
+        Command::Run(_) | Command::TerminalGuard => bail!("a run needs a sandbox, which only Linux has"),
+        Command::Allow(options) => raised(options)?,
         Command::Status => Request::Status,
         Command::Sessions => return session::all(screen),
         Command::Session(options) => return session::one(options, screen),
@@ -97,6 +107,14 @@ fn perform(command: Command, screen: Screen) -> anyhow::Result<ExitCode> {
         None => return show(&reply, screen),
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Returns the request that raises a question.
+fn raised(options: AllowArguments) -> anyhow::Result<Request> {
+    let AllowArguments { path, session, write } = options;
+    let path = std::path::absolute(path)?.into_os_string().into_string();
+    let path = path.map_err(|path| anyhow!("the path `{}` is not valid UTF-8", path.display()))?;
+    Ok(Request::Raise { session, path, write })
 }
 
 fn show(reply: &Reply, screen: Screen) -> anyhow::Result<ExitCode> {

@@ -65,6 +65,9 @@ pub fn done(request: &Request) -> Option<String> {
             "Locked down: everything that needs your approval is denied. End it: ironcurtain lockdown off";
         return Some(if *on { begun } else { "Lockdown ended." }.to_owned());
     }
+    if let Request::Raise { path, .. } = request {
+        return Some(format!("You are asked about {path}. Answer where IronCurtain asks you."));
+    }
     if let Request::Pause { session } = request {
         return Some(format!(
             "Paused: every call of this session is denied. Resume it: ironcurtain resume {session}"

@@ -1,17 +1,56 @@
 //! `run`: runs a program in a sandbox of the trusted process, on this terminal.
+//!
+//! - The program gets a terminal of its own. This process keeps the user's terminal, copies between the two, and restores it.
 
-use crate::arguments::RunArguments;
-use crate::connection::Connection;
+mod note_stream;
+mod program_terminal;
+mod question_terminal;
+mod relay;
+mod run_lines;
+pub mod terminal_guard;
+mod terminal_modes;
+mod user_terminal;
+
+use crate::arguments::{RunArguments, RunAskOption};
+use crate::connection::StartedRun;
 use crate::run_profile;
 use crate::screen::Screen;
-use anyhow::Context;
+use anyhow::{Context, bail};
+use ironcurtain_config::RunProfile;
 use ironcurtain_config::home::Home;
-use ironcurtain_protocol::{RunHello, RunNote};
+use ironcurtain_protocol::{RunAsk, RunHello, RunProfileChoice};
+use ironcurtain_sandbox::Signals;
+use ironcurtain_sandbox::run_link::{RunLink, RunTerminal};
+pub use note_stream::NoteStream;
+use program_terminal::ProgramTerminal;
+use question_terminal::QuestionTerminal;
+use relay::{Relay, RelayState};
+use run_lines::RunLines;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use rustix::process::Signal;
+use std::fs::OpenOptions;
+use std::io::{self, IsTerminal};
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::process::ExitCode;
+use user_terminal::UserTerminal;
 
 /// Exit status if the run was cut off.
 const CUT_OFF: u8 = 125;
+
+/// Signals that are passed on or change the terminal.
+const SIGNALS: [Signal; 9] = [
+    Signal::HUP,
+    Signal::INT,
+    Signal::QUIT,
+    Signal::TERM,
+    Signal::USR1,
+    Signal::USR2,
+    Signal::WINCH,
+    Signal::CONT,
+    Signal::TSTP,
+];
 
 /// Runs the program and returns its exit status.
 pub fn perform(options: RunArguments, screen: Screen) -> anyhow::Result<ExitCode> {
@@ -19,36 +58,171 @@ pub fn perform(options: RunArguments, screen: Screen) -> anyhow::Result<ExitCode
     let cwd = std::env::current_dir().context("failed to determine the working directory")?;
     let cwd = cwd.into_os_string().into_string();
     let cwd = cwd.map_err(|cwd| anyhow::anyhow!("the path `{}` is not valid UTF-8", cwd.display()))?;
-    let mut profile = run_profile::choice(options.profile.as_deref())?;
+    let mut choice = run_profile::choice(options.profile.as_deref())?;
     if options.learn.is_some() {
-        profile.get_or_insert_with(run_profile::plain);
+        choice.get_or_insert_with(run_profile::plain);
     }
-    let chosen = run_profile::chosen(&home, profile.as_ref(), &options.command, Path::new(&cwd))?;
+    let chosen = run_profile::chosen(&home, choice.as_ref(), &options.command, Path::new(&cwd))?;
     if options.check {
         return run_profile::check(&home, chosen, &options.command, Path::new(&cwd), screen);
     }
     options.learn.as_deref().map(run_profile::may_be_proposed).transpose()?;
+    let is_terminal = [io::stdin().is_terminal(), io::stdout().is_terminal(), io::stderr().is_terminal()];
+    let is_shown = !options.quiet && (options.verbose || is_terminal[2]);
+    // Another program may have the terminal's input, as in `ironcurtain run -- PROGRAM | less`.
+    let is_shared = !(is_terminal[0] && is_terminal[1]);
+    let user = UserTerminal::find(is_shared).context("failed to use the terminal")?;
+    let asks_here = options.ask == Some(RunAskOption::Terminal);
+    if asks_here && user.is_none() {
+        bail!("`--ask terminal` needs a terminal");
+    }
+    let signals = Signals::hold_these(&not_ignored(SIGNALS)?)?;
+    let (link, inner) = RunLink::pair()?;
+    let asking = user.as_ref().filter(|_| asks_here).map(QuestionTerminal::new).transpose()?;
+    let (questions, for_daemon) = asking.unzip();
+    let mut descriptors = streams(is_terminal)?;
+    descriptors.extend([inner].into_iter().chain(for_daemon));
+    let run = StartedRun::request(&hello(&options, cwd, choice, &chosen), descriptors)?;
+
+    // Otherwise, the program gets input when it reads it.
+    let foreground = !is_shared && user.as_ref().is_some_and(UserTerminal::is_ours);
+    link.begin(user.as_ref().map(|_| RunTerminal { streams: is_terminal, foreground }))?;
+    let program = match &user {
+        None => None,
+        Some(user) => {
+            wait_for_terminal(&link, &run, &signals)?;
+            match link.receive_terminal() {
+                Ok(file) => {
+                    let program = ProgramTerminal::new(file, user)?;
+                    link.start()?;
+                    Some(program)
+                }
+                // The refusal tells why.
+                Err(_) => None,
+            }
+        }
+    };
+    let (notes, session) = run.started()?;
+    let relay = Relay {
+        link: Some(link),
+        notes,
+        signals,
+        user,
+        program,
+        questions,
+        lines: RunLines::new(is_shown),
+        session,
+        lines_on_terminal: is_terminal[2],
+        state: RelayState::new(foreground),
+    };
+    let (status, learned) = relay.serve()?;
+    if let Some(file) = &options.learn {
+        run_profile::write_proposal(&home, file, chosen, learned)?;
+        screen.note(&format!("The proposed profile is in {}.", file.display()))?;
+    }
+    Ok(ExitCode::from(u8::try_from(status).unwrap_or(CUT_OFF)))
+}
+
+fn hello(
+    options: &RunArguments,
+    cwd: String,
+    profile: Option<RunProfileChoice>,
+    chosen: &RunProfile,
+) -> RunHello {
     // Variables that the profile does not name do not leave this process.
     let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
         Some((name.into_string().ok()?, value.into_string().ok()?))
     };
     let passed = |(name, _): &(String, String)| chosen.passes(name);
     let env = std::env::vars_os().filter_map(text).filter(passed).collect();
-    let learn = options.learn.is_some();
-    let mut connection = Connection::of_run(RunHello {
-        argv: options.command,
+    let ask = match options.ask {
+        Some(RunAskOption::Terminal) => RunAsk::Terminal,
+        None if options.deny => RunAsk::Deny,
+        None => RunAsk::Usual,
+    };
+    RunHello {
+        argv: options.command.clone(),
         cwd,
         env,
-        ports: options.port,
-        publish: options.publish,
+        ask,
+        ports: options.port.clone(),
+        publish: options.publish.clone(),
         profile,
-        learn,
-    })?;
-    let note: RunNote = connection.note().context("IronCurtain ended the run")?;
-    let RunNote::Exited { status, learned } = note;
-    if let Some(file) = &options.learn {
-        run_profile::write_proposal(&home, file, chosen, learned)?;
-        screen.note(&format!("The proposed profile is in {}.", file.display()))?;
+        learn: options.learn.is_some(),
     }
-    Ok(ExitCode::from(u8::try_from(status).unwrap_or(CUT_OFF)))
+}
+
+/// Returns the standard streams, without the terminal.
+fn streams(is_terminal: [bool; 3]) -> io::Result<Vec<OwnedFd>> {
+    let (stdin, stdout, stderr) = (io::stdin(), io::stdout(), io::stderr());
+    let streams = [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()];
+    let passed = streams.into_iter().zip(is_terminal).map(|(stream, is_terminal)| match is_terminal {
+        false => stream.try_clone_to_owned(),
+        true => Ok(OpenOptions::new().read(true).write(true).open("/dev/null")?.into()),
+    });
+    passed.collect()
+}
+
+/// Returns the signals that this process does not ignore: one that a parent has it ignore, as `nohup` does, stays ignored.
+fn not_ignored<const N: usize>(signals: [Signal; N]) -> anyhow::Result<Vec<Signal>> {
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = u64::from_str_radix(mask.context("`/proc/self/status` has no `SigIgn`")?.trim(), 16)?;
+    let is_ignored = |signal: &Signal| mask >> (signal.as_raw() - 1) & 1 == 1;
+    Ok(signals.into_iter().filter(|signal| !is_ignored(signal)).collect())
+}
+
+/// Waits until the run's terminal or a refusal has arrived. Fails on a signal.
+fn wait_for_terminal(link: &RunLink, run: &StartedRun, signals: &Signals) -> anyhow::Result<()> {
+    loop {
+        let mut polled = [
+            PollFd::new(link, PollFlags::IN),
+            PollFd::from_borrowed_fd(run.as_fd(), PollFlags::IN),
+            PollFd::new(signals, PollFlags::IN),
+        ];
+        match poll(&mut polled, None) {
+            Ok(_) => {}
+            Err(Errno::INTR) => continue,
+            Err(error) => return Err(io::Error::from(error).into()),
+        }
+        let [linked, answered, signalled] = polled.map(|polled| !polled.revents().is_empty());
+        if linked || answered {
+            return Ok(());
+        }
+        if signalled
+            && let Some(signal) = signals.next()?
+            && ![Signal::WINCH, Signal::CONT, Signal::TSTP].contains(&signal)
+        {
+            bail!("the run was cancelled before it started");
+        }
+    }
+}
+
+/// Reads what is available. Returns `None` if nothing is, and an empty list at the end.
+fn read_some(file: &OwnedFd) -> io::Result<Option<Vec<u8>>> {
+    let mut piece = vec![0; 16 * 1024];
+    match rustix::io::read(file, &mut piece) {
+        Ok(count) => {
+            piece.truncate(count);
+            Ok(Some(piece))
+        }
+        Err(Errno::AGAIN | Errno::INTR) => Ok(None),
+        // A terminal that was closed at the other end.
+        Err(Errno::IO) => Ok(Some(Vec::new())),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Writes as much as possible, and removes it from `text`.
+fn write_some(file: &OwnedFd, text: &mut Vec<u8>) -> io::Result<()> {
+    while !text.is_empty() {
+        match rustix::io::write(file, text) {
+            Ok(count) => drop(text.drain(..count)),
+            Err(Errno::AGAIN) => return Ok(()),
+            Err(Errno::INTR) => {}
+            Err(Errno::IO) => text.clear(),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
 }

@@ -26,6 +26,8 @@ pub use aggregate::{
     Aggregate, AggregateHandover, AggregateHost, OpenedAggregate, UpstreamEvent, UpstreamEvents,
     UpstreamSession,
 };
-pub use listener::{ClientStdio, ListenError, Listener, Locks, OutgoingNote, Peer, forward_notes, send};
+pub use listener::{
+    ClientStdio, ListenError, Listener, Locks, OutgoingNote, Peer, RunDescriptors, forward_notes, send,
+};
 pub use selection::unknown_profile;
 pub use ticket::{CUT_OFF, TicketError, as_base64, keep, redeem};

@@ -207,14 +207,19 @@ impl Peer {
         refuse(&mut self.stream, code, message).await;
     }
 
-    /// Returns the standard input, output and error of a run, which came with the hello message.
+    /// Returns the descriptors of a run, which came with the hello message.
     ///
     /// # Errors
-    /// Fails unless there are exactly three descriptors.
-    pub fn take_streams(&mut self) -> io::Result<[OwnedFd; 3]> {
-        let missing =
-            |_| io::Error::new(io::ErrorKind::InvalidData, "the three standard streams are missing");
-        std::mem::take(&mut self.descriptors).try_into().map_err(missing)
+    /// Fails unless there are exactly four descriptors, or five if one is the terminal for questions.
+    pub fn take_run(&mut self, has_terminal: bool) -> io::Result<RunDescriptors> {
+        let missing = || io::Error::new(io::ErrorKind::InvalidData, "the standard streams are missing");
+        let mut given = std::mem::take(&mut self.descriptors);
+        let questions = if has_terminal { given.pop() } else { None };
+        let [stdin, stdout, stderr, link] = given.try_into().map_err(|_| missing())?;
+        if questions.is_some() != has_terminal {
+            return Err(missing());
+        }
+        Ok(RunDescriptors { streams: [stdin, stdout, stderr], link, questions })
     }
 
     /// Returns the client's standard input and output, which came with the hello message.
@@ -231,6 +236,17 @@ impl Peer {
             _ => Err(io::Error::new(io::ErrorKind::InvalidData, "standard input and output are missing")),
         }
     }
+}
+
+/// Descriptors of a run.
+#[derive(Debug)]
+pub struct RunDescriptors {
+    /// Standard input, output and error.
+    pub streams: [OwnedFd; 3],
+    /// The inner end of the link to the starter.
+    pub link: OwnedFd,
+    /// Terminal for questions.
+    pub questions: Option<OwnedFd>,
 }
 
 /// Note for a shim, and the caller that waits until it is written.
@@ -308,7 +324,7 @@ async fn read_hello(stream: &UnixStream) -> io::Result<(Hello, Vec<OwnedFd>)> {
 
 fn receive(stream: &UnixStream, descriptors: &mut Vec<OwnedFd>) -> io::Result<Option<u8>> {
     let mut byte = [0_u8];
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(5))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
     let got = rustix::net::recvmsg(stream, &mut [IoSliceMut::new(&mut byte)], &mut ancillary, RECEIVE)?;
     for message in ancillary.drain() {

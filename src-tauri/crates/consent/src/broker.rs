@@ -17,6 +17,7 @@ use super::{
 use ironcurtain_audit::EscalationResult;
 use ironcurtain_audit::clock::now_ms;
 use ironcurtain_protocol::AskedOn;
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -74,6 +75,8 @@ impl QuestionOutcome {
 #[derive(Clone)]
 pub struct Broker {
     consent: Arc<dyn Consent>,
+    /// Front ends of single sessions.
+    elsewhere: Arc<Mutex<HashMap<String, Arc<dyn Consent>>>>,
     /// Warning shown with each question.
     notice: Option<String>,
     open: watch::Sender<usize>,
@@ -108,6 +111,7 @@ impl Broker {
     pub fn new(consent: Arc<dyn Consent>, stops: Stops, notice: Option<String>) -> Self {
         Self {
             consent,
+            elsewhere: Arc::default(),
             notice,
             open: watch::Sender::new(0),
             questions: Arc::default(),
@@ -130,6 +134,19 @@ impl Broker {
     #[must_use]
     pub fn asked_on(&self) -> AskedOn {
         self.consent.asked_on()
+    }
+
+    /// Asks about this session through another front end, until the session ends.
+    pub fn ask_elsewhere(&self, session: &str, consent: Arc<dyn Consent>) {
+        self.lock_elsewhere().insert(session.to_owned(), consent);
+    }
+
+    fn lock_elsewhere(&self) -> MutexGuard<'_, HashMap<String, Arc<dyn Consent>>> {
+        self.elsewhere.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn consent_for(&self, session: &str) -> Arc<dyn Consent> {
+        self.lock_elsewhere().get(session).unwrap_or(&self.consent).clone()
     }
 
     /// Watches the number of open questions.
@@ -180,6 +197,7 @@ impl Broker {
     pub fn end_session(&self, session: &str) {
         self.stops.end_session(session);
         self.missed.end_session(session);
+        self.lock_elsewhere().remove(session);
     }
 
     /// Applies a denial beyond its call, as far as the user chose.
@@ -248,7 +266,7 @@ impl Broker {
         let (deadline, session) = (question.deadline, question.session.clone());
         let mut shown = Shown::new(self, &question, registration, deny);
         let offers = question.offers.clone();
-        self.consent.ask(question, Slot { answer, working });
+        shown.consent.ask(question, Slot { answer, working });
         let mut ends = Instant::now() + deadline;
         let last = Instant::now() + LONGEST;
         let stopped = self.stops.stopped(&session, scope);
@@ -288,6 +306,7 @@ impl Broker {
 /// Guard for a question on the screen. Dropping it withdraws the question.
 struct Shown<'a> {
     broker: &'a Broker,
+    consent: Arc<dyn Consent>,
     id: String,
     /// Reason to withdraw it, or `None` if the front end already removed it.
     why: Option<Withdrawn>,
@@ -304,7 +323,13 @@ impl<'a> Shown<'a> {
         let shown = OpenQuestion { question: Arc::new(question.clone()), since_ms: now_ms() };
         broker.lock_open().push(OnScreen { shown, deny: Some(deny) });
         broker.open.send_modify(|n| *n += 1);
-        Self { broker, id: question.id.clone(), why: Some(Withdrawn::Cancelled), _registration: registration }
+        Self {
+            broker,
+            consent: broker.consent_for(&question.session),
+            id: question.id.clone(),
+            why: Some(Withdrawn::Cancelled),
+            _registration: registration,
+        }
     }
 }
 
@@ -313,7 +338,7 @@ impl Drop for Shown<'_> {
         self.broker.lock_open().retain(|open| open.shown.question.id != self.id);
         self.broker.open.send_modify(|n| *n = n.saturating_sub(1));
         if let Some(why) = self.why {
-            self.broker.consent.withdraw(&self.id, why);
+            self.consent.withdraw(&self.id, why);
         }
     }
 }

@@ -116,9 +116,9 @@ fn serve(tty: &Tty, inbox: &Inbox) {
         let message = if matches!(answer, Answer::Allow { .. }) { "Allowed." } else { "Denied." };
         let message =
             if slot.is_over() { "The question was already over; nothing was allowed." } else { message };
-        slot.answer(answer);
         // The next question detects whether the terminal still works.
         let _ = tty.write(&format!(" {message}\n\n"));
+        slot.answer(answer);
     }
 }
 

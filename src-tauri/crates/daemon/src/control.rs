@@ -78,6 +78,7 @@ pub(crate) async fn answer(state: &Arc<DaemonState>, request: Request, asker: As
         Request::Grants => Reply::Grants(grants(state).await),
         Request::Revoke { grant } => revoking::revoke(state, &grant).await,
         Request::EndSession { session } => end_session(state, &session),
+        Request::Raise { session, path, write } => raise(state, &session, &path, write).await,
         Request::Questions => Reply::Questions(view::questions(&state.services.broker)),
         Request::Forget { question } => stopping::forget(state, &question, asker).await,
         Request::Deny { which, note } => stopping::deny(state, &which, note, asker).await,
@@ -213,6 +214,20 @@ async fn grants(state: &DaemonState) -> Vec<GrantView> {
         view::grants(standing.iter().chain(&once), &ending, &changed, &state.services.snapshot().home);
     all.extend(state.services.workspaces.declined().iter().map(view::declined));
     all
+}
+
+/// Raises a question of a run.
+async fn raise(state: &DaemonState, id: &str, path: &str, write: bool) -> Reply {
+    let Some(run) = state.runs().into_iter().find(|run| run.id == id) else {
+        return failed(
+            ErrorCode::NotFound,
+            format!("no active run `{id}`; `ironcurtain sessions` lists them"),
+        );
+    };
+    match run.raise(path, write).await {
+        Ok(()) => Reply::Done,
+        Err(problem) => failed(ErrorCode::Malformed, format!("`{path}`: {problem}")),
+    }
 }
 
 fn end_session(state: &DaemonState, id: &str) -> Reply {

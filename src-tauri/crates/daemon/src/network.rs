@@ -23,6 +23,7 @@ pub use reach::HostLease;
 pub use run_targets::RunTargets;
 pub(crate) use unrecorded::unrecorded_dialer;
 
+use crate::run::RunNotes;
 use crate::services::Services;
 use asking::HostAsker;
 use ironcurtain_config::NetworkSettings;
@@ -121,17 +122,17 @@ impl ServerNetwork {
 
     /// Creates the network for a run.
     #[must_use]
-    pub fn of_run(
+    pub(crate) fn of_run(
         services: &Services,
         principal: &Arc<Principal>,
-        targets: RunTargets,
-        ports: RunPorts,
+        (targets, ports): (RunTargets, RunPorts),
+        notes: Arc<RunNotes>,
     ) -> Arc<Self> {
         let targets = Arc::new(targets);
         let (services, principal) = (services.clone(), principal.clone());
         let caller = Arc::new(Caller { services, principal, source: HostSource::Run(targets.clone()) });
         let reach = Arc::new(ReachableHosts::new(HostRules::asking()));
-        let asking = Arc::new(RunAsking::new(caller.clone(), targets, reach.clone()));
+        let asking = Arc::new(RunAsking::new(caller.clone(), targets, reach.clone(), notes));
         let record = Arc::new(ConnectionRecorder::new(caller.clone(), reach.clone()));
         let local = Arc::new(LocalServices::new(caller.clone(), asking.clone(), record, ports));
         Self::with(caller, reach, Some(Arc::new(RunAsker(asking))), Some(local))

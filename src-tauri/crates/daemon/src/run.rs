@@ -1,7 +1,7 @@
 //! A run: a program that the user starts in a sandbox, with the user's own terminal and files.
 //!
-//! - Its working folder is mounted, and its network is a proxy that asks about each host. Every other file is opened only after the access was judged like a call, by the same rules,
-//!   questions and grants.
+//! - Its working folder is mounted, and its network is a proxy that asks about each host. Every other file is opened only after the
+//!   access was judged like a call, by the same rules, questions and grants.
 //! - INVARIANT: an access is permitted without a further question only as long as judging it again would allow it.
 //! - A run owns its sandbox and the grants of its session, and releases both when it ends.
 
@@ -10,10 +10,12 @@ mod freeze;
 mod judge;
 mod link;
 mod network;
+mod notes;
 mod open;
 mod permissions;
 mod ports;
 mod profile;
+mod raise;
 mod searching;
 mod serve;
 
@@ -26,6 +28,7 @@ use ironcurtain_paths::{CanonicalPath, Resolver};
 use ironcurtain_protocol::{RootView, SessionView};
 use ironcurtain_sandbox::file_access::ToView;
 use ironcurtain_visible as visible;
+pub(crate) use notes::RunNotes;
 pub(crate) use open::RunOptions;
 use permissions::Permissions;
 use profile::{ProfileGrants, SandboxOrder};
@@ -49,6 +52,7 @@ pub(crate) struct Run {
     pid: u32,
     started_ms: u64,
     counts: Counts,
+    notes: Arc<RunNotes>,
     permissions: Permissions,
     profile: ProfileGrants,
     to_sandbox: mpsc::UnboundedSender<SandboxOrder>,

@@ -62,6 +62,15 @@ pub enum Request {
         /// Id of the session.
         session: String,
     },
+    /// Asks the user about a path for a run, as if its program opened it.
+    Raise {
+        /// Id of the run.
+        session: String,
+        /// Absolute path.
+        path: String,
+        /// True to ask for writing.
+        write: bool,
+    },
     /// Lists pending and unanswered questions, and what is denied for a session.
     Questions,
     /// Forgets an unanswered question and its late approval, or a denial for the rest of a session.

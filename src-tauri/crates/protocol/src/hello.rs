@@ -19,8 +19,8 @@ pub struct Hello {
 pub enum Purpose {
     /// An agent client's shim opens a session.
     Session(ShimHello),
-    /// The user starts a program in a sandbox. This message carries three descriptors (`SCM_RIGHTS`): its standard input,
-    /// output and error.
+    /// The user starts a program in a sandbox. This message carries descriptors (`SCM_RIGHTS`): its standard input, output and
+    /// error, its end of the link to the starter and, with [`RunAsk::Terminal`], the terminal for questions.
     Run(RunHello),
     /// The user's own program lists and revokes.
     Control,
@@ -56,6 +56,9 @@ pub struct RunHello {
     pub cwd: String,
     /// Environment, of which the daemon passes on what the profile names.
     pub env: BTreeMap<String, String>,
+    /// Place where the run's questions are answered.
+    #[serde(default)]
+    pub ask: RunAsk,
     /// Ports of services on this computer that need no question.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ports: Vec<u16>,
@@ -68,6 +71,19 @@ pub struct RunHello {
     /// Reports the files that were used when the program exits.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub learn: bool,
+}
+
+/// Place where the questions of a run are answered.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RunAsk {
+    /// Where all other questions are.
+    #[default]
+    Usual,
+    /// On the terminal that started the run, for that run only.
+    Terminal,
+    /// Nowhere: they are denied.
+    Deny,
 }
 
 /// Run profile that the user chose.
@@ -89,14 +105,52 @@ pub enum RunProfileChoice {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RunNote {
-    /// The program has exited.
+    /// The program runs. Always the first note.
+    Started {
+        /// Principal of the run.
+        principal: String,
+        /// Folder that the program may use without a question, if any.
+        folder: Option<String>,
+        /// Name of the run profile.
+        profile: String,
+    },
+    /// A question of the run waits for the user's answer.
+    Waiting {
+        /// Path or host that the program wants to use.
+        path: String,
+    },
+    /// No question is left on the run's own terminal.
+    Answered,
+    /// An access was denied.
+    Denied {
+        /// Path or host that the program wanted to use.
+        path: String,
+        /// Reason, unless the user denied it now.
+        why: Option<String>,
+    },
+    /// The run is over. Always the last note.
     Exited {
         /// Exit status, or 128 + the signal number.
         status: i32,
+        /// What the run used.
+        used: RunUse,
+        /// Reason that the run ended before its program exited, if so.
+        cut_off: Option<String>,
         /// Files that were used, if [`RunHello::learn`] is set.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         learned: Vec<UsedFile>,
     },
+}
+
+/// What a run used outside its folder.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunUse {
+    /// Number of files that it was allowed to read.
+    pub read: usize,
+    /// Number of files that it was allowed to write or remove.
+    pub written: usize,
+    /// Number of files and hosts that it was denied.
+    pub denied: usize,
 }
 
 /// A file that a run used with the user's permission.

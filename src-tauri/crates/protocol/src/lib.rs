@@ -14,8 +14,8 @@ mod view;
 pub use control::{ErrorCode, Passphrase, Reply, ReplyFrame, Request, RequestFrame};
 pub use framing::{FrameError, MAX_FRAME_BYTES, read_frame, write_frame};
 pub use hello::{
-    Hello, HelloRefusal, Purpose, RefusalCode, RunHello, RunNote, RunProfileChoice, ShimHello, ShimNote,
-    StdioMode, UsedFile, Welcome,
+    Hello, HelloRefusal, Purpose, RefusalCode, RunAsk, RunHello, RunNote, RunProfileChoice, RunUse,
+    ShimHello, ShimNote, StdioMode, UsedFile, Welcome,
 };
 pub use questions::{DenialView, QuestionState, QuestionView, QuestionsView, WaitingChoice};
 pub use socket::{ConnectError, HOME_VARIABLE, SocketPathError, Sockets, usual_runtime_directory};

@@ -4,6 +4,7 @@
 //!   server never starts.
 //! - INVARIANT: the server gets descriptors 0, 1 and 2 and no others. No other process in the sandbox holds them, so end of
 //!   file and broken pipes behave as they do without a sandbox.
+//! - The program of a run is started as a child instead ([`RunStarter`]).
 
 use std::{
     fs::File,
@@ -21,6 +22,7 @@ use rustix::{
 
 use crate::{
     fd_passing,
+    run_starter::RunStarter,
     seccomp::REPORTS_CONNECT,
     spec::{PROXY_PORT, ResourceLimits},
     sys,
@@ -43,49 +45,59 @@ pub(crate) const NONE: &str = "-";
 
 /// Enters the sandbox and becomes the server.
 ///
-/// Arguments: the descriptors of stdin, stdout, stderr, the supervisor's gate and the proxy's server; the limits; `true` if the
-/// supervisor makes the connections; the working directory; the command.
+/// Arguments: the descriptors of stdin, stdout, stderr, the supervisor's gate, the proxy's server and the link to the starter
+/// of a run; the limits; `true` if the supervisor makes the connections; the working directory; the command.
 pub(crate) fn run(args: &[String]) -> ExitCode {
-    let [stdin, stdout, stderr, gate, egress, limits, reports, cwd, program, rest @ ..] = args else {
+    let [stdin, stdout, stderr, gate, egress, link, limits, reports, cwd, program, rest @ ..] = args else {
         return ExitCode::from(2);
     };
     let Ok(limits) = serde_json::from_str::<ResourceLimits>(limits) else { return ExitCode::from(2) };
     let Ok(reports) = reports.parse() else { return ExitCode::from(2) };
     let taken = [stdin, stdout, stderr, gate].map(|number| sys::process::take_descriptor(number));
     let [Ok(stdin), Ok(stdout), Ok(stderr), Ok(gate)] = taken else { return ExitCode::from(2) };
-    let egress = match egress.as_str() {
-        NONE => None,
-        number => match sys::process::take_descriptor(number) {
-            Ok(egress) => Some(egress),
-            Err(_) => return ExitCode::from(2),
-        },
+    let [Ok(egress), Ok(link)] = [egress, link].map(|number| sys::process::take_optional(number)) else {
+        return ExitCode::from(2);
     };
-    // Lead a process group, so that a signal for the server also reaches its children.
-    if setpgid(None, None).is_err() {
+    // Lead a process group, so that a signal for the server also reaches its children. A run leads a session later.
+    if link.is_none() && setpgid(None, None).is_err() {
         return ExitCode::from(1);
     }
     let mut gate = File::from(gate);
     if !passed(&mut gate) {
         return ExitCode::from(1);
     }
-    let last_steps = || -> io::Result<()> {
+    let last_steps = || -> io::Result<Option<RunStarter>> {
+        let starter = link.map(RunStarter::new).transpose()?;
+        let terminal = |number| starter.as_ref().and_then(|starter| starter.stream(number));
         if let Some(egress) = egress {
             fd_passing::send(egress, TcpListener::bind((Ipv4Addr::LOCALHOST, PROXY_PORT))?)?;
         }
-        dup2_stdin(stdin)?;
-        dup2_stdout(stdout)?;
-        dup2_stderr(stderr)?;
+        dup2_stdin(terminal(0).unwrap_or(&stdin))?;
+        dup2_stdout(terminal(1).unwrap_or(&stdout))?;
+        dup2_stderr(terminal(2).unwrap_or(&stderr))?;
+        drop((stdin, stdout, stderr));
         sys::process::close_on_exec_from(3)?;
         limit_to(limits)?;
         stay_in_scope()?;
         std::env::set_current_dir(cwd)?;
-        if reports { report_connections(&gate) } else { Ok(()) }
-    };
-    let (status, error) = match last_steps() {
-        Ok(()) => {
-            let error = Command::new(program).args(rest).env("PWD", cwd).exec();
-            (if error.kind() == io::ErrorKind::NotFound { ABSENT } else { UNUSABLE }, error)
+        if reports {
+            report_connections(&gate)?;
         }
+        Ok(starter)
+    };
+    let mut command = Command::new(program);
+    command.args(rest).env("PWD", cwd);
+    let unusable =
+        |error: io::Error| (if error.kind() == io::ErrorKind::NotFound { ABSENT } else { UNUSABLE }, error);
+    let (status, error) = match last_steps() {
+        Ok(None) => unusable(command.exec()),
+        Ok(Some(starter)) => match starter.start(&mut command) {
+            Ok(child) => {
+                drop(gate);
+                return ExitCode::from(starter.wait(child).unwrap_or(FAILED));
+            }
+            Err(error) => unusable(error),
+        },
         Err(error) => (FAILED, error),
     };
     // A successful exec has closed the gate; otherwise, report the error through it.

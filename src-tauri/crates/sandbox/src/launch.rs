@@ -4,8 +4,8 @@
 //!   parent-death signal follows the thread. Killing the trusted process at any time kills the sandbox; see
 //!   [`supervisor`](crate::supervisor) for how soon.
 //! - INVARIANT: the supervisor inherits only the server's stdio, the spec, the control stream, the link to the watcher for
-//!   pipes and sockets and, if used, the socket for the proxy's listener, the connection to the view, the link for services and the
-//!   control group's `cgroup.procs`.
+//!   pipes and sockets and, if used, the socket for the proxy's listener, the connection to the view, the links to a run's starter
+//!   and for services, and the control group's `cgroup.procs`.
 //! - [`launch`] returns once the supervisor runs; the control stream reports what happens to the server.
 
 use std::{
@@ -135,14 +135,15 @@ pub struct LaunchedRun {
     pub kill: KillHandle,
 }
 
-/// Starts `supervisor_program` on `spec`, whose view is [`View::Served`](crate::View::Served), with these standard streams. Calls
-/// `on_ended` as [`launch`] does.
+/// Starts `supervisor_program` on `spec`, whose view is [`View::Served`](crate::View::Served), with these standard streams and
+/// this end of the link to the starter ([`RunLink`](crate::run_link::RunLink)). Calls `on_ended` as [`launch`] does.
 ///
 /// If this fails, nothing runs and `on_ended` is not called.
 pub fn launch_run(
     spec: &Spec,
     supervisor_program: &Path,
     streams: [OwnedFd; 3],
+    link: OwnedFd,
     on_ended: impl FnOnce(SandboxExit) + Send + 'static,
 ) -> Result<LaunchedRun, SandboxLaunchError> {
     let (view, theirs) = UnixStream::pair()?;
@@ -150,16 +151,12 @@ pub fn launch_run(
         NetworkAccess::None | NetworkAccess::Proxied => (None, None),
         NetworkAccess::ProxiedWithServices => {
             let (ours, theirs) = UnixStream::pair()?;
-            (Some(ServiceLink::new(ours)), Some(theirs.into()))
+            (Some(ServiceLink::new(ours)), Some(OwnedFd::from(theirs)))
         }
     };
-    let started = start_supervisor(
-        CgroupRoot::find(),
-        spec,
-        supervisor_program,
-        (streams, Some(theirs.into()), services_theirs),
-        on_ended,
-    )?;
+    let run = RunDescriptors { view: theirs.into(), link, services: services_theirs };
+    let started =
+        start_supervisor(CgroupRoot::find(), spec, supervisor_program, (streams, Some(run)), on_ended)?;
     let StartedSupervisor { control, pid, kill, egress } = started;
     Ok(LaunchedRun { control, view, egress, services, pid, kill })
 }
@@ -174,7 +171,7 @@ fn launch_in(
     let (stdout, stdout_theirs) = pipe()?;
     let (stderr, stderr_theirs) = pipe()?;
     let streams = [stdin_theirs, stdout_theirs, stderr_theirs];
-    let started = start_supervisor(place, spec, supervisor_program, (streams, None, None), on_ended)?;
+    let started = start_supervisor(place, spec, supervisor_program, (streams, None), on_ended)?;
     let StartedSupervisor { control, pid, kill, egress } = started;
     Ok(LaunchedSandbox { stdin, stdout, stderr, control, pid, kill, egress })
 }
@@ -187,12 +184,22 @@ struct StartedSupervisor {
     egress: Option<Egress>,
 }
 
-/// Starts a supervisor with these standard streams, and its ends of the connection to the view and of the link for services.
+/// A run's ends of its connections.
+struct RunDescriptors {
+    /// Connection to the view.
+    view: OwnedFd,
+    /// Link to the starter.
+    link: OwnedFd,
+    /// Link for services of the computer.
+    services: Option<OwnedFd>,
+}
+
+/// Starts a supervisor with these standard streams.
 fn start_supervisor(
     place: Option<&CgroupRoot>,
     spec: &Spec,
     supervisor_program: &Path,
-    (stdio, view, services): ([OwnedFd; 3], Option<OwnedFd>, Option<OwnedFd>),
+    (stdio, run): ([OwnedFd; 3], Option<RunDescriptors>),
     on_ended: impl FnOnce(SandboxExit) + Send + 'static,
 ) -> Result<StartedSupervisor, SandboxLaunchError> {
     spec.validate()?;
@@ -215,8 +222,7 @@ fn start_supervisor(
         control: control_theirs.into(),
         special: special::serve()?.into(),
         egress: egress_theirs,
-        view,
-        services,
+        run,
         door,
     };
 
@@ -250,19 +256,22 @@ struct SupervisorInputs {
     control: OwnedFd,
     special: OwnedFd,
     egress: Option<OwnedFd>,
-    view: Option<OwnedFd>,
-    services: Option<OwnedFd>,
+    run: Option<RunDescriptors>,
     door: Option<(OwnedFd, CgroupLimits)>,
 }
 
 impl SupervisorInputs {
     fn start(self) -> io::Result<Child> {
         let [stdin, stdout, stderr] = self.stdio;
+        let (view, link, services) = match self.run {
+            Some(run) => (Some(run.view), Some(run.link), run.services),
+            None => (None, None, None),
+        };
         let mut command = self.program.command();
         command
             .args(["--supervise", &std::process::id().to_string()])
             .args([self.spec.as_raw_fd().to_string(), self.control.as_raw_fd().to_string()])
-            .args([&self.egress, &self.view, &self.services].map(number_or_none))
+            .args([&self.egress, &view, &link, &services].map(number_or_none))
             .arg(self.special.as_raw_fd().to_string())
             .env_clear()
             .process_group(0)
@@ -274,7 +283,7 @@ impl SupervisorInputs {
         }
         sys::process::die_with_parent(&mut command);
         let mut needed = vec![self.spec.as_fd(), self.control.as_fd(), self.special.as_fd()];
-        needed.extend(self.egress.iter().chain(&self.view).chain(&self.services).map(AsFd::as_fd));
+        needed.extend(self.egress.iter().chain(&view).chain(&link).chain(&services).map(AsFd::as_fd));
         needed.extend(self.door.iter().map(|(door, _)| door.as_fd()));
         sys::process::inherit(&mut command, &needed);
         command.spawn()

@@ -55,6 +55,10 @@ mod program;
 #[cfg(target_os = "linux")]
 mod proxy_config;
 #[cfg(target_os = "linux")]
+pub mod run_link;
+#[cfg(target_os = "linux")]
+mod run_starter;
+#[cfg(target_os = "linux")]
 mod seccomp;
 #[cfg(target_os = "linux")]
 mod served;
@@ -101,7 +105,10 @@ pub use spec::{
     Mount, MountAccess, NetworkAccess, PROXY_PORT, ResourceLimits, Spec, SpecError, UnixSockets, View,
 };
 #[cfg(target_os = "linux")]
-pub use sys::memory::give_large_blocks_back;
+pub use sys::{
+    memory::give_large_blocks_back,
+    signals::{Signals, unblocked},
+};
 #[cfg(not(target_os = "linux"))]
 pub use unsupported::{
     Egress, KillHandle, LaunchedRun, LaunchedSandbox, ServiceLink, ServiceRequest, check, computer_listens,

@@ -44,7 +44,7 @@ use self::{
 use crate::{
     cgroup::CgroupLimits,
     control::{ControlAnswer, ControlOp, ControlReply, ControlRequest, MountRefusal, SandboxEvent},
-    enter::{FAILED, NONE},
+    enter::FAILED,
     mount_plan::LayoutError,
     mounts::{MountError, Mounts, RestoredMask},
     spec::{Spec, SpecError},
@@ -94,23 +94,23 @@ pub(crate) enum SupervisorStartError {
 
 /// Runs the supervisor.
 ///
-/// Arguments: the launcher's process id; the descriptors of the spec and of the control stream; the descriptor of the socket
-/// that carries the proxy's listener, or [`NONE`]; the descriptor of the connection to the view, or [`NONE`]; the descriptor of the
-/// link for services, or [`NONE`]; the descriptor of the link to the watcher for pipes and sockets; and, with a
+/// Arguments: the launcher's process id; the descriptors of the spec and of the control stream; the descriptors of the socket
+/// that carries the proxy's listener, of the connection to the view, of the link to a run's starter and of the link for
+/// services, each or [`NONE`](crate::enter::NONE); the descriptor of the link to the watcher for pipes and sockets; and, with a
 /// control group, the descriptor of its `cgroup.procs` and its limits.
 pub(crate) fn run(args: &[String]) -> ExitCode {
-    let [parent, spec, control, egress, view, services, special, group @ ..] = args else {
+    let [parent, spec, control, egress, view, link, services, special, group @ ..] = args else {
         return ExitCode::from(2);
     };
     let Some(parent) = parent.parse().ok().and_then(Pid::from_raw) else { return ExitCode::from(2) };
     let taken_up = [spec, control, special].map(|number| sys::process::take_descriptor(number));
     let [Ok(spec), Ok(control), Ok(special)] = taken_up else { return ExitCode::from(2) };
-    let (Ok(egress), Ok(view)) = (take_optional(egress), take_optional(view)) else {
+    let [Ok(egress), Ok(view), Ok(link), Ok(services)] =
+        [egress, view, link, services].map(|number| sys::process::take_optional(number))
+    else {
         return ExitCode::from(2);
     };
-    let (Ok(services), Ok(group)) = (take_optional(services), take_group(group)) else {
-        return ExitCode::from(2);
-    };
+    let Ok(group) = take_group(group) else { return ExitCode::from(2) };
     let control = UnixStream::from(control);
     let owner: &dyn SandboxOwner = &control;
     let mut streams = Streams::default();
@@ -118,7 +118,7 @@ pub(crate) fn run(args: &[String]) -> ExitCode {
         let closed = spec.closed.clone();
         // A server's streams are pipes, which stay as they are.
         streams = Streams::take()?;
-        let given = InheritedDescriptors { streams: take_streams()?, egress, group };
+        let given = InheritedDescriptors { streams: take_streams()?, egress, link, group };
         let special = SpecialLink::new(special.into(), None, spec.unix_sockets)?;
         start(Some(parent), &spec, owner, given, (view, special, services.map(UnixStream::from)), |_| {
             Ok(closed)
@@ -139,11 +139,6 @@ pub(crate) fn run(args: &[String]) -> ExitCode {
     // Ignore the error: a launcher that has exited needs no notification.
     let _ = say(&control, &SandboxEvent::Exited { status });
     exit_code(status)
-}
-
-/// Takes over the descriptor, if one was passed.
-fn take_optional(number: &str) -> io::Result<Option<OwnedFd>> {
-    if number == NONE { Ok(None) } else { sys::process::take_descriptor(number).map(Some) }
 }
 
 /// Takes over the descriptor of the control group's `cgroup.procs`, and parses its limits.

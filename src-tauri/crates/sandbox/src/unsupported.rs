@@ -138,6 +138,7 @@ pub fn launch_run(
     _spec: &Spec,
     _supervisor_program: &Path,
     _streams: [std::os::fd::OwnedFd; 3],
+    _link: std::os::fd::OwnedFd,
     _on_ended: impl FnOnce(SandboxExit) + Send + 'static,
 ) -> Result<LaunchedRun, SandboxLaunchError> {
     Err(SandboxLaunchError::Unsupported)

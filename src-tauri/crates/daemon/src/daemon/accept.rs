@@ -12,7 +12,7 @@ use ironcurtain_config::{Server as ServerConfig, SessionSettings};
 use ironcurtain_connection::{Aggregate, AggregateHandover, ClientStdio, Listener, Peer, unknown_profile};
 use ironcurtain_grants::Client;
 use ironcurtain_mcp::wire::{Inlet, Input, Outlet, Output};
-use ironcurtain_protocol::{Purpose, RefusalCode, RunHello, ShimHello, StdioMode};
+use ironcurtain_protocol::{Purpose, RefusalCode, RunAsk, RunHello, ShimHello, StdioMode};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -182,14 +182,14 @@ async fn serve_run(state: Arc<DaemonState>, mut peer: Peer, request: RunHello) {
             return refuse(&state, &mut peer, &starter, RefusalCode::Unavailable, none.to_string()).await;
         }
     };
-    let streams = match peer.take_streams() {
-        Ok(streams) => streams,
+    let descriptors = match peer.take_run(request.ask == RunAsk::Terminal) {
+        Ok(descriptors) => descriptors,
         Err(problem) => {
             return refuse(&state, &mut peer, &starter, RefusalCode::Malformed, problem.to_string()).await;
         }
     };
     let services = Services { config: now.config.clone(), ..state.services.clone() };
-    let options = RunOptions { starter: starter.view.clone(), request, streams };
+    let options = RunOptions { starter: starter.view.clone(), request, descriptors };
     let opened = match Run::open(services, options).await {
         Ok(opened) => opened,
         Err(problem) => {

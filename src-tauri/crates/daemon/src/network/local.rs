@@ -105,6 +105,7 @@ impl LocalServices {
         for _ in 0..MOST_ROUNDS {
             match self.verdict(port) {
                 TargetVerdict::Deny(denial) => {
+                    self.asking.note_denied(&target, Some(denial.reason.to_string()));
                     self.refused(port, "denied", denial.reason.to_string()).await;
                     return None;
                 }
@@ -113,6 +114,7 @@ impl LocalServices {
                     Ok(Some(Lifetime::Once)) => return Some(Ground::Once),
                     Ok(Some(_) | None) => {}
                     Err(problem) => {
+                        self.asking.note_unapproved(&target, &problem);
                         self.refused(port, "said-no", problem.to_string()).await;
                         return None;
                     }

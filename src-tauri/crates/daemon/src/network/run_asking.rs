@@ -3,10 +3,12 @@
 //! - The connection waits for the answer. The proxy checks the published rules again after it.
 //! - An approval for longer than these connections becomes a grant first, so that it is listed and can be revoked.
 //! - A denial holds for the rest of the run.
+//! - Questions are asked where the run's questions about files are, or denied like them.
 
 use super::caller::Caller;
 use super::reach::ReachableHosts;
 use super::run_targets::{RunTargets, TargetVerdict};
+use crate::run::RunNotes;
 use ironcurtain_audit::clock::now_ms;
 use ironcurtain_audit::{Event, PolicyDecision};
 use ironcurtain_consent::{
@@ -16,6 +18,7 @@ use ironcurtain_consent::{
 use ironcurtain_egress::{AskHost, BoxFuture, HostAnswer, HostDecision, HostPort};
 use ironcurtain_grants::Granted;
 use ironcurtain_policy::HostConnection;
+use ironcurtain_protocol::RunAsk;
 use serde_json::Map;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
@@ -34,6 +37,7 @@ pub(super) struct RunAsking {
     caller: Arc<Caller>,
     targets: Arc<RunTargets>,
     reach: Arc<ReachableHosts>,
+    notes: Arc<RunNotes>,
     places: Semaphore,
 }
 
@@ -45,8 +49,13 @@ impl AskHost for RunAsker {
 }
 
 impl RunAsking {
-    pub(super) fn new(caller: Arc<Caller>, targets: Arc<RunTargets>, reach: Arc<ReachableHosts>) -> Self {
-        Self { caller, targets, reach, places: Semaphore::new(MOST_OPEN) }
+    pub(super) fn new(
+        caller: Arc<Caller>,
+        targets: Arc<RunTargets>,
+        reach: Arc<ReachableHosts>,
+        notes: Arc<RunNotes>,
+    ) -> Self {
+        Self { caller, targets, reach, notes, places: Semaphore::new(MOST_OPEN) }
     }
 
     /// Judges a connection in the current state.
@@ -61,7 +70,10 @@ impl RunAsking {
         }
         for _ in 0..MOST_ROUNDS {
             match self.judge(target) {
-                TargetVerdict::Deny(denial) => return no(&denial.reason),
+                TargetVerdict::Deny(denial) => {
+                    self.note_denied(target, Some(denial.reason.to_string()));
+                    return no(&denial.reason);
+                }
                 TargetVerdict::Allow(_) | TargetVerdict::Granted => {
                     self.publish();
                     if self.is_allowed(target) {
@@ -78,6 +90,7 @@ impl RunAsking {
                         if !matches!(problem, ExchangeError::NotApproved(_)) {
                             tracing::error!(%problem, "failed to ask about a host");
                         }
+                        self.note_unapproved(target, &problem);
                         return no(&problem.to_string());
                     }
                 },
@@ -94,10 +107,13 @@ impl RunAsking {
         let TargetVerdict::Ask(escalation) = self.judge(target) else {
             return Ok(None);
         };
+        if self.notes.ask() == RunAsk::Deny {
+            return Err(NotApproved::Unavailable("the run was started with `--deny`".to_owned()).into());
+        }
         let Caller { services, principal, .. } = &*self.caller;
         services.metrics.decided("escalate");
         let exchange = services.exchange(principal);
-        let question = ConnectionQuestion {
+        let mut question = ConnectionQuestion {
             id: exchange.name()?,
             principal,
             target,
@@ -105,6 +121,11 @@ impl RunAsking {
             deadline: services.config.question_deadline(),
         }
         .build();
+        question
+            .offers
+            .iter_mut()
+            .for_each(|offer| offer.lifetimes.retain(|lifetime| self.notes.may_offer(lifetime)));
+        question.offers.retain(|offer| !offer.lifetimes.is_empty());
         let mut entry = self.caller.entry(Event::Question, "the user was asked", target);
         entry.tool_name = Some(HostConnection::NAME.to_owned());
         entry.policy_decision = Some(PolicyDecision::escalate(&question.rule, &question.reason));
@@ -126,7 +147,9 @@ impl RunAsking {
             scope,
             question,
         };
+        let open = self.notes.waiting(&target.to_string(), &services.broker);
         let answer = exchange.ask(inquiry, self.no_question_left(target)).await;
+        drop(open);
         let denied = |why: &NotApproved| matches!(why, NotApproved::Denied | NotApproved::DeniedWithNote(_));
         if matches!(&answer, Err(ExchangeError::NotApproved(why)) if denied(why)) {
             services.broker.stops().deny(denial);
@@ -151,6 +174,18 @@ impl RunAsking {
                 return std::future::pending().await;
             }
         }
+    }
+
+    /// Reports a denied host to the starter of the run.
+    pub(super) fn note_denied(&self, target: &HostPort, why: Option<String>) {
+        self.notes.denied(&target.to_string(), why);
+    }
+
+    /// Reports a host that the user did not approve, with the reason unless the user chose it.
+    pub(super) fn note_unapproved(&self, target: &HostPort, problem: &ExchangeError) {
+        let is_chosen = self.notes.ask() == RunAsk::Deny
+            || matches!(problem, ExchangeError::NotApproved(NotApproved::Denied));
+        self.note_denied(target, (!is_chosen).then(|| problem.to_string()));
     }
 
     fn is_allowed(&self, target: &HostPort) -> bool {

@@ -17,6 +17,7 @@ use ironcurtain_consent::{
     QuestionKey, Reach, RequestedAccess, SessionDenial, file_state,
 };
 use ironcurtain_policy::{AllowedBy, Denial, Escalation, FileWrites, PendingApproval, Permit, Verdict};
+use ironcurtain_protocol::RunAsk;
 use ironcurtain_sandbox::file_access::{AccessAnswer, FileAccess, PermittedAccess};
 use ironcurtain_visible as visible;
 use std::collections::HashMap;
@@ -47,11 +48,13 @@ pub(super) struct AskedByProgram {
 }
 
 /// Accesses that one question is about.
-enum Together {
+pub(super) enum Together {
     /// One, which may become a part of a search once that begins.
     Alone(Option<watch::Receiver<u64>>),
     /// This number, in one folder.
     With(usize),
+    /// None yet: the user raised the question before the program opens the path.
+    Raised,
 }
 
 /// Number of questions that were asked about each folder.
@@ -74,11 +77,15 @@ impl AskedFolders {
 
 impl Run {
     /// Decides about an access. If it stays allowed, the view gets the permission before this returns.
-    pub(super) async fn decide(self: &Arc<Self>, wanted: AskedByProgram) -> AccessAnswer {
-        let answer = self.decided(&wanted).await;
+    pub(super) async fn decide(self: &Arc<Self>, asked: AskedByProgram) -> AccessAnswer {
+        let mut why = None;
+        let answer = self.decided(&asked, &mut why).await;
         let allowed = answer != AccessAnswer::Denied;
         if allowed {
-            self.profile.note(&wanted.wanted);
+            self.profile.note(&asked.wanted);
+            self.notes.allowed(&asked.wanted);
+        } else {
+            self.notes.denied(&asked.wanted.path, why);
         }
         let counter = if allowed { &self.counts.allowed } else { &self.counts.denied };
         counter.fetch_add(1, Ordering::Relaxed);
@@ -87,7 +94,8 @@ impl Run {
         answer
     }
 
-    async fn decided(self: &Arc<Self>, asked: &AskedByProgram) -> AccessAnswer {
+    /// Decides, and sets the reason of a denial that the user did not just choose.
+    async fn decided(self: &Arc<Self>, asked: &AskedByProgram, why: &mut Option<String>) -> AccessAnswer {
         let wanted = &asked.wanted;
         let (mut approved, mut answers) = (Vec::new(), 0);
         for _ in 0..MOST_ROUNDS {
@@ -99,12 +107,18 @@ impl Run {
                 },
                 Verdict::Deny(denial) => {
                     self.record_denial(wanted, denial, &judged).await;
+                    *why = Some(denial.reason.to_string());
                     return AccessAnswer::Denied;
                 }
                 Verdict::Escalate(escalation) => {
                     // The answer was about another state of the file.
                     approved.clear();
                     if answers == MOST_QUESTIONS {
+                        return AccessAnswer::Denied;
+                    }
+                    if self.notes.ask() == RunAsk::Deny {
+                        let denial = Denial::invalid("the run was started with `--deny`");
+                        self.record_denial(wanted, &denial, &judged).await;
                         return AccessAnswer::Denied;
                     }
                     match self.one_or_all(asked, escalation, &judged).await {
@@ -114,7 +128,11 @@ impl Run {
                         }
                         Ok(None) => {}
                         Err(problem) => {
-                            if !matches!(problem, ExchangeError::NotApproved(_)) {
+                            if let ExchangeError::NotApproved(refusal) = problem {
+                                *why = Some(refusal)
+                                    .filter(|why| *why != NotApproved::Denied)
+                                    .map(|why| why.to_string());
+                            } else {
                                 tracing::error!(%problem, "failed to ask about a file");
                             }
                             return AccessAnswer::Denied;
@@ -212,7 +230,7 @@ impl Run {
     }
 
     /// Asks one question. Returns what the user approved for this access alone, or nothing if it is to be judged again.
-    async fn question(
+    pub(super) async fn question(
         self: &Arc<Self>,
         AskedByProgram { wanted, programs }: &AskedByProgram,
         escalation: &Escalation,
@@ -248,7 +266,15 @@ impl Run {
         }
         .build();
         if judged.runs_later {
-            only_once(&mut question.offers);
+            only(&mut question.offers, |lifetime| *lifetime == Lifetime::Once);
+        }
+        if let Together::Raised = together {
+            // An answer for once would be used up by nothing.
+            only(&mut question.offers, |lifetime| *lifetime != Lifetime::Once);
+        }
+        only(&mut question.offers, |lifetime| self.notes.may_offer(lifetime));
+        if question.offers.is_empty() {
+            return Err(ExchangeError::NoOffer);
         }
         let mut entry = self.entry(wanted, judged, Event::Question, "the user was asked");
         entry.policy_decision = Some(PolicyDecision::escalate(&escalation.by.rule, &escalation.by.reason));
@@ -287,9 +313,11 @@ impl Run {
         };
         let begun = match together {
             Together::Alone(begun) => begun,
-            Together::With(_) => None,
+            Together::With(_) | Together::Raised => None,
         };
+        let open = self.notes.waiting(&wanted.path, &self.services.broker);
         let answer = exchange.ask(inquiry, self.no_question_left(wanted, begun)).await;
+        drop(open);
         let denied = |why: &NotApproved| matches!(why, NotApproved::Denied | NotApproved::DeniedWithNote(_));
         if matches!(&answer, Err(ExchangeError::NotApproved(why)) if denied(why)) {
             self.services.broker.stops().deny(denial);
@@ -355,8 +383,8 @@ impl Run {
     }
 }
 
-/// Removes every lifetime but once, and offers that have no other.
-fn only_once(offers: &mut Vec<Offer>) {
-    offers.iter_mut().for_each(|offer| offer.lifetimes.retain(|lifetime| *lifetime == Lifetime::Once));
+/// Removes every lifetime that is not `accepted`, and offers that have no other.
+fn only(offers: &mut Vec<Offer>, accepted: impl Fn(&Lifetime) -> bool) {
+    offers.iter_mut().for_each(|offer| offer.lifetimes.retain(&accepted));
     offers.retain(|offer| !offer.lifetimes.is_empty());
 }

@@ -64,8 +64,13 @@ fn freeze(supervisor: u32) -> bool {
     }
 }
 
+/// Sends a signal to all. Parents stop before their children and continue after them, so that none notices.
 fn signal_all(supervisor: u32, signal: Signal) {
-    for process in inside(supervisor) {
+    let mut all = inside(supervisor);
+    if signal == Signal::CONT {
+        all.reverse();
+    }
+    for process in all {
         let Some(pid) = i32::try_from(process).ok().and_then(Pid::from_raw) else { continue };
         // Fails if the process has exited.
         let Ok(held) = pidfd_open(pid, PidfdFlags::empty()) else { continue };

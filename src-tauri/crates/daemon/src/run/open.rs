@@ -2,6 +2,7 @@
 
 use super::asking::AskedFolders;
 use super::network;
+use super::notes::RunNotes;
 use super::permissions::Permissions;
 use super::ports::{self, PublishError, PublishedPort};
 use super::profile::{self, ProfileError, ProfileGrants};
@@ -16,7 +17,8 @@ use ironcurtain_audit::{AuditError, Entry, Event};
 use ironcurtain_autostart::{Autostart, SandboxWatch, SessionFacts, WatchError, WatchedServer, rules};
 use ironcurtain_config::home::{HomeError, private_dir};
 use ironcurtain_config::{FoundProgram, GitConfigSettings, RunProfile};
-use ironcurtain_consent::Principal;
+use ironcurtain_connection::RunDescriptors;
+use ironcurtain_consent::{Principal, Terminal};
 use ironcurtain_containment::{Profile, Surroundings};
 use ironcurtain_egress::RuleError;
 use ironcurtain_grants::{Client, GrantError, Grants};
@@ -29,7 +31,6 @@ use ironcurtain_sandbox::{
 };
 use std::collections::BTreeMap;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use tokio::net::UnixStream;
@@ -88,8 +89,8 @@ pub(crate) struct RunOptions {
     pub(crate) starter: ClientView,
     /// Program, folder and environment.
     pub(crate) request: RunHello,
-    /// Standard input, output and error.
-    pub(crate) streams: [OwnedFd; 3],
+    /// Standard streams, link to the starter, and terminal for questions.
+    pub(crate) descriptors: RunDescriptors,
 }
 
 /// Top-level folders that are not served: the sandbox has its own.
@@ -110,7 +111,8 @@ impl Run {
     /// # Errors
     /// [`RunError`]: nothing runs then.
     pub(crate) async fn open(services: Services, options: RunOptions) -> Result<OpenedRun, RunError> {
-        let RunOptions { starter, request, streams } = options;
+        let RunOptions { starter, request, descriptors } = options;
+        let RunDescriptors { streams, link, questions } = descriptors;
         let id = random_name()?;
         let folder = folder(&request.cwd)?;
         let snapshot = services.snapshot();
@@ -149,7 +151,8 @@ impl Run {
             named: request.ports.iter().copied().collect(),
             published: request.publish.iter().copied().collect(),
         };
-        let network = ServerNetwork::of_run(&services, &principal, targets, ports);
+        let (notes, for_starter) = RunNotes::new(request.ask);
+        let network = ServerNetwork::of_run(&services, &principal, (targets, ports), notes.clone());
         let publish = request.publish.iter().map(|port| PublishedPort::listen(*port));
         let published = publish.collect::<Result<Vec<_>, _>>()?;
         let supervisor = services.programs.dir.join("ironcurtain-sandbox");
@@ -182,18 +185,22 @@ impl Run {
         let (exited, exit) = oneshot::channel();
         let launched = tokio::task::spawn_blocking(move || {
             // Fails if the run was given up.
-            launch_run(&spec, &supervisor, streams, move |exit| _ = exited.send(exit))
+            launch_run(&spec, &supervisor, streams, link, move |exit| _ = exited.send(exit))
         });
-        let LaunchedRun { control, view, egress, services: link, pid, kill } =
+        let LaunchedRun { control, view, egress, services: service_link, pid, kill } =
             launched.await.map_err(io::Error::from)??;
         let mut control = SupervisorControl::new(control, Some(look))?;
         control.started().await?;
         let proxy = network::serve(&network, egress).await?;
-        let link = link.ok_or_else(|| io::Error::from(io::ErrorKind::NotConnected))?;
-        let ports = ports::serve(network.local(), link, published)?;
+        let service_link = service_link.ok_or_else(|| io::Error::from(io::ErrorKind::NotConnected))?;
+        let ports = ports::serve(network.local(), service_link, published)?;
         view.set_nonblocking(true)?;
         let view = UnixStream::from_std(view)?;
         let (to_view, for_view) = mpsc::unbounded_channel();
+        if let Some(terminal) = questions {
+            let terminal = Terminal::new(terminal.try_clone()?, terminal)?;
+            services.broker.ask_elsewhere(&id, Arc::new(terminal));
+        }
         let (to_sandbox, orders) = mpsc::unbounded_channel();
         let run = Arc::new(Self {
             id,
@@ -203,6 +210,7 @@ impl Run {
             pid,
             started_ms,
             counts: Counts::default(),
+            notes,
             permissions: Permissions::new(profile.permitted()),
             profile,
             to_sandbox,
@@ -221,7 +229,8 @@ impl Run {
         }
         record.id = None;
         run.services.changed();
-        Ok(OpenedRun { run, control, kill, exit, view: (view, for_view), network: (proxy, ports), orders })
+        let (view, network) = ((view, for_view), (proxy, ports));
+        Ok(OpenedRun { run, control, kill, exit, view, network, orders, for_starter })
     }
 
     /// Returns the audit entry of the start.

@@ -11,10 +11,12 @@ use ironcurtain_connection::send;
 use ironcurtain_protocol::RunNote;
 use ironcurtain_sandbox::file_access::ToView;
 use ironcurtain_sandbox::{ControlOp, KillHandle, SandboxExit};
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{AbortHandle, JoinSet};
 
@@ -34,17 +36,24 @@ pub(crate) struct OpenedRun {
     pub(super) network: (Serving, JoinSet<()>),
     /// Orders to the sandbox.
     pub(super) orders: mpsc::UnboundedReceiver<SandboxOrder>,
+    /// Notes for the starter.
+    pub(super) for_starter: mpsc::Receiver<RunNote>,
 }
 
 impl OpenedRun {
     /// Serves the run, and reports the exit status to its starter.
-    pub(crate) async fn serve(self, mut starter: UnixStream) {
-        let Self { run, mut control, kill, mut exit, view: (view, for_view), network, mut orders } = self;
+    pub(crate) async fn serve(self, starter: UnixStream) {
+        let Self { run, mut control, kill, mut exit, view, network, mut orders, for_starter } = self;
+        let (view, for_view) = view;
+        let (mut starter, to_starter) = starter.into_split();
+        let (end_notes, ended) = oneshot::channel();
+        let noting = tokio::spawn(write_notes(to_starter, run.started_note(), for_starter, ended));
         let following = tokio::spawn(run.clone().follow_changes());
         let pausing = tokio::spawn(run.clone().follow_pauses());
         let mut linked = tokio::spawn(link::serve(run.clone(), view, for_view));
         let check = control.look().map(SandboxWatch::check);
         // `None` if the sandbox has not exited yet.
+        let mut cut_off = None;
         let exited = loop {
             let checked = async {
                 match &check {
@@ -59,7 +68,10 @@ impl OpenedRun {
                     let exit = tokio::time::timeout(EXIT_BOUND, &mut exit).await;
                     break exit.ok().map(Result::ok);
                 }
-                () = run.end.cancelled() => break None,
+                () = run.end.cancelled() => {
+                    cut_off = Some("it was ended");
+                    break None;
+                }
                 () = disconnected(&mut starter) => break None,
                 Some((order, answer)) = orders.recv() => {
                     // The receiver waits unless the run is ending.
@@ -91,12 +103,18 @@ impl OpenedRun {
             .for_each(AbortHandle::abort);
         let status = exited.filter(|_| ended_by_itself).and_then(|exit| exit.status);
         run.close(status).await;
-        // Fails if the starter has disconnected.
-        let _ = send(
-            &mut starter,
-            &RunNote::Exited { status: status.unwrap_or(KILLED), learned: run.profile.learned() },
-        )
-        .await;
+        if status.is_none() {
+            cut_off.get_or_insert("its sandbox stopped unexpectedly");
+        }
+        let note = RunNote::Exited {
+            status: status.unwrap_or(KILLED),
+            used: run.notes.used_so_far(),
+            cut_off: cut_off.map(str::to_owned),
+            learned: run.profile.learned(),
+        };
+        // Both fail only if the starter has disconnected.
+        let _ = end_notes.send(note);
+        let _ = tokio::time::timeout(EXIT_BOUND, noting).await;
     }
 
     /// Ends a run whose starter disconnected before it was served.
@@ -112,6 +130,15 @@ impl OpenedRun {
 }
 
 impl Run {
+    fn started_note(&self) -> RunNote {
+        let (folder, is_mounted) = &self.folder;
+        RunNote::Started {
+            principal: self.principal.server.clone(),
+            folder: is_mounted.then(|| folder.as_str().to_owned()),
+            profile: self.profile.plan.profile.name.clone(),
+        }
+    }
+
     async fn close(&self, status: Option<i32>) {
         self.services.grants.end_session(&self.id);
         self.services.broker.end_session(&self.id);
@@ -126,8 +153,30 @@ impl Run {
     }
 }
 
+/// Writes notes in order, the last one at the end.
+async fn write_notes(
+    mut starter: OwnedWriteHalf,
+    first: RunNote,
+    mut notes: mpsc::Receiver<RunNote>,
+    mut ended: oneshot::Receiver<RunNote>,
+) -> io::Result<()> {
+    send(&mut starter, &first).await?;
+    let last = loop {
+        tokio::select! {
+            biased;
+            Some(note) = notes.recv() => send(&mut starter, &note).await?,
+            last = &mut ended => break last,
+        }
+    };
+    match last {
+        Ok(last) => send(&mut starter, &last).await,
+        // The run was given up.
+        Err(_) => Ok(()),
+    }
+}
+
 /// Completes when the starter disconnects. It sends nothing.
-async fn disconnected(starter: &mut UnixStream) {
+async fn disconnected(starter: &mut OwnedReadHalf) {
     let mut byte = [0; 64];
     while matches!(starter.read(&mut byte).await, Ok(1..)) {}
 }

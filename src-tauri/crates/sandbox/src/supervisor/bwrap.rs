@@ -58,6 +58,8 @@ pub(super) struct InheritedDescriptors {
     pub(super) streams: [OwnedFd; 3],
     /// Socket for sending the proxy's listener.
     pub(super) egress: Option<OwnedFd>,
+    /// Link to the starter of a run.
+    pub(super) link: Option<OwnedFd>,
     /// Descriptor of a control group's `cgroup.procs`, and its limits.
     pub(super) group: Option<(OwnedFd, CgroupLimits)>,
 }
@@ -120,7 +122,11 @@ impl Bwrap {
         command.args(["--args", &options_theirs.as_raw_fd().to_string(), "--", &enter, "--enter"]);
         command.args(given.streams.each_ref().map(|stream| stream.as_raw_fd().to_string()));
         command.arg(gate_theirs.as_raw_fd().to_string());
-        command.arg(given.egress.as_ref().map_or(NONE.to_owned(), |egress| egress.as_raw_fd().to_string()));
+        command.args(
+            [&given.egress, &given.link].map(|passed| {
+                passed.as_ref().map_or(NONE.to_owned(), |passed| passed.as_raw_fd().to_string())
+            }),
+        );
         command.arg(serde_json::to_string(&spec.limits)?);
         command.arg(spec.reports_connections().to_string());
         command.arg(spec.working_dir()).args(&spec.argv);
@@ -128,7 +134,7 @@ impl Bwrap {
         let mut needed = vec![own_program.as_fd(), options_theirs.as_fd(), passwd.as_fd(), group.as_fd()];
         needed.extend([info_theirs.as_fd(), frame_theirs.as_fd(), gate_theirs.as_fd()]);
         needed.extend(seccomp.iter().map(AsFd::as_fd));
-        needed.extend(given.streams.iter().chain(&given.egress).map(AsFd::as_fd));
+        needed.extend(given.streams.iter().chain(&given.egress).chain(&given.link).map(AsFd::as_fd));
         sys::process::inherit(&mut command, &needed);
         let control_group = given.group.as_ref().map(|(door, _)| door.try_clone()).transpose()?;
         sys::process::prepare(&mut command, move || {

@@ -157,7 +157,7 @@ impl ForegroundTerminal {
         egress: Option<OwnedFd>,
     ) -> Result<(Bwrap, Mounts, Watcher), SupervisorStartError> {
         let mut watcher = None;
-        let given = InheritedDescriptors { streams: take_streams()?, egress, group: None };
+        let given = InheritedDescriptors { streams: take_streams()?, egress, link: None, group: None };
         let (stream, own) = serve_in_child()?;
         let special = SpecialLink::new(stream, Some(own), spec.unix_sockets)?;
         let (bwrap, mounts) = start(None, &spec, self, given, (None, special, None), |layout| {

@@ -23,6 +23,8 @@ use rustix::{
     thread::{UnshareFlags, unshare_unsafe},
 };
 
+use crate::enter::NONE;
+
 /// Kills the child when the thread that spawns it exits. The child does not start if the thread has already exited.
 pub(crate) fn die_with_parent(command: &mut Command) {
     let parent = getpid();
@@ -266,6 +268,11 @@ pub(crate) fn take_descriptor(number: &str) -> io::Result<OwnedFd> {
     unsafe { fcntl_setfd(BorrowedFd::borrow_raw(number), FdFlags::CLOEXEC)? };
     // SAFETY: it is open, and the command line names it once. The program has just started, so nothing owns it yet.
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
+}
+
+/// Takes ownership of an inherited descriptor, if one was passed.
+pub(crate) fn take_optional(number: &str) -> io::Result<Option<OwnedFd>> {
+    if number == NONE { Ok(None) } else { take_descriptor(number).map(Some) }
 }
 
 /// Closes every descriptor from `first` on. Only for a program that does not own any of them.

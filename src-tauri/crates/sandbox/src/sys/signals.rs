@@ -1,4 +1,4 @@
-//! Signals from the user, a parent process or the kernel, blocked here and forwarded to the command.
+//! Signals from the user, a parent process or the kernel, blocked and read from a queue.
 
 use std::{
     fs::File,
@@ -16,13 +16,21 @@ const PASSED_ON: [Signal; 7] =
 
 /// Queue of signals received since [`Signals::hold`].
 #[derive(Debug)]
-pub(crate) struct Signals(File);
+pub struct Signals(File);
 
 impl Signals {
-    /// Blocks the signals from now on. Signals that are ignored stay ignored.
+    /// Blocks the signals to forward to a command from now on.
     pub(crate) fn hold() -> io::Result<Self> {
-        mask(libc::SIG_BLOCK)?;
-        let set = set();
+        Self::hold_these(&PASSED_ON)
+    }
+
+    /// Blocks these signals in this thread, and in those that it starts, from now on.
+    ///
+    /// # Errors
+    /// Returns the error of the operating system.
+    pub fn hold_these(signals: &[Signal]) -> io::Result<Self> {
+        mask(libc::SIG_BLOCK, signals)?;
+        let set = set(signals);
         // SAFETY: creates a new descriptor from an initialised set.
         let descriptor =
             unsafe { libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) };
@@ -34,7 +42,10 @@ impl Signals {
     }
 
     /// Returns the next received signal, if any.
-    pub(crate) fn next(&self) -> io::Result<Option<Signal>> {
+    ///
+    /// # Errors
+    /// Returns the error of the operating system.
+    pub fn next(&self) -> io::Result<Option<Signal>> {
         let mut told = [0; size_of::<libc::signalfd_siginfo>()];
         match (&self.0).read(&mut told) {
             // The first field is the signal number.
@@ -53,13 +64,29 @@ impl AsFd for Signals {
     }
 }
 
-/// Unblocks the signals in a child before exec, which would inherit the mask.
+/// Unblocks the signals to forward in a child before exec, which would inherit the mask.
 pub(crate) fn unblock() -> io::Result<()> {
-    mask(libc::SIG_UNBLOCK)
+    mask(libc::SIG_UNBLOCK, &PASSED_ON)
 }
 
-fn mask(how: libc::c_int) -> io::Result<()> {
-    let set = set();
+/// Blocks no signals except these in this thread from now on.
+pub(crate) fn block_only(signals: &[Signal]) -> io::Result<()> {
+    mask(libc::SIG_SETMASK, signals)
+}
+
+/// Lets a signal that is blocked take its default action in this thread, and blocks it again.
+///
+/// # Errors
+/// Returns the error of `send`, or of the operating system.
+pub fn unblocked(signal: Signal, send: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+    mask(libc::SIG_UNBLOCK, &[signal])?;
+    let sent = send();
+    mask(libc::SIG_BLOCK, &[signal])?;
+    sent
+}
+
+fn mask(how: libc::c_int, signals: &[Signal]) -> io::Result<()> {
+    let set = set(signals);
     // SAFETY: changes the calling thread's mask to an initialised set; nothing is read back.
     match unsafe { libc::pthread_sigmask(how, &raw const set, std::ptr::null_mut()) } {
         0 => Ok(()),
@@ -67,12 +94,12 @@ fn mask(how: libc::c_int) -> io::Result<()> {
     }
 }
 
-fn set() -> libc::sigset_t {
+fn set(signals: &[Signal]) -> libc::sigset_t {
     let mut set = MaybeUninit::uninit();
     // SAFETY: the first call initialises the set; the others add valid signal numbers.
     unsafe {
         libc::sigemptyset(set.as_mut_ptr());
-        for signal in PASSED_ON {
+        for signal in signals {
             libc::sigaddset(set.as_mut_ptr(), signal.as_raw());
         }
         set.assume_init()

@@ -21,6 +21,7 @@ use ironcurtain_sandbox::{
     client::ControlClient,
     file_access::{AccessAnswer, FileAccess, FromView, PermittedAccess, ToView},
     launch_run,
+    run_link::RunLink,
 };
 
 use crate::harness::{PATIENCE, Place, supervisor};
@@ -40,6 +41,7 @@ struct Shell {
     ended: Receiver<SandboxExit>,
     kill: KillHandle,
     supervisor: u32,
+    _link: RunLink,
 }
 
 impl Shell {
@@ -61,7 +63,10 @@ impl Shell {
         let (stdout, stdout_theirs) = std::io::pipe().unwrap();
         let streams = [stdin_theirs.into(), stdout_theirs.try_clone().unwrap().into(), stdout_theirs.into()];
         let (end, ended) = mpsc::channel();
-        let launched = launch_run(&spec, &supervisor(), streams, move |how| _ = end.send(how)).unwrap();
+        let (link, inner) = RunLink::pair().unwrap();
+        link.begin(None).unwrap();
+        let launched =
+            launch_run(&spec, &supervisor(), streams, inner, move |how| _ = end.send(how)).unwrap();
         let LaunchedRun { control, view, kill, pid, .. } = launched;
         let mut control = ControlClient::new(control, PATIENCE).unwrap();
         let asked = Arc::new(Mutex::new(Vec::new()));
@@ -90,7 +95,19 @@ impl Shell {
         assert_eq!(control.event().unwrap(), SandboxEvent::Started);
         let stdin = Some(File::from(std::os::fd::OwnedFd::from(stdin)));
         let stdout = BufReader::new(File::from(std::os::fd::OwnedFd::from(stdout)));
-        Self { place, stdin, stdout, view, _control: control, asked, applied, ended, kill, supervisor: pid }
+        Self {
+            place,
+            stdin,
+            stdout,
+            view,
+            _control: control,
+            asked,
+            applied,
+            ended,
+            kill,
+            supervisor: pid,
+            _link: link,
+        }
     }
 
     /// Starts a shell whose questions are all allowed.

@@ -1,0 +1,62 @@
+//! A second terminal, on which the trusted process asks the run's questions.
+//!
+//! - INVARIANT: the program of the run never has it. While a question is open, all input goes here and none to the program.
+
+use super::user_terminal::UserTerminal;
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer, openpt, unlockpt};
+use rustix::termios::tcsetwinsize;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+/// Input that ends a question: it clears the line, and an empty answer denies.
+const DENY: &[u8] = b"\x15\r";
+
+/// The terminal for questions, from the user's side.
+pub struct QuestionTerminal {
+    file: OwnedFd,
+    input: Vec<u8>,
+}
+
+impl QuestionTerminal {
+    /// Creates a terminal of the user's size, and returns the trusted process's side too.
+    pub fn new(user: &UserTerminal) -> io::Result<(Self, OwnedFd)> {
+        let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+        let file = openpt(flags)?;
+        unlockpt(&file)?;
+        let theirs = ioctl_tiocgptpeer(&file, flags)?;
+        fcntl_setfl(&file, fcntl_getfl(&file)? | OFlags::NONBLOCK)?;
+        let terminal = Self { file, input: Vec::new() };
+        terminal.follow_size(user)?;
+        Ok((terminal, theirs))
+    }
+
+    pub fn follow_size(&self, user: &UserTerminal) -> io::Result<()> {
+        Ok(tcsetwinsize(&self.file, user.size()?)?)
+    }
+
+    /// Reads available text. Returns `None` if there is none, and an empty list once the trusted process has closed it.
+    pub fn read(&self) -> io::Result<Option<Vec<u8>>> {
+        super::read_some(&self.file)
+    }
+
+    /// Types input, of which Ctrl-C and Ctrl-D deny.
+    pub fn type_input(&mut self, typed: &[u8]) -> io::Result<()> {
+        for byte in typed {
+            match byte {
+                0x03 | 0x04 => self.input.extend(DENY),
+                byte => self.input.push(*byte),
+            }
+        }
+        super::write_some(&self.file, &mut self.input)?;
+        // Nobody types faster than a terminal reads.
+        self.input.clear();
+        Ok(())
+    }
+}
+
+impl AsFd for QuestionTerminal {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}

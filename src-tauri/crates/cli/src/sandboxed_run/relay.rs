@@ -1,0 +1,478 @@
+//! Copies between the user's terminal and the run's, and follows the shell's job control, until the run is over.
+//!
+//! - Single-threaded, so that a stop signal stops it at a known place.
+//! - The program is started in the background of its terminal if the user's terminal is shared with other programs, as in
+//!   `ironcurtain run -- PROGRAM | less`. When it uses the terminal's input, it is stopped, and continued in the foreground.
+//! - Until the program is in the foreground, the user's terminal keeps its modes and its input.
+
+use super::CUT_OFF;
+use super::note_stream::NoteStream;
+use super::program_terminal::ProgramTerminal;
+use super::question_terminal::QuestionTerminal;
+use super::run_lines::RunLines;
+use super::user_terminal::UserTerminal;
+use ironcurtain_protocol::{RunNote, RunUse, UsedFile};
+use ironcurtain_sandbox::run_link::{LinkEvent, RunLink};
+use ironcurtain_sandbox::{Signals, unblocked};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::process::{Signal, getpid, kill_current_process_group, kill_process};
+use std::io::{self, Write};
+
+/// Interval for checking whether the program may be continued, or a line be printed.
+const TICK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+
+/// Everything between the user and a running program.
+pub struct Relay {
+    pub link: Option<RunLink>,
+    pub notes: NoteStream,
+    pub signals: Signals,
+    pub user: Option<UserTerminal>,
+    pub program: Option<ProgramTerminal>,
+    pub questions: Option<QuestionTerminal>,
+    pub lines: RunLines,
+    pub session: String,
+    /// Set if lines are written to the user's terminal, not to a redirected standard error.
+    pub lines_on_terminal: bool,
+    pub state: RelayState,
+}
+
+/// State of the copying.
+#[derive(Default)]
+pub struct RelayState {
+    /// The program has, or is to have, the terminal's input.
+    wants_foreground: bool,
+    is_started: bool,
+    /// The signal that stopped the program, until it is continued.
+    stopped: Option<Signal>,
+    /// The program has exited; its terminal may hold output.
+    is_draining: bool,
+    /// Output that the user's terminal has not taken yet.
+    output: Vec<u8>,
+    /// A question waits on the run's own terminal.
+    is_asked: bool,
+    is_question_shown: bool,
+    over: Option<RunOver>,
+}
+
+impl RelayState {
+    /// Creates the state of a program that starts in the foreground of its terminal or not.
+    pub fn new(foreground: bool) -> Self {
+        Self { wants_foreground: foreground, ..Self::default() }
+    }
+}
+
+/// End of a run.
+struct RunOver {
+    status: i32,
+    /// `None` if it is unknown.
+    used: Option<RunUse>,
+    cut_off: Option<String>,
+    learned: Vec<UsedFile>,
+}
+
+/// Descriptors that are ready.
+#[derive(Default)]
+struct Ready {
+    signals: bool,
+    notes: bool,
+    link: bool,
+    user_in: bool,
+    user_out: bool,
+    program_in: bool,
+    program_out: bool,
+    question: bool,
+}
+
+/// Descriptor to wait for, and where its result goes.
+type Polled<'a> = (PollFd<'a>, fn(&mut Ready) -> &mut bool);
+
+impl Relay {
+    /// Copies until the run is over, and returns the exit status and the files that were used, if they were requested.
+    pub fn serve(mut self) -> anyhow::Result<(i32, Vec<UsedFile>)> {
+        let served = self.copy();
+        if let Some(user) = &mut self.user {
+            // Fails only if the terminal was closed.
+            let _ = user.write_all(&mut self.state.output);
+            if let Some(program) = &self.program
+                && served.as_ref().map_or(true, |over| over.status >= 128 || over.cut_off.is_some())
+            {
+                let _ = user.write_all(&mut program.modes.reset().into_bytes());
+            }
+            user.restore();
+        }
+        let over = served?;
+        self.lines.ended(over.used, over.cut_off.as_deref());
+        self.print_lines();
+        if let Some(user) = &self.user {
+            let _ = user.write_all(&mut self.state.output);
+        }
+        Ok((over.status, over.learned))
+    }
+
+    fn copy(&mut self) -> anyhow::Result<RunOver> {
+        loop {
+            while let Some(note) = self.notes.next() {
+                self.note(note)?;
+            }
+            self.settle()?;
+            if (self.state.is_draining || self.state.over.is_some()) && self.is_drained()? {
+                if let Some(over) = self.state.over.take() {
+                    return Ok(over);
+                }
+                self.state.is_draining = false;
+                self.link.as_ref().map_or(Ok(()), |link| link.finish().or_else(ignore_closed))?;
+            }
+            let ready = self.wait()?;
+            if ready.notes && !self.notes.read()? && self.state.over.is_none() {
+                let cut_off = Some("IronCurtain has exited".to_owned());
+                self.state.over =
+                    Some(RunOver { status: CUT_OFF.into(), used: None, cut_off, learned: Vec::new() });
+                self.state.is_asked = false;
+                self.end_question()?;
+            }
+            if ready.signals {
+                self.follow_signals()?;
+            }
+            if ready.link {
+                self.follow_link()?;
+            }
+            self.copy_ready(&ready)?;
+        }
+    }
+
+    fn note(&mut self, note: RunNote) -> io::Result<()> {
+        match note {
+            RunNote::Started { principal, folder, profile } => {
+                self.state.is_started = true;
+                let session = std::mem::take(&mut self.session);
+                self.lines.started(session, &principal, folder.as_deref(), &profile);
+                // Nothing of the program's output was copied yet.
+                self.print_lines();
+            }
+            RunNote::Waiting { .. } if self.questions.is_some() => self.state.is_asked = true,
+            RunNote::Waiting { path } => self.lines.waiting(&path),
+            RunNote::Answered => {
+                self.state.is_asked = false;
+                self.end_question()?;
+            }
+            RunNote::Denied { path, why } => self.lines.denied(&path, why.as_deref()),
+            RunNote::Exited { status, used, cut_off, learned } => {
+                self.state.is_asked = false;
+                self.end_question()?;
+                self.state.over = Some(RunOver { status, used: Some(used), cut_off, learned });
+            }
+        }
+        Ok(())
+    }
+
+    /// Brings the terminal into the state that everything so far requires.
+    fn settle(&mut self) -> io::Result<()> {
+        let wants_raw = self.wants_raw();
+        if let Some(user) = &mut self.user
+            && user.is_ours()
+        {
+            if wants_raw && self.state.is_started && !user.is_raw() {
+                user.make_raw()?;
+                if let Some(program) = &mut self.program {
+                    program.follow_size(user)?;
+                }
+            }
+            if !wants_raw && user.is_raw() {
+                user.restore();
+            }
+            if self.state.is_asked && user.is_raw() && !self.state.is_question_shown {
+                self.begin_question()?;
+            }
+        }
+        self.resume()?;
+        if !self.lines.is_empty() && self.may_print() {
+            self.print_lines();
+        }
+        Ok(())
+    }
+
+    fn wants_raw(&self) -> bool {
+        let is_in_front = self.state.wants_foreground && self.program.is_some();
+        (is_in_front || self.state.is_asked) && self.state.over.is_none()
+    }
+
+    /// Continues a program that was stopped, once it may run.
+    fn resume(&mut self) -> io::Result<()> {
+        let Some(signal) = self.state.stopped else { return Ok(()) };
+        let is_ours = self.user.as_ref().is_none_or(UserTerminal::is_ours);
+        let uses_terminal = matches!(signal, Signal::TTIN | Signal::TTOU);
+        if !is_ours && uses_terminal {
+            return Ok(());
+        }
+        self.state.stopped = None;
+        if let Some(link) = &self.link {
+            link.resume(is_ours && self.state.wants_foreground).or_else(ignore_closed)?;
+        }
+        Ok(())
+    }
+
+    fn wait(&self) -> io::Result<Ready> {
+        let state = &self.state;
+        let user = self.user.as_ref();
+        let reads_user = user.is_some_and(|user| user.is_raw() && user.is_ours());
+        let types = self.program.as_ref().is_some_and(|program| !program.input.is_empty()) && !state.is_asked;
+        let mut polled: Vec<Polled<'_>> =
+            vec![(PollFd::new(&self.signals, PollFlags::IN), |ready| &mut ready.signals)];
+        if state.over.is_none() {
+            polled.push((PollFd::new(&self.notes, PollFlags::IN), |ready| &mut ready.notes));
+        }
+        if let Some(link) = &self.link {
+            polled.push((PollFd::new(link, PollFlags::IN), |ready| &mut ready.link));
+        }
+        if let Some(user) = user {
+            if reads_user && (!types || state.is_asked) {
+                polled.push((PollFd::new(user, PollFlags::IN), |ready| &mut ready.user_in));
+            }
+            if !state.output.is_empty() {
+                polled.push((PollFd::new(user, PollFlags::OUT), |ready| &mut ready.user_out));
+            }
+        }
+        if let Some(program) = &self.program {
+            if state.output.is_empty() && state.is_started && !state.is_asked {
+                polled.push((PollFd::new(program, PollFlags::IN), |ready| &mut ready.program_in));
+            }
+            if types {
+                polled.push((PollFd::new(program, PollFlags::OUT), |ready| &mut ready.program_out));
+            }
+        }
+        if let Some(questions) =
+            self.questions.as_ref().filter(|_| state.is_question_shown && state.output.is_empty())
+        {
+            polled.push((PollFd::new(questions, PollFlags::IN), |ready| &mut ready.question));
+        }
+        let waits = !self.lines.is_empty()
+            || state.stopped.is_some()
+            || user.is_some() && self.wants_raw() && !reads_user;
+        let (mut descriptors, names): (Vec<_>, Vec<_>) = polled.into_iter().unzip();
+        let mut ready = Ready::default();
+        match poll(&mut descriptors, waits.then_some(&TICK)) {
+            Ok(_) => {}
+            Err(Errno::INTR) => return Ok(ready),
+            Err(error) => return Err(error.into()),
+        }
+        for (descriptor, name) in descriptors.iter().zip(names) {
+            *name(&mut ready) = !descriptor.revents().is_empty();
+        }
+        Ok(ready)
+    }
+
+    fn copy_ready(&mut self, ready: &Ready) -> io::Result<()> {
+        if ready.user_out
+            && let Some(user) = &self.user
+        {
+            user.write(&mut self.state.output)?;
+        }
+        if ready.user_in {
+            self.read_user()?;
+        }
+        if ready.program_out
+            && let Some(program) = &mut self.program
+        {
+            program.type_input()?;
+        }
+        if ready.program_in {
+            self.read_program()?;
+        }
+        if ready.question
+            && let Some(questions) = &self.questions
+            && let Some(text) = questions.read()?
+        {
+            self.write(&text)?;
+        }
+        Ok(())
+    }
+
+    fn read_user(&mut self) -> io::Result<()> {
+        let Some(user) = &self.user else { return Ok(()) };
+        let Some(typed) = user.read()? else { return Ok(()) };
+        if typed.is_empty() {
+            // The user's terminal was closed, so the program's is too.
+            self.program = None;
+            self.questions = None;
+            self.user = None;
+            return Ok(());
+        }
+        if self.state.is_asked {
+            return match &mut self.questions {
+                Some(questions) if self.state.is_question_shown => questions.type_input(&typed),
+                Some(_) | None => Ok(()),
+            };
+        }
+        let Some(program) = &mut self.program else { return Ok(()) };
+        program.input.extend(typed);
+        program.type_input()
+    }
+
+    /// Copies available output, and returns false if there is none.
+    fn read_program(&mut self) -> io::Result<bool> {
+        let Some(program) = &mut self.program else { return Ok(false) };
+        let Some(output) = program.read()? else { return Ok(false) };
+        if output.is_empty() {
+            return Ok(false);
+        }
+        self.write(&output)?;
+        Ok(true)
+    }
+
+    fn write(&mut self, output: &[u8]) -> io::Result<()> {
+        self.state.output.extend(output);
+        match &self.user {
+            Some(user) => user.write(&mut self.state.output),
+            None => {
+                self.state.output.clear();
+                Ok(())
+            }
+        }
+    }
+
+    /// Returns true once all output of a program that has exited is written.
+    fn is_drained(&mut self) -> io::Result<bool> {
+        if !self.state.is_started || self.state.is_asked {
+            return Ok(self.state.over.is_some());
+        }
+        while self.state.output.is_empty() && self.read_program()? {}
+        Ok(self.state.output.is_empty())
+    }
+
+    fn follow_link(&mut self) -> io::Result<()> {
+        while let Some(event) = self.link.as_ref().map(RunLink::event).transpose()?.flatten() {
+            match event {
+                LinkEvent::Stopped(signal) => self.program_stopped(signal)?,
+                LinkEvent::Exited(_) => self.state.is_draining = true,
+                LinkEvent::Closed => self.link = None,
+            }
+        }
+        Ok(())
+    }
+
+    fn program_stopped(&mut self, signal: Signal) -> io::Result<()> {
+        let is_ours = self.user.as_ref().is_some_and(UserTerminal::is_ours);
+        let uses_terminal = matches!(signal, Signal::TTIN | Signal::TTOU);
+        if uses_terminal && is_ours && !self.state.wants_foreground {
+            self.state.wants_foreground = true;
+            self.state.stopped = Some(signal);
+            return Ok(());
+        }
+        let own = if uses_terminal && !is_ours { signal } else { Signal::TSTP };
+        self.stop(own, signal, kill_current_process_group)
+    }
+
+    /// Stops this process as the program was stopped, so that the user's shell continues. Returns when the shell continues it.
+    fn stop(
+        &mut self,
+        own: Signal,
+        stopped: Signal,
+        send: impl FnOnce(Signal) -> rustix::io::Result<()>,
+    ) -> io::Result<()> {
+        if let Some(user) = &mut self.user {
+            user.write(&mut self.state.output)?;
+            user.restore();
+        }
+        // An orphaned process group does not stop.
+        unblocked(own, || Ok(send(own)?))?;
+        // The program's stop is known.
+        while let Some(LinkEvent::Stopped(_)) = self.link.as_ref().map(RunLink::event).transpose()?.flatten()
+        {
+        }
+        self.state.stopped = Some(stopped);
+        if let Some((program, user)) = self.program.as_mut().zip(self.user.as_ref()) {
+            program.follow_size(user)?;
+        }
+        Ok(())
+    }
+
+    fn follow_signals(&mut self) -> io::Result<()> {
+        while let Some(signal) = self.signals.next()? {
+            match signal {
+                Signal::WINCH => {
+                    if let Some(user) = &self.user {
+                        self.program.iter_mut().try_for_each(|program| program.follow_size(user))?;
+                        self.questions.iter().try_for_each(|questions| questions.follow_size(user))?;
+                    }
+                }
+                // The terminal may have been used by others in between.
+                Signal::CONT => {
+                    if let Some(user) = self.user.as_mut().filter(|user| user.is_raw() && user.is_ours()) {
+                        user.make_raw()?;
+                    }
+                }
+                Signal::TSTP => {
+                    self.pass_on(signal)?;
+                    self.stop(signal, signal, |signal| kill_process(getpid(), signal))?;
+                }
+                signal => self.pass_on(signal)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn pass_on(&self, signal: Signal) -> io::Result<()> {
+        self.link.as_ref().map_or(Ok(()), |link| link.signal(signal).or_else(ignore_closed))
+    }
+
+    fn begin_question(&mut self) -> io::Result<()> {
+        let Some(user) = &self.user else { return Ok(()) };
+        self.state.is_question_shown = true;
+        // What was typed before cannot answer.
+        user.discard_input();
+        let screen =
+            self.program.as_ref().map(|program| program.modes.begin_own_screen()).unwrap_or_default();
+        self.write(screen.as_bytes())
+    }
+
+    fn end_question(&mut self) -> io::Result<()> {
+        if !std::mem::take(&mut self.state.is_question_shown) {
+            return Ok(());
+        }
+        if let Some(user) = &self.user {
+            user.discard_input();
+        }
+        while let Some(text) = self.questions.as_ref().map(QuestionTerminal::read).transpose()?.flatten() {
+            if text.is_empty() {
+                break;
+            }
+            self.write(&text)?;
+        }
+        let Some(program) = &mut self.program else { return Ok(()) };
+        let screen = program.modes.end_own_screen();
+        if program.modes.is_alternate() {
+            program.redraw()?;
+        }
+        self.write(screen.as_bytes())
+    }
+
+    /// Returns whether a line would not disturb what the program draws.
+    fn may_print(&self) -> bool {
+        let is_free = |program: &ProgramTerminal| !program.modes.is_alternate() && program.reads_lines();
+        self.state.is_started
+            && !self.state.is_asked
+            && (!self.lines_on_terminal || self.program.as_ref().is_none_or(is_free))
+    }
+
+    fn print_lines(&mut self) {
+        let is_inside_line = self.program.as_ref().is_some_and(|program| program.modes.is_inside_line());
+        let end = if self.user.as_ref().is_some_and(UserTerminal::is_raw) { "\r\n" } else { "\n" };
+        let mut start = if is_inside_line { end } else { "" };
+        let lines: Vec<String> = self.lines.take().collect();
+        for line in lines {
+            // Fails only if the terminal was closed.
+            let _ = match &self.user {
+                Some(_) if self.lines_on_terminal => self.write(format!("{start}{line}{end}").as_bytes()),
+                Some(_) | None => writeln!(io::stderr(), "{line}"),
+            };
+            start = "";
+        }
+    }
+}
+
+/// Ignores that the process inside has exited.
+fn ignore_closed(error: io::Error) -> io::Result<()> {
+    let closed = [io::ErrorKind::BrokenPipe, io::ErrorKind::ConnectionReset, io::ErrorKind::NotConnected];
+    if closed.contains(&error.kind()) { Ok(()) } else { Err(error) }
+}

@@ -1,0 +1,156 @@
+//! Modes of the user's terminal that a program has set, read from its output.
+
+use std::collections::BTreeSet;
+use vte::{Params, Parser, Perform};
+
+/// Private modes of a terminal that would disturb our own text or the user's shell: cursor keys, mouse reports, focus reports,
+/// alternate screens, pasting, synchronized output.
+const KNOWN: [u16; 16] =
+    [1, 9, 47, 1000, 1001, 1002, 1003, 1004, 1005, 1006, 1015, 1016, 1047, 1049, 2004, 2026];
+
+/// Modes that show the alternate screen.
+const ALTERNATE: [u16; 3] = [47, 1047, 1049];
+
+/// Parser of a program's output.
+#[derive(Default)]
+pub struct TerminalModes {
+    parser: Parser,
+    seen: Seen,
+}
+
+#[derive(Default)]
+struct Seen {
+    set: BTreeSet<u16>,
+    hides_cursor: bool,
+    /// Kitty's encoding of keys.
+    encodes_keys: bool,
+    /// Level of xterm's encoding of keys.
+    other_keys: u16,
+    /// The last output did not end a line.
+    is_inside_line: bool,
+}
+
+impl TerminalModes {
+    pub fn read(&mut self, output: &[u8]) {
+        self.parser.advance(&mut self.seen, output);
+        if let Some(last) = output.last() {
+            self.seen.is_inside_line = *last != b'\n';
+        }
+    }
+
+    pub fn is_alternate(&self) -> bool {
+        ALTERNATE.iter().any(|mode| self.seen.set.contains(mode))
+    }
+
+    pub fn is_inside_line(&self) -> bool {
+        self.seen.is_inside_line
+    }
+
+    /// Returns the sequence that resets everything, as after a program that was killed.
+    pub fn reset(&self) -> String {
+        let mut text = self.without(|_| true);
+        if !text.is_empty() {
+            text.push_str("\x1b[0m");
+        }
+        text
+    }
+
+    /// Returns the sequence for an empty screen without the program's modes.
+    pub fn begin_own_screen(&self) -> String {
+        let alternate = if self.is_alternate() { "" } else { "\x1b[?1049h" };
+        let reset = self.without(|mode| !ALTERNATE.contains(&mode));
+        format!("{alternate}{reset}\x1b[?25h\x1b[0m\x1b[r\x1b[2J\x1b[H")
+    }
+
+    /// Returns the sequence that goes back to the program's screen and modes. An alternate screen is empty then.
+    pub fn end_own_screen(&self) -> String {
+        let alternate = if self.is_alternate() { "" } else { "\x1b[?1049l" };
+        let set = self.seen.set.iter().filter(|mode| !ALTERNATE.contains(mode));
+        let set: String = set.map(|mode| format!("\x1b[?{mode}h")).collect();
+        let cursor = if self.seen.hides_cursor { "\x1b[?25l" } else { "" };
+        let kitty = if self.seen.encodes_keys { "\x1b[<u" } else { "" };
+        let xterm = match self.seen.other_keys {
+            0 => String::new(),
+            level => format!("\x1b[>4;{level}m"),
+        };
+        format!("\x1b[2J\x1b[H{alternate}{set}{cursor}{kitty}{xterm}")
+    }
+
+    fn without(&self, is_meant: impl Fn(u16) -> bool) -> String {
+        let set = self.seen.set.iter().filter(|mode| is_meant(**mode));
+        let mut text: String = set.map(|mode| format!("\x1b[?{mode}l")).collect();
+        if self.seen.hides_cursor {
+            text.push_str("\x1b[?25h");
+        }
+        if self.seen.encodes_keys {
+            text.push_str("\x1b[>0u");
+        }
+        if self.seen.other_keys != 0 {
+            text.push_str("\x1b[>4m");
+        }
+        text
+    }
+}
+
+impl Perform for Seen {
+    fn csi_dispatch(&mut self, params: &Params, intermediates: &[u8], _: bool, action: char) {
+        match (intermediates, action) {
+            ([b'?'], 'h' | 'l') => {
+                for mode in params.iter().filter_map(|param| param.first().copied()) {
+                    match (mode, action) {
+                        (25, action) => self.hides_cursor = action == 'l',
+                        (mode, 'h') if KNOWN.contains(&mode) => _ = self.set.insert(mode),
+                        (mode, _) => _ = self.set.remove(&mode),
+                    }
+                }
+            }
+            ([b'>'], 'm') => {
+                let mut numbers = params.iter().filter_map(|param| param.first().copied());
+                if numbers.next() == Some(4) {
+                    self.other_keys = numbers.next().unwrap_or_default();
+                }
+            }
+            ([b'>' | b'='], 'u') => self.encodes_keys = true,
+            ([b'<'], 'u') => self.encodes_keys = false,
+            _ => {}
+        }
+    }
+
+    fn esc_dispatch(&mut self, intermediates: &[u8], _: bool, byte: u8) {
+        // A full reset.
+        if intermediates.is_empty() && byte == b'c' {
+            *self = Self { is_inside_line: self.is_inside_line, ..Self::default() };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modes_are_followed_across_pieces() {
+        let mut modes = TerminalModes::default();
+        modes.read(b"text\x1b[?10");
+        assert!(!modes.is_alternate() && modes.is_inside_line());
+        modes.read(b"49;2004h\x1b[?25l\n");
+        assert!(modes.is_alternate() && !modes.is_inside_line());
+        assert_eq!(modes.reset(), "\x1b[?1049l\x1b[?2004l\x1b[?25h\x1b[0m");
+        assert_eq!(modes.begin_own_screen(), "\x1b[?2004l\x1b[?25h\x1b[?25h\x1b[0m\x1b[r\x1b[2J\x1b[H");
+        assert_eq!(modes.end_own_screen(), "\x1b[2J\x1b[H\x1b[?2004h\x1b[?25l");
+        modes.read(b"\x1b[?1049l\x1b[?2004l\x1b[?25h");
+        assert!(!modes.is_alternate());
+        assert_eq!(modes.reset(), "");
+        assert_eq!(modes.end_own_screen(), "\x1b[2J\x1b[H\x1b[?1049l");
+    }
+
+    #[test]
+    fn text_that_looks_like_a_mode_is_not_one() {
+        let mut modes = TerminalModes::default();
+        // In a title, and in a mode of another kind.
+        modes.read(b"\x1b]0;[?1049h\x07\x1b[1049h");
+        assert!(!modes.is_alternate());
+        modes.read(b"\x1b[?1049h\x1bc");
+        assert!(!modes.is_alternate());
+    }
+}

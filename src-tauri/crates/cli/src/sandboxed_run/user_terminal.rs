@@ -1,0 +1,129 @@
+//! The user's terminal, which is raw while its input goes to the program of a run.
+//!
+//! - INVARIANT: its modes are restored when this value is dropped, and by the [`TerminalGuard`] if this process is killed.
+//! - Uses an open file of its own, because other programs share the flags of the standard streams.
+
+use super::terminal_guard::TerminalGuard;
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use rustix::process::getpgrp;
+use rustix::termios::{
+    OptionalActions, QueueSelector, Termios, Winsize, isatty, tcflush, tcgetattr, tcgetpgrp, tcgetwinsize,
+    tcsetattr,
+};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+/// The terminal that the run was started on.
+pub struct UserTerminal {
+    file: OwnedFd,
+    /// Modes to restore.
+    own: Termios,
+    is_raw: bool,
+    is_shared: bool,
+    guard: TerminalGuard,
+}
+
+impl UserTerminal {
+    /// Returns the terminal of the first standard stream that is one. Other programs may write to a shared one meanwhile.
+    pub fn find(is_shared: bool) -> io::Result<Option<Self>> {
+        let (stdin, stdout, stderr) = (io::stdin(), io::stdout(), io::stderr());
+        let streams = [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()];
+        let Some(stream) = streams.into_iter().find(|stream| isatty(stream)) else { return Ok(None) };
+        let path = format!("/proc/self/fd/{}", stream.as_raw_fd());
+        let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let file = match rustix::fs::open(path, flags, Mode::empty()) {
+            Ok(file) => file,
+            // The terminal of another user, after `su`.
+            Err(_) => stream.try_clone_to_owned()?,
+        };
+        let own = tcgetattr(&file)?;
+        Ok(Some(Self { guard: TerminalGuard::start(&file)?, file, own, is_raw: false, is_shared }))
+    }
+
+    pub fn size(&self) -> io::Result<Winsize> {
+        Ok(tcgetwinsize(&self.file)?)
+    }
+
+    pub fn own_modes(&self) -> &Termios {
+        &self.own
+    }
+
+    pub fn is_shared(&self) -> bool {
+        self.is_shared
+    }
+
+    pub fn is_raw(&self) -> bool {
+        self.is_raw
+    }
+
+    /// Returns whether this process group is in the foreground. Another one's terminal must not be read or changed.
+    pub fn is_ours(&self) -> bool {
+        tcgetpgrp(&self.file).map_or(true, |group| group == getpgrp())
+    }
+
+    /// Passes all input on unchanged from now on, and all output, except to a shared terminal.
+    pub fn make_raw(&mut self) -> io::Result<()> {
+        if !self.is_raw {
+            self.own = tcgetattr(&self.file)?;
+            self.guard.remember()?;
+        }
+        let mut raw = self.own.clone();
+        raw.make_raw();
+        if self.is_shared {
+            raw.output_modes = self.own.output_modes;
+        }
+        self.is_raw = true;
+        Ok(tcsetattr(&self.file, OptionalActions::Now, &raw)?)
+    }
+
+    /// Restores the terminal's own modes. Discards unread input, which was meant for the program, or is the terminal's reply to it.
+    pub fn restore(&mut self) {
+        // Another process group in the foreground has set its own.
+        if std::mem::take(&mut self.is_raw) && self.is_ours() {
+            // Fails only if the terminal was closed.
+            let _ = tcsetattr(&self.file, OptionalActions::Flush, &self.own);
+        }
+    }
+
+    /// Discards unread input.
+    pub fn discard_input(&self) {
+        // Fails only if the terminal was closed.
+        let _ = tcflush(&self.file, QueueSelector::IFlush);
+    }
+
+    /// Reads available input. Returns `None` if there is none, and an empty list if the terminal was closed.
+    pub fn read(&self) -> io::Result<Option<Vec<u8>>> {
+        super::read_some(&self.file)
+    }
+
+    /// Writes as much as possible without waiting, and removes it from `text`.
+    pub fn write(&self, text: &mut Vec<u8>) -> io::Result<()> {
+        super::write_some(&self.file, text)
+    }
+
+    /// Waits until everything is written.
+    pub fn write_all(&self, text: &mut Vec<u8>) -> io::Result<()> {
+        use rustix::event::{PollFd, PollFlags, poll};
+        while !text.is_empty() {
+            self.write(text)?;
+            match poll(&mut [PollFd::new(&self.file, PollFlags::OUT)], None) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl AsFd for UserTerminal {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+impl Drop for UserTerminal {
+    fn drop(&mut self) {
+        self.restore();
+    }
+}

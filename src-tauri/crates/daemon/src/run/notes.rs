@@ -1,0 +1,116 @@
+//! Notes to the starter of a run, for its terminal, and what the run used.
+//!
+//! - A starter that does not read loses notes, and delays nothing.
+
+use ironcurtain_consent::{Broker, Lifetime};
+use ironcurtain_protocol::{RunAsk, RunNote, RunUse};
+use ironcurtain_sandbox::file_access::{FileAccess, PermittedAccess};
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::mpsc;
+
+/// Maximum number of notes that wait to be written.
+const MOST: usize = 256;
+
+/// Maximum number of files that are counted for each access.
+const MOST_FILES: usize = 100_000;
+
+/// Notes of one run.
+#[derive(Debug)]
+pub(crate) struct RunNotes {
+    ask: RunAsk,
+    notes: mpsc::Sender<RunNote>,
+    used: Mutex<Used>,
+}
+
+#[derive(Debug, Default)]
+struct Used {
+    read: HashSet<String>,
+    written: HashSet<String>,
+    denied: HashSet<String>,
+    /// Number of open questions.
+    open: usize,
+}
+
+/// An open question. Dropping it reports that it is over.
+pub(crate) struct OpenNote<'a>(&'a RunNotes);
+
+impl RunNotes {
+    /// Creates the notes of a run whose questions are answered at `ask`.
+    pub(super) fn new(ask: RunAsk) -> (Arc<Self>, mpsc::Receiver<RunNote>) {
+        let (notes, written) = mpsc::channel(MOST);
+        (Arc::new(Self { ask, notes, used: Mutex::default() }), written)
+    }
+
+    /// Returns the place where the run's questions are answered.
+    pub(crate) fn ask(&self) -> RunAsk {
+        self.ask
+    }
+
+    /// Returns whether an answer may last this long: one on the run's own terminal holds for the run at most.
+    pub(crate) fn may_offer(&self, lifetime: &Lifetime) -> bool {
+        self.ask != RunAsk::Terminal || matches!(lifetime, Lifetime::Once | Lifetime::Session)
+    }
+
+    /// Reports that a question about this path or host waits for the user, if there is a place to ask.
+    pub(crate) fn waiting(&self, what: &str, broker: &Broker) -> Option<OpenNote<'_>> {
+        if self.ask != RunAsk::Terminal && !broker.can_ask() {
+            return None;
+        }
+        self.used().open += 1;
+        self.send(RunNote::Waiting { path: what.to_owned() });
+        Some(OpenNote(self))
+    }
+
+    pub(super) fn allowed(&self, access: &PermittedAccess) {
+        let mut used = self.used();
+        let Used { read, written, .. } = &mut *used;
+        let counted: &mut [&mut HashSet<String>] = match access.access {
+            FileAccess::Read => &mut [read],
+            FileAccess::Write | FileAccess::Delete => &mut [written],
+            FileAccess::ReadWrite => &mut [read, written],
+        };
+        counted.iter_mut().for_each(|files| count(files, &access.path));
+    }
+
+    /// Reports a denied path or host, unless the same one was denied before.
+    pub(crate) fn denied(&self, what: &str, why: Option<String>) {
+        let mut used = self.used();
+        let before = used.denied.len();
+        count(&mut used.denied, what);
+        if used.denied.len() > before {
+            drop(used);
+            self.send(RunNote::Denied { path: what.to_owned(), why });
+        }
+    }
+
+    pub(super) fn used_so_far(&self) -> RunUse {
+        let used = self.used();
+        RunUse { read: used.read.len(), written: used.written.len(), denied: used.denied.len() }
+    }
+
+    fn used(&self) -> MutexGuard<'_, Used> {
+        self.used.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn send(&self, note: RunNote) {
+        // Fails if the starter reads too slowly or has exited.
+        let _ = self.notes.try_send(note);
+    }
+}
+
+impl Drop for OpenNote<'_> {
+    fn drop(&mut self) {
+        let mut used = self.0.used();
+        used.open = used.open.saturating_sub(1);
+        if used.open == 0 {
+            self.0.send(RunNote::Answered);
+        }
+    }
+}
+
+fn count(files: &mut HashSet<String>, path: &str) {
+    if files.len() < MOST_FILES {
+        files.insert(path.to_owned());
+    }
+}

@@ -1,0 +1,289 @@
+//! Link between the starter of a run, outside, and the process that starts the program inside.
+//!
+//! - The trusted process passes the link on and does not read it.
+//! - The terminal of a run is created inside and sent out before the program starts. From then on each message from inside is
+//!   two bytes, and no descriptor is accepted, because the program could have taken over its sender.
+//! - A closed link ends the run: the process inside exits, and everything in the sandbox with it.
+
+use std::{
+    io,
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
+};
+
+use rustix::{
+    io::Errno,
+    net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socketpair},
+    process::Signal,
+};
+
+use crate::fd_passing;
+
+/// Terminal of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RunTerminal {
+    /// Standard streams, by number, that are the terminal.
+    pub streams: [bool; 3],
+    /// Set if the program starts in the foreground of the terminal. Otherwise, it is stopped when it uses the terminal's input.
+    pub foreground: bool,
+}
+
+/// The starter's end.
+#[derive(Debug)]
+pub struct RunLink(OwnedFd);
+
+/// Event inside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkEvent {
+    /// The program was stopped by a signal.
+    Stopped(Signal),
+    /// The program exited with this status, or 128 + the signal number. Its terminal stays open until [`RunLink::finish`].
+    Exited(u8),
+    /// The process inside exited.
+    Closed,
+}
+
+/// Command to the process inside, in its first byte; the second is an argument.
+const FOREGROUND: u8 = b'f';
+const BACKGROUND: u8 = b'b';
+const SIGNAL: u8 = b's';
+const FINISH: u8 = b'q';
+
+/// First byte of an event.
+const STOPPED: u8 = b't';
+const EXITED: u8 = b'e';
+
+/// First message in each direction; with a terminal, a second one starts the program.
+const BEGIN: u8 = b'r';
+const START: u8 = b'g';
+
+impl RunLink {
+    /// Creates a link, and returns the end for the process inside too.
+    ///
+    /// # Errors
+    /// Returns the error of the operating system.
+    pub fn pair() -> io::Result<(Self, OwnedFd)> {
+        let (ours, theirs) =
+            socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
+        Ok((Self(ours), theirs))
+    }
+
+    /// Sends the terminal that the run is to have, if any. Without one, the program starts now.
+    ///
+    /// # Errors
+    /// Returns the error of the operating system.
+    pub fn begin(&self, terminal: Option<RunTerminal>) -> io::Result<()> {
+        tell(&self.0, [BEGIN, terminal.map_or(0, RunTerminal::bits)])
+    }
+
+    /// Returns the terminal's own side, once the process inside has created it.
+    ///
+    /// # Errors
+    /// Fails if the process inside has exited.
+    pub fn receive_terminal(&self) -> io::Result<OwnedFd> {
+        fd_passing::receive(&self.0)
+    }
+
+    /// Starts the program, whose terminal is prepared.
+    ///
+    /// # Errors
+    /// Returns the error of the operating system.
+    pub fn start(&self) -> io::Result<()> {
+        tell(&self.0, [START, 0])
+    }
+
+    /// Returns the next event, if any.
+    ///
+    /// # Errors
+    /// Returns the error of the operating system.
+    pub fn event(&self) -> io::Result<Option<LinkEvent>> {
+        match hear(&self.0, RecvFlags::DONTWAIT) {
+            Ok(Some([STOPPED, number])) => {
+                let signal = Signal::from_named_raw(number.into());
+                Ok(Some(LinkEvent::Stopped(signal.unwrap_or(Signal::STOP))))
+            }
+            Ok(Some([EXITED, status])) => Ok(Some(LinkEvent::Exited(status))),
+            Ok(Some(_) | None) => Ok(Some(LinkEvent::Closed)),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => Ok(Some(LinkEvent::Closed)),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Continues the program after it was stopped.
+    ///
+    /// # Errors
+    /// Fails if the process inside has exited.
+    pub fn resume(&self, foreground: bool) -> io::Result<()> {
+        tell(&self.0, [if foreground { FOREGROUND } else { BACKGROUND }, 0])
+    }
+
+    /// Sends a signal to the program's process group.
+    ///
+    /// # Errors
+    /// Fails if the process inside has exited.
+    pub fn signal(&self, signal: Signal) -> io::Result<()> {
+        tell(&self.0, [SIGNAL, u8::try_from(signal.as_raw()).unwrap_or_default()])
+    }
+
+    /// Closes the terminal of a program that has exited, and ends the run.
+    ///
+    /// # Errors
+    /// Fails if the process inside has exited.
+    pub fn finish(&self) -> io::Result<()> {
+        tell(&self.0, [FINISH, 0])
+    }
+}
+
+impl AsFd for RunLink {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// Command to the process inside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LinkCommand {
+    Resume { foreground: bool },
+    Signal(Signal),
+    Finish,
+}
+
+/// The end of the process inside.
+#[derive(Debug)]
+pub(crate) struct InnerLink(OwnedFd);
+
+impl InnerLink {
+    pub(crate) fn new(link: OwnedFd) -> Self {
+        Self(link)
+    }
+
+    /// Waits for the terminal that the run is to have, if any.
+    pub(crate) fn terminal(&self) -> io::Result<Option<RunTerminal>> {
+        match hear(&self.0, RecvFlags::empty())? {
+            Some([BEGIN, bits]) => Ok(RunTerminal::of_bits(bits)),
+            Some(_) | None => Err(io::ErrorKind::UnexpectedEof.into()),
+        }
+    }
+
+    /// Sends the terminal's own side out, and waits until the terminal is prepared.
+    pub(crate) fn give_terminal(&self, terminal: OwnedFd) -> io::Result<()> {
+        fd_passing::send(&self.0, terminal)?;
+        match hear(&self.0, RecvFlags::empty())? {
+            Some([START, _]) => Ok(()),
+            Some(_) | None => Err(io::ErrorKind::UnexpectedEof.into()),
+        }
+    }
+
+    /// Waits for the next command. Returns `None` if the starter has exited.
+    pub(crate) fn command(&self) -> io::Result<Option<LinkCommand>> {
+        Ok(match hear(&self.0, RecvFlags::empty())? {
+            Some([FOREGROUND, _]) => Some(LinkCommand::Resume { foreground: true }),
+            Some([BACKGROUND, _]) => Some(LinkCommand::Resume { foreground: false }),
+            Some([SIGNAL, number]) => Signal::from_named_raw(number.into()).map(LinkCommand::Signal),
+            Some([FINISH, _]) => Some(LinkCommand::Finish),
+            Some(_) | None => None,
+        })
+    }
+
+    pub(crate) fn stopped(&self, signal: u8) -> io::Result<()> {
+        tell(&self.0, [STOPPED, signal])
+    }
+
+    pub(crate) fn exited(&self, status: u8) -> io::Result<()> {
+        tell(&self.0, [EXITED, status])
+    }
+}
+
+impl AsFd for InnerLink {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl RunTerminal {
+    /// Set in every terminal's bits.
+    const THERE: u8 = 1 << 4;
+    const IN_FOREGROUND: u8 = 1 << 3;
+
+    fn bits(self) -> u8 {
+        let streams =
+            self.streams.iter().rev().fold(0, |bits, is_terminal| bits << 1 | u8::from(*is_terminal));
+        Self::THERE | if self.foreground { Self::IN_FOREGROUND } else { 0 } | streams
+    }
+
+    fn of_bits(bits: u8) -> Option<Self> {
+        let streams = [0, 1, 2].map(|number| bits >> number & 1 == 1);
+        (bits & Self::THERE != 0).then_some(Self { streams, foreground: bits & Self::IN_FOREGROUND != 0 })
+    }
+}
+
+fn tell(link: &OwnedFd, message: [u8; 2]) -> io::Result<()> {
+    loop {
+        match send(link, &message, SendFlags::NOSIGNAL) {
+            Ok(_) => return Ok(()),
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Receives one message. Returns `None` at end of stream. Descriptors in it are closed by the kernel.
+fn hear(link: &OwnedFd, flags: RecvFlags) -> io::Result<Option<[u8; 2]>> {
+    let mut message = [0; 2];
+    loop {
+        match recv(link, &mut message, flags) {
+            Ok((0, _)) => return Ok(None),
+            Ok(_) => return Ok(Some(message)),
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_arrive_whole_and_the_end_is_an_event() {
+        let (outer, inner) = RunLink::pair().unwrap();
+        let inner = InnerLink::new(inner);
+        for streams in [[true, false, true], [false, true, false]] {
+            for foreground in [false, true] {
+                let terminal = RunTerminal { streams, foreground };
+                outer.begin(Some(terminal)).unwrap();
+                assert_eq!(inner.terminal().unwrap(), Some(terminal));
+            }
+        }
+        outer.begin(None).unwrap();
+        assert_eq!(inner.terminal().unwrap(), None);
+        outer.resume(true).unwrap();
+        outer.signal(Signal::TERM).unwrap();
+        outer.finish().unwrap();
+        let expected = [
+            LinkCommand::Resume { foreground: true },
+            LinkCommand::Signal(Signal::TERM),
+            LinkCommand::Finish,
+        ];
+        for command in expected {
+            assert_eq!(inner.command().unwrap(), Some(command));
+        }
+        assert_eq!(outer.event().unwrap(), None);
+        inner.stopped(20).unwrap();
+        inner.exited(143).unwrap();
+        assert_eq!(outer.event().unwrap(), Some(LinkEvent::Stopped(Signal::TSTP)));
+        assert_eq!(outer.event().unwrap(), Some(LinkEvent::Exited(143)));
+        drop(inner);
+        assert_eq!(outer.event().unwrap(), Some(LinkEvent::Closed));
+    }
+
+    #[test]
+    fn a_descriptor_from_inside_is_not_accepted_later() {
+        let (outer, inner) = RunLink::pair().unwrap();
+        let (reader, writer) = io::pipe().unwrap();
+        fd_passing::send(&inner, OwnedFd::from(writer)).unwrap();
+        assert_eq!(outer.event().unwrap(), Some(LinkEvent::Closed));
+        // The kernel has closed the only copy of the write end.
+        assert_eq!(io::read_to_string(reader).unwrap(), "");
+    }
+}

@@ -1,0 +1,169 @@
+//! The process inside a run that starts the program and waits for it.
+//!
+//! - It leads the session of the run's terminal. The program leads a process group of its own, as under a shell.
+//! - It exits, and everything in the sandbox with it, when the starter outside has exited.
+//! - Nothing depends on it for confinement: it runs in the sandbox with the program's rights, and the trusted process ends the
+//!   run of a starter that has exited.
+
+use std::{
+    io,
+    os::fd::{AsFd, OwnedFd},
+    process::{Child, Command},
+};
+
+use rustix::{
+    event::{PollFd, PollFlags, poll},
+    fs::{Mode, OFlags},
+    io::Errno,
+    process::{Pid, Signal, WaitOptions, getpgrp, ioctl_tiocsctty, kill_process_group, setsid, waitpid},
+    pty::{OpenptFlags, ioctl_tiocgptpeer, openpt, unlockpt},
+    stdio::{dup2_stderr, dup2_stdin, dup2_stdout},
+    termios::tcsetpgrp,
+};
+
+use crate::{
+    enter::FAILED,
+    run_link::{InnerLink, LinkCommand, RunTerminal},
+    sys::{
+        self,
+        signals::{Signals, block_only},
+    },
+};
+
+/// Signals that must not stop or end this process.
+const HELD: [Signal; 8] = [
+    Signal::CHILD,
+    Signal::HUP,
+    Signal::INT,
+    Signal::QUIT,
+    Signal::TERM,
+    Signal::TSTP,
+    Signal::TTIN,
+    Signal::TTOU,
+];
+
+/// Leader of a run's session.
+pub(crate) struct RunStarter {
+    link: InnerLink,
+    signals: Signals,
+    terminal: Option<(RunTerminal, OwnedFd)>,
+}
+
+impl RunStarter {
+    /// Makes this process the leader of a session, with a terminal if the starter outside requests one.
+    pub(crate) fn new(link: OwnedFd) -> io::Result<Self> {
+        setsid()?;
+        let link = InnerLink::new(link);
+        let signals = Signals::hold_these(&HELD)?;
+        let terminal = link.terminal()?.map(|terminal| Ok::<_, io::Error>((terminal, open(&link)?)));
+        Ok(Self { link, signals, terminal: terminal.transpose()? })
+    }
+
+    /// Returns the terminal for a standard stream, if that stream is the terminal.
+    pub(crate) fn stream(&self, number: usize) -> Option<&OwnedFd> {
+        let (terminal, descriptor) = self.terminal.as_ref()?;
+        terminal.streams.get(number).is_some_and(|is_terminal| *is_terminal).then_some(descriptor)
+    }
+
+    /// Starts the program.
+    pub(crate) fn start(&self, command: &mut Command) -> io::Result<Child> {
+        use std::os::unix::process::CommandExt;
+        command.process_group(0);
+        let foreground = match &self.terminal {
+            Some((terminal, descriptor)) if terminal.foreground => Some(descriptor.try_clone()?),
+            Some(_) | None => None,
+        };
+        sys::process::prepare(command, move || {
+            if let Some(terminal) = &foreground {
+                tcsetpgrp(terminal, getpgrp())?;
+            }
+            block_only(&[])
+        });
+        command.spawn()
+    }
+
+    /// Waits until the program has exited and its output was read, and returns its exit status.
+    ///
+    /// The program's standard streams are its own from now on, so that its end of a pipe closes when it closes it.
+    pub(crate) fn wait(self, child: Child) -> io::Result<u8> {
+        let child = Pid::from_child(&child);
+        let null = open_null()?;
+        dup2_stdin(&null)?;
+        dup2_stdout(&null)?;
+        dup2_stderr(null)?;
+        let mut exited = None;
+        loop {
+            let mut polled =
+                [PollFd::new(&self.signals, PollFlags::IN), PollFd::new(&self.link, PollFlags::IN)];
+            match poll(&mut polled, None) {
+                Ok(_) => {}
+                Err(Errno::INTR) => continue,
+                Err(error) => return Err(error.into()),
+            }
+            let [signalled, told] = polled.map(|polled| !polled.revents().is_empty());
+            if signalled {
+                while self.signals.next()?.is_some() {}
+                if exited.is_none() {
+                    exited = self.look(child)?;
+                }
+                // A terminal keeps its output only while it is open.
+                if let (Some(status), None) = (exited, &self.terminal) {
+                    return Ok(status);
+                }
+            }
+            if told && self.obey(child, exited.is_some())? {
+                // Without the starter, the status reaches nobody.
+                return Ok(exited.unwrap_or(FAILED));
+            }
+        }
+    }
+
+    /// Reports that the program was stopped or has exited, and returns its status in the latter case.
+    fn look(&self, child: Pid) -> io::Result<Option<u8>> {
+        while let Some((_, status)) = waitpid(Some(child), WaitOptions::NOHANG | WaitOptions::UNTRACED)? {
+            if let Some(signal) = status.stopping_signal() {
+                self.link.stopped(u8::try_from(signal).unwrap_or_default())?;
+                continue;
+            }
+            let code = status.exit_status().or_else(|| Some(128 + status.terminating_signal()?));
+            let code = code.and_then(|code| u8::try_from(code).ok()).unwrap_or(FAILED);
+            self.link.exited(code)?;
+            return Ok(Some(code));
+        }
+        Ok(None)
+    }
+
+    /// Carries out one command, and returns true if this process is to exit.
+    fn obey(&self, child: Pid, has_exited: bool) -> io::Result<bool> {
+        let signal = match self.link.command()? {
+            Some(LinkCommand::Signal(signal)) => signal,
+            Some(LinkCommand::Resume { foreground }) => {
+                if let Some((_, terminal)) = &self.terminal {
+                    // Fails if the group has exited.
+                    let _ = tcsetpgrp(terminal, if foreground { child } else { getpgrp() });
+                }
+                Signal::CONT
+            }
+            Some(LinkCommand::Finish) | None => return Ok(true),
+        };
+        if !has_exited {
+            // Fails if the group has exited.
+            let _ = kill_process_group(child, signal);
+        }
+        Ok(false)
+    }
+}
+
+fn open_null() -> io::Result<OwnedFd> {
+    Ok(rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?)
+}
+
+/// Creates the terminal, which becomes the controlling terminal of this session, and sends its own side out.
+fn open(link: &InnerLink) -> io::Result<OwnedFd> {
+    let own = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
+    unlockpt(&own)?;
+    let terminal = ioctl_tiocgptpeer(&own, OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
+    ioctl_tiocsctty(terminal.as_fd())?;
+    link.give_terminal(own)?;
+    Ok(terminal)
+}

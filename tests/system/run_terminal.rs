@@ -1,0 +1,519 @@
+//! The terminal of `ironcurtain run`: a user at a terminal, the real command, and programs that use their terminal.
+
+use crate::client::BOUND;
+use crate::machine::{Machine, Running, descendants, is_stopped, pid};
+use crate::scripted_user::Next;
+use crate::terminal::{Started, Terminal};
+use crate::test_home::TestHome;
+use crate::world::{World, eventually, is_root, programs};
+use ironcurtain_consent::{Lifetime, Reach};
+use ironcurtain_protocol::{Reply, Request};
+use rustix::process::{Signal, kill_process};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Returns `ironcurtain run` with these options and this program.
+fn run(ours: &Path, folder: &Path, options: &[&str], program: &[&str]) -> Command {
+    let mut command = Command::new(programs().join("ironcurtain"));
+    command.arg("run").args(options).arg("--").args(program);
+    command.current_dir(folder).env("IRONCURTAIN_HOME", ours).env("HOME", folder.parent().unwrap());
+    command
+}
+
+/// A user at a terminal in the folder `project`.
+struct Desk {
+    world: World,
+    terminal: Terminal,
+}
+
+impl Desk {
+    fn new() -> Self {
+        let world = World::new();
+        world.file("project/own", "own\n");
+        world.file("notes.txt", "my notes\n");
+        Self { world, terminal: Terminal::new(30, 100) }
+    }
+
+    fn run(&self, options: &[&str], program: &[&str]) -> Started {
+        let command = run(&self.world.ours(), &self.world.path("project"), options, program);
+        self.terminal.start(&command)
+    }
+
+    /// Starts the user's own shell.
+    fn shell(&mut self) -> Started {
+        let mut shell = Command::new("bash");
+        shell.args(["--norc", "--noprofile", "-i"]).current_dir(self.world.path("project"));
+        shell.env("IRONCURTAIN_HOME", self.world.ours()).env("HOME", &self.world.home.person);
+        shell.env("RUN", programs().join("ironcurtain"));
+        let child = self.terminal.start(&shell);
+        self.terminal.shows("$ ");
+        child
+    }
+
+    /// Returns the processes inside the only run.
+    fn inside(&self) -> Vec<Running> {
+        eventually("the run is listed", BOUND, || self.world.sessions().len() == 1);
+        let program = Path::new("/bin/sh").canonicalize().unwrap();
+        let below = descendants(self.world.sessions()[0].server_pid.unwrap());
+        below.into_iter().filter(|one| one.exe() == program).collect()
+    }
+}
+
+#[test]
+fn a_program_has_a_terminal_of_the_users_size() {
+    let mut desk = Desk::new();
+    let script = "trap 'stty size; resized=1' WINCH; tty; stty size; test -t 0 && test -t 1 && test -t 2 && echo whole; \
+        : < /dev/tty && echo controlling; while [ -z \"$resized\" ]; do sleep 0.01; done; \
+        read line; echo \"got $line\"; ls /proc/self/fd";
+    let run = desk.run(&[], &["bash", "-c", script]);
+    desk.terminal.shows("/dev/pts/0\r\n30 100\r\nwhole\r\ncontrolling\r\n");
+    desk.terminal.resize(40, 120);
+    desk.terminal.shows("40 120\r\n");
+    desk.terminal.types("hello\n");
+    // No descriptor above 2 is inherited; `ls` opens one.
+    desk.terminal.shows("got hello\r\n0  1  2  3\r\n");
+    assert_eq!(run.wait(), 0);
+}
+
+#[test]
+fn ctrl_c_and_job_control_belong_to_the_programs_own_shell() {
+    let mut desk = Desk::new();
+    let before = desk.terminal.modes();
+    let run = desk.run(&[], &["bash", "--norc", "--noprofile", "-i"]);
+    desk.terminal.becomes_raw();
+    desk.terminal.types("PS1='> '\n");
+    desk.terminal.shows("> ");
+    desk.terminal.types("sleep 1000; echo \"rc=$?\"\n");
+    eventually("sleep runs", BOUND, || {
+        let supervisor = desk.world.sessions().first().and_then(|run| run.server_pid);
+        let below = supervisor.map(descendants).unwrap_or_default();
+        below.iter().any(|one| one.exe().ends_with("sleep"))
+    });
+    desk.terminal.types("\x03");
+    desk.terminal.shows("> ");
+    desk.terminal.types("echo \"rc=$?\"\n");
+    desk.terminal.shows("rc=130");
+    desk.terminal.types("sh -c 'trap \"echo again\" CONT; echo begun; while ! read a; do :; done'\n");
+    desk.terminal.shows("begun\r\n");
+    desk.terminal.types("\x1a");
+    desk.terminal.shows("Stopped");
+    desk.terminal.shows("> ");
+    desk.terminal.types("fg\n");
+    desk.terminal.shows("again\r\n");
+    desk.terminal.types("\x03");
+    desk.terminal.shows("> ");
+    desk.terminal.types("exit 7\n");
+    assert_eq!(run.wait(), 7);
+    desk.terminal.has_modes(&before);
+}
+
+#[test]
+fn ctrl_z_stops_the_run_and_fg_resumes_it() {
+    let mut desk = Desk::new();
+    let shell = desk.shell();
+    desk.terminal.types("\"$RUN\" run -- sh -c 'trap \"echo again\" CONT; echo ready; while ! read a; do :; done; echo \"got $a\"; exit 5'\n");
+    desk.terminal.shows("\nready\r\n");
+    let inside = desk.inside();
+    assert!(!inside.is_empty());
+    for _ in 0..2 {
+        desk.terminal.becomes_raw();
+        desk.terminal.types("\x1a");
+        desk.terminal.shows("Stopped");
+        desk.terminal.shows("$ ");
+        assert!(inside.iter().all(|one| is_stopped(one.pid)));
+        desk.terminal.types("echo outer $((40 + 2))\n");
+        desk.terminal.shows("outer 42\r\n");
+        desk.terminal.types("fg\n");
+        desk.terminal.shows("again\r\n");
+    }
+    desk.terminal.types("a\n");
+    desk.terminal.shows("got a\r\n");
+    // In the background it runs on, and stops when it reads.
+    desk.terminal.shows("$ ");
+    desk.terminal.types("\"$RUN\" run -- sh -c 'echo first; cat; echo done' & \n");
+    desk.terminal.shows("first");
+    desk.terminal.types("\n");
+    eventually("the background run stops", BOUND, || {
+        desk.terminal.types("jobs\n");
+        desk.terminal.rest().contains("Stopped")
+    });
+    desk.terminal.types("fg\n");
+    desk.terminal.becomes_raw();
+    desk.terminal.types("typed\n\x04");
+    desk.terminal.shows("done\r\n");
+    desk.terminal.shows("$ ");
+    desk.terminal.types("exit 3\n");
+    assert_eq!(shell.wait(), 3);
+}
+
+#[test]
+fn a_paused_run_keeps_the_terminal() {
+    let mut desk = Desk::new();
+    let run = desk.run(&[], &["sh", "-c", "echo ready; read a; echo \"got $a\"; read b"]);
+    desk.terminal.shows("\nready\r\n");
+    for _ in 0..3 {
+        let inside = desk.inside();
+        let session = desk.world.sessions()[0].id.clone();
+        assert_eq!(desk.world.request(Request::Pause { session: session.clone() }), Reply::Done);
+        eventually("the program is stopped", BOUND, || inside.iter().all(|one| is_stopped(one.pid)));
+        assert_eq!(desk.world.request(Request::Resume { session }), Reply::Done);
+        eventually("the program runs", BOUND, || !inside.iter().any(|one| is_stopped(one.pid)));
+    }
+    desk.terminal.types("typed\n");
+    desk.terminal.shows("got typed\r\n");
+    // The stop of the program did not stop the run's own process.
+    assert!(!is_stopped(run.pid()) && desk.terminal.is_raw());
+    desk.terminal.types("\n");
+    assert_eq!(run.wait(), 0);
+}
+
+#[test]
+fn redirections_are_mixed_with_the_terminal() {
+    let mut desk = Desk::new();
+    let shell = desk.shell();
+    // The program shares the terminal with the other end of the pipe, which has the input.
+    desk.terminal.types("\"$RUN\" run --quiet -- sh -c 'echo out; echo err >&2' | sed 's/^/piped /'\n");
+    let shown = desk.terminal.shows("$ ");
+    assert!(
+        shown.contains("piped out\r\n") && shown.contains("\nerr\r\n") && !shown.contains("piped err"),
+        "{shown:?}"
+    );
+    assert!(!desk.terminal.is_raw());
+    // A program gets the input once it reads from its terminal.
+    desk.terminal.types(
+        "\"$RUN\" run --quiet -- sh -c 'read a < /dev/tty; echo \"from $a\"' < own | sed 's/^/piped /'\n",
+    );
+    desk.terminal.shows("piped /'\r\n");
+    desk.terminal.becomes_raw();
+    desk.terminal.types("keys\n");
+    desk.terminal.shows("piped from keys\r\n");
+    desk.terminal.shows("$ ");
+    desk.terminal
+        .types("\"$RUN\" run --quiet -- sh -c 'cat; test -t 0 || test -t 1 && echo terminal' < own\n");
+    desk.terminal.shows("own\r\nterminal\r\n");
+    // Ctrl-C reaches a program whose user's terminal is not raw.
+    desk.terminal.types("\"$RUN\" run --quiet -- sh -c 'echo begun; sleep 1000' < own | cat; echo \"over ${PIPESTATUS[0]}\"\n");
+    desk.terminal.shows("begun\r\n");
+    desk.terminal.types("\x03");
+    desk.terminal.shows("$ ");
+    desk.terminal.types("exit\n");
+    shell.wait();
+}
+
+#[test]
+fn all_output_arrives_before_the_run_is_over() {
+    let mut desk = Desk::new();
+    for _ in 0..3 {
+        let run = desk.run(&["--quiet"], &["seq", "1", "50000"]);
+        desk.terminal.shows("\n49999\r\n50000\r\n");
+        assert_eq!(run.wait(), 0);
+    }
+}
+
+/// Programs of the C library's numbers: injecting a byte, pasting, and the size.
+const INJECT: &str = r#"
+my $byte = "x";
+print "sti ", (ioctl(STDIN, 0x5412, $byte) ? "done" : $!{EPERM} ? "EPERM" : $!), "\n";
+my $paste = pack("C", 3);
+print "linux ", (ioctl(STDIN, 0x541C, $paste) ? "done" : $!{EPERM} ? "EPERM" : $!{ENOTTY} ? "ENOTTY" : $!), "\n";
+my $size = pack("S4", 0, 0, 0, 0);
+print "size ", (ioctl(STDIN, 0x5413, $size) ? join(" ", (unpack("S4", $size))[0, 1]) : $!), "\n";
+"#;
+
+#[test]
+fn a_program_cannot_type_into_its_terminal() {
+    let mut desk = Desk::new();
+    let run = desk.run(&[], &["perl", "-MErrno", "-e", INJECT]);
+    desk.terminal.shows("sti EPERM\r\nlinux EPERM\r\nsize 30 100\r\n");
+    assert_eq!(run.wait(), 0);
+    // The same program outside a run.
+    let mut perl = Command::new("perl");
+    perl.args(["-MErrno", "-e", INJECT]);
+    let outside = desk.terminal.start(&perl);
+    desk.terminal.shows("linux ENOTTY\r\nsize 30 100\r\n");
+    assert!(
+        desk.terminal.all().contains("sti done"),
+        "this kernel refuses TIOCSTI to everybody; the test needs one that does not"
+    );
+    assert_eq!(outside.wait(), 0);
+}
+
+#[test]
+fn signals_reach_the_program_and_its_status_is_returned() {
+    let mut desk = Desk::new();
+    let before = desk.terminal.modes();
+    for (signal, expected) in
+        [(Signal::TERM, 143), (Signal::HUP, 129), (Signal::INT, 130), (Signal::USR1, 138)]
+    {
+        let run = desk.run(&["--quiet"], &["sleep", "1000"]);
+        desk.terminal.becomes_raw();
+        eventually("the run is listed", BOUND, || desk.world.sessions().len() == 1);
+        kill_process(pid(run.pid()), signal).unwrap();
+        assert_eq!(run.wait(), expected, "{signal:?}");
+        desk.terminal.has_modes(&before);
+        eventually("the run is over", BOUND, || desk.world.sessions().is_empty());
+    }
+    // A program may handle the signal.
+    let run = desk.run(
+        &["--quiet"],
+        &["bash", "-c", "trap 'echo caught; exit 3' TERM; echo set; while :; do sleep 0.1; done"],
+    );
+    desk.terminal.shows("set\r\n");
+    kill_process(pid(run.pid()), Signal::TERM).unwrap();
+    desk.terminal.shows("caught\r\n");
+    assert_eq!(run.wait(), 3);
+    // Also without a terminal.
+    let mut command = self::run(&desk.world.ours(), &desk.world.path("project"), &[], &["sleep", "1000"]);
+    let mut run = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    eventually("the run is listed", BOUND, || desk.world.sessions().len() == 1);
+    kill_process(pid(run.id()), Signal::TERM).unwrap();
+    assert_eq!(run.wait().unwrap().code(), Some(143));
+    let run = desk.run(&["--quiet"], &["/nonexistent/program"]);
+    assert_eq!(run.wait(), 1);
+    desk.terminal.has_modes(&before);
+}
+
+#[test]
+fn the_run_reports_what_it_may_use_and_what_it_used() {
+    let mut desk = Desk::new();
+    desk.world.user.will(Next::Allow(Reach::Paths, Lifetime::Session));
+    desk.world.file("other.txt", "other");
+    let run = desk.run(&[], &["sh", "-c", "cat ~/notes.txt; cat ~/other.txt; cat ~/other.txt"]);
+    let start = desk.terminal.shows("my notes\r\n");
+    let expected =
+        "ironcurtain: sh may use ~/project; other files and hosts need your answer (profile plain)\r\n";
+    assert!(start.starts_with(expected), "{start:?}");
+    assert!(start.contains("ironcurtain: waiting for your answer about ~/notes.txt\r\n"), "{start:?}");
+    let rest =
+        desk.terminal.shows("ironcurtain: read 1 other file, wrote 0, 1 denied · ironcurtain session ");
+    assert_eq!(rest.matches("ironcurtain: denied ~/other.txt\r\n").count(), 1, "{rest:?}");
+    assert_eq!(run.wait(), 1);
+    // No line with `--quiet`, and none when standard error is redirected, except with `--verbose`.
+    let lines = |options: &[&str]| {
+        let mut command = self::run(&desk.world.ours(), &desk.world.path("project"), options, &["true"]);
+        String::from_utf8(command.stdin(Stdio::null()).output().unwrap().stderr).unwrap()
+    };
+    assert_eq!(lines(&[]), "");
+    assert_eq!(lines(&["--verbose"]).lines().count(), 2);
+    let before = desk.terminal.all().len();
+    let run = desk.run(&["--quiet"], &["true"]);
+    assert_eq!(run.wait(), 0);
+    assert_eq!(desk.terminal.all().len(), before);
+}
+
+#[test]
+fn lines_wait_while_a_program_draws_the_whole_screen() {
+    let mut desk = Desk::new();
+    let script = "printf '\\033[?1049h\\033[Hfull screen'; cat ~/notes.txt; printf 'read it'; read a; \
+        printf '\\033[?1049lleft\\n'; read b";
+    let run = desk.run(&[], &["sh", "-c", script]);
+    desk.terminal.shows("read it");
+    desk.terminal.types("\n");
+    let full = desk.terminal.shows("left\r\n");
+    assert!(!full.contains("ironcurtain:"), "{full:?}");
+    desk.terminal.shows("ironcurtain: waiting for your answer about ~/notes.txt\r\n");
+    desk.terminal.shows("ironcurtain: denied ~/notes.txt\r\n");
+    desk.terminal.types("\n");
+    assert_eq!(run.wait(), 0);
+    assert_eq!(desk.world.user.asked().len(), 1);
+}
+
+#[test]
+fn questions_are_answered_on_the_runs_own_terminal() {
+    let mut desk = Desk::new();
+    desk.world.file("other.txt", "other\n");
+    let before = desk.terminal.modes();
+    let script =
+        "cat ~/notes.txt; cat ~/notes.txt; cat ~/other.txt; while read a; do echo \"typed <$a>\"; done";
+    // What is typed ahead is no answer.
+    desk.terminal.types("2\n2\n");
+    let run = desk.run(&["--ask", "terminal"], &["sh", "-c", script]);
+    let begun = desk.terminal.shows("\x1b[?1049h");
+    desk.terminal.types("2\n");
+    let question = begun + "\x1b[?1049h" + &desk.terminal.shows("Your answer: ");
+    assert!(question.contains("notes.txt") && question.contains("\x1b[?1049h"), "{question}");
+    // Only this run: no answer for longer is offered.
+    assert!(
+        question.contains("session") && !question.contains("15 minutes") && !question.contains("always"),
+        "{question}"
+    );
+    assert_eq!(desk.world.status().questions, 1);
+    desk.terminal.types("2\n");
+    let after = desk.terminal.shows("my notes\r\nmy notes\r\n");
+    assert!(after.contains("Allowed.") && after.contains("\x1b[?1049l"), "{after:?}");
+    // Ctrl-C denies, and does not reach the program.
+    desk.terminal.shows("Your answer: ");
+    desk.terminal.types("\x03");
+    desk.terminal.shows("Permission denied");
+    desk.terminal.types("for the program\n\x04");
+    desk.terminal.shows("typed <for the program>\r\n");
+    assert_eq!(run.wait(), 0);
+    desk.terminal.has_modes(&before);
+    // The trusted process's own user was not asked, and the grant ended with the run.
+    assert_eq!(desk.world.user.asked().len(), 0);
+    eventually("the grant is gone", BOUND, || desk.world.grants().is_empty());
+}
+
+#[test]
+fn deny_denies_without_asking() {
+    let mut desk = Desk::new();
+    let run = desk.run(&["--deny"], &["sh", "-c", "cat own ~/notes.txt"]);
+    desk.terminal.shows("\nown\r\n");
+    desk.terminal.shows("ironcurtain: denied ~/notes.txt");
+    assert_eq!(run.wait(), 1);
+    assert_eq!(desk.world.user.asked().len(), 0);
+}
+
+#[test]
+fn one_line_says_that_nobody_can_be_asked() {
+    let place = TestHome::new(|_| {});
+    place.file("project/own", "own");
+    place.file("notes.txt", "notes");
+    let mut daemon = Command::new(programs().join("ironcurtain"));
+    daemon.args(["daemon", "--ask", "deny"]).args(is_root().then_some("--allow-root"));
+    daemon.env("IRONCURTAIN_HOME", place.ours()).env("HOME", &place.home.person);
+    let mut daemon = daemon.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    eventually("the daemon listens", BOUND, || UnixStream::connect(&place.home.socket).is_ok());
+    let mut terminal = Terminal::new(24, 80);
+    let folder = place.home.person.join("project");
+    let program = ["sh", "-c", "cat ~/notes.txt; cat ~/notes.txt; cat own"];
+    let run = terminal.start(&run(&place.ours(), &folder, &[], &program));
+    let before = terminal.shows("ironcurtain: read 0 other files, wrote 0, 1 denied");
+    let lines: Vec<&str> = before.lines().filter(|line| line.starts_with("ironcurtain: ")).collect();
+    assert_eq!(lines.len(), 2, "{lines:?}");
+    assert!(
+        lines[1].starts_with("ironcurtain: denied ~/notes.txt: IronCurtain runs without a display"),
+        "{lines:?}"
+    );
+    assert!(before.contains("\nown"), "{before}");
+    assert_eq!(run.wait(), 0);
+    daemon.kill().unwrap();
+    daemon.wait().unwrap();
+}
+
+#[test]
+fn allow_raises_a_question_and_does_not_answer_it() {
+    let mut desk = Desk::new();
+    let run = desk.run(&[], &["sh", "-c", "echo ready; while read a; do cat ~/notes.txt; done"]);
+    desk.terminal.shows("\nready\r\n");
+    eventually("the run is listed", BOUND, || desk.world.sessions().len() == 1);
+    let session = desk.world.sessions()[0].id.clone();
+    let allow = |path: &str, more: &[&str]| {
+        let mut command = Command::new(programs().join("ironcurtain"));
+        command.arg("allow").arg(path).args(["--session", &session]).args(more);
+        command.current_dir(&desk.world.home.person).env("IRONCURTAIN_HOME", desk.world.ours());
+        let output = command.output().unwrap();
+        (
+            output.status.success(),
+            String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned(),
+        )
+    };
+    desk.world.user.will(Next::Ignore);
+    let (raised, said) = allow("notes.txt", &[]);
+    assert!(raised && said.contains("You are asked about"), "{said}");
+    // Nothing is allowed before the user's answer.
+    assert!(desk.world.grants().is_empty());
+    eventually("the user sees the question", BOUND, || desk.world.user.count() == 1);
+    let question = desk.world.user.asked().remove(0);
+    assert!(question.offers.iter().all(|offer| !offer.lifetimes.contains(&Lifetime::Once)));
+    let offer = question.offers.iter().position(|offer| offer.reach == Reach::Paths).unwrap();
+    desk.world.user.answer_late(ironcurtain_consent::Answer::Allow { offer, lifetime: Lifetime::Session });
+    eventually("the grant exists", BOUND, || desk.world.grants().len() == 1);
+    desk.terminal.types("\n");
+    desk.terminal.shows("my notes\r\n");
+    assert_eq!(desk.world.user.asked().len(), 0);
+    let (raised, said) = allow("notes.txt", &[]);
+    assert!(!raised && said.contains("already"), "{said}");
+    // A denial is reported to the caller, and a protected path is no question.
+    let (_, said) = allow("notes.txt", &["--write"]);
+    assert!(said.contains("the user denied it") || said.contains("You are asked"), "{said}");
+    let (raised, said) = allow(".ssh/id_ed25519", &[]);
+    assert!(!raised && said.contains("denied"), "{said}");
+    let (raised, said) = {
+        let mut command = Command::new(programs().join("ironcurtain"));
+        command.args(["allow", "notes.txt", "--session", "none"]).env("IRONCURTAIN_HOME", desk.world.ours());
+        let output = command.output().unwrap();
+        (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    assert!(!raised && said.contains("no active run `none`"), "{said}");
+    desk.terminal.types("\x04");
+    assert_eq!(run.wait(), 0);
+}
+
+/// Process to kill.
+#[derive(Clone, Copy, Debug)]
+enum Victim {
+    Starter,
+    Supervisor,
+    Inside(usize),
+    Daemon,
+}
+
+#[test]
+fn kills_at_any_point_restore_the_terminal_and_leave_nothing() {
+    // A fixed sequence of moments and victims.
+    let mut random = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut next = |below: u64| {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        random % below
+    };
+    for round in 0..20 {
+        let mut machine = Machine::new(|_| {});
+        machine.file("project/own", "own");
+        machine.file("notes.txt", "notes");
+        machine.start();
+        let terminal = Terminal::new(24, 80);
+        let before = terminal.modes();
+        let folder = machine.home.person.join("project");
+        let command =
+            run(&machine.ours(), &folder, &[], &["sh", "-c", "printf '\\033[?1049h'; cat ~/notes.txt; cat"]);
+        let starter = terminal.start(&command);
+        let victim = match next(4) {
+            0 => Victim::Starter,
+            1 => Victim::Supervisor,
+            2 => Victim::Inside(usize::try_from(next(8)).unwrap()),
+            _ => Victim::Daemon,
+        };
+        // Sometimes before the program runs.
+        match next(4) {
+            0 => {}
+            1 => eventually("a process runs", BOUND, || !descendants(machine.pid()).is_empty()),
+            2 => terminal.becomes_raw(),
+            _ => machine.wait_for_output("Your answer: "),
+        }
+        let below = descendants(machine.pid());
+        match victim {
+            Victim::Starter => kill_process(pid(starter.pid()), Signal::KILL).unwrap(),
+            Victim::Supervisor => {
+                let supervisor = below.iter().find(|one| one.command_line().contains("--supervise"));
+                supervisor.into_iter().for_each(Running::kill_if_alive);
+            }
+            Victim::Inside(index) => {
+                below.get(index % below.len().max(1)).into_iter().for_each(Running::kill_if_alive);
+            }
+            Victim::Daemon => drop(machine.kill()),
+        }
+        eventually(&format!("round {round}: the starter exits after the death of {victim:?}"), BOUND, || {
+            let has_ended = starter.status().is_some();
+            // The death of a helper may leave the program running, and so does one that had not started yet.
+            if !has_ended && matches!(victim, Victim::Inside(_) | Victim::Supervisor) {
+                // Fails if it exits now.
+                let _ = kill_process(pid(starter.pid()), Signal::TERM);
+            }
+            has_ended
+        });
+        terminal.has_modes(&before);
+        eventually("all processes of the run have exited", BOUND, || {
+            let all = if matches!(victim, Victim::Daemon) { vec![] } else { descendants(machine.pid()) };
+            below.iter().chain(&all).all(|one| !one.is_alive())
+        });
+        if !matches!(victim, Victim::Daemon) {
+            machine.kill();
+        }
+        drop(starter);
+        machine.assert_clean(&below);
+    }
+}

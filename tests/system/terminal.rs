@@ -1,0 +1,170 @@
+//! A terminal with a program on it, and a user who types and reads.
+
+use crate::client::BOUND;
+use ironcurtain_testkit::wait::{eventually, until};
+use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
+use rustix::termios::{LocalModes, Termios, Winsize, tcgetattr, tcsetwinsize};
+use std::fs::File;
+use std::io::{Read, Write};
+use std::process::{Child, Command};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tempfile::TempDir;
+
+pub struct Terminal {
+    own: File,
+    shown: Arc<Mutex<Vec<u8>>>,
+    /// Number of bytes that were waited for already.
+    seen: usize,
+}
+
+/// Leads the session, and keeps it when the program has exited, because its end resets the terminal.
+const LEADER: &str = r#"
+trap : INT QUIT HUP
+sh -c 'echo $$ > "$0/pid"; exec "$@"' "$@"
+echo $? > "$1/code"
+mv "$1/code" "$1/status"
+exec sleep 1000
+"#;
+
+/// A program that was started on a terminal. Dropping it ends the session.
+pub struct Started {
+    leader: Child,
+    notes: TempDir,
+}
+
+impl Terminal {
+    pub fn new(rows: u16, columns: u16) -> Self {
+        let own = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
+        grantpt(&own).unwrap();
+        unlockpt(&own).unwrap();
+        let mut reading = File::from(own.try_clone().unwrap());
+        let shown = Arc::<Mutex<Vec<u8>>>::default();
+        let noted = Arc::downgrade(&shown);
+        std::thread::spawn(move || {
+            let mut piece = [0; 4096];
+            loop {
+                let read = reading.read(&mut piece);
+                let Some(shown) = noted.upgrade() else { return };
+                match read {
+                    Ok(count) => shown.lock().unwrap().extend(&piece[..count]),
+                    // Nobody has the terminal open now.
+                    Err(_) => std::thread::sleep(Duration::from_millis(2)),
+                }
+            }
+        });
+        let terminal = Self { own: own.into(), shown, seen: 0 };
+        terminal.resize(rows, columns);
+        terminal
+    }
+
+    /// Starts a program in the foreground of this terminal.
+    pub fn start(&self, program: &Command) -> Started {
+        let notes = tempfile::tempdir().unwrap();
+        let mut leader = Command::new("setsid");
+        leader.args(["--ctty", "sh", "-c", LEADER, "leader"]).arg(notes.path());
+        leader.arg(program.get_program()).args(program.get_args());
+        for (name, value) in program.get_envs() {
+            leader.env(name, value.unwrap());
+        }
+        leader.env("TERM", "xterm-256color").env("PS1", "$ ");
+        if let Some(folder) = program.get_current_dir() {
+            leader.current_dir(folder);
+        }
+        let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+        let other = || ioctl_tiocgptpeer(&self.own, flags).unwrap();
+        Started { leader: leader.stdin(other()).stdout(other()).stderr(other()).spawn().unwrap(), notes }
+    }
+
+    pub fn types(&mut self, text: &str) {
+        self.own.write_all(text.as_bytes()).unwrap();
+    }
+
+    pub fn resize(&self, rows: u16, columns: u16) {
+        tcsetwinsize(&self.own, Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 })
+            .unwrap();
+    }
+
+    /// Waits until this text is shown after the text that was waited for before, and returns what is between.
+    #[track_caller]
+    pub fn shows(&mut self, text: &str) -> String {
+        let found = || {
+            let shown = self.shown.lock().unwrap();
+            let rest = String::from_utf8_lossy(&shown[self.seen..]).into_owned();
+            rest.find(text).map(|at| rest[..at].to_owned())
+        };
+        let deadline = std::time::Instant::now() + BOUND;
+        let between = loop {
+            if let Some(between) = found() {
+                break between;
+            }
+            assert!(std::time::Instant::now() < deadline, "`{text}` is not shown: {}", self.all());
+            std::thread::sleep(Duration::from_millis(2));
+        };
+        self.seen += between.len() + text.len();
+        between
+    }
+
+    /// Returns everything that was shown.
+    pub fn all(&self) -> String {
+        String::from_utf8_lossy(&self.shown.lock().unwrap()).into_owned()
+    }
+
+    /// Returns what was shown since the text that was waited for.
+    pub fn rest(&self) -> String {
+        String::from_utf8_lossy(&self.shown.lock().unwrap()[self.seen..]).into_owned()
+    }
+
+    pub fn modes(&self) -> Termios {
+        tcgetattr(&self.own).unwrap()
+    }
+
+    pub fn is_raw(&self) -> bool {
+        !self.modes().local_modes.intersects(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG)
+    }
+
+    /// Waits until the terminal has these modes.
+    #[track_caller]
+    pub fn has_modes(&self, expected: &Termios) {
+        let same = |one: &Termios, other: &Termios| {
+            (one.input_modes, one.output_modes, one.local_modes)
+                == (other.input_modes, other.output_modes, other.local_modes)
+        };
+        eventually("the terminal's modes are restored", BOUND, || same(&self.modes(), expected));
+    }
+
+    #[track_caller]
+    pub fn becomes_raw(&self) {
+        eventually("the terminal is raw", BOUND, || self.is_raw());
+    }
+}
+
+impl Started {
+    /// Returns the process id of the program.
+    #[track_caller]
+    pub fn pid(&self) -> u32 {
+        until("the program runs", BOUND, || self.note("pid"))
+    }
+
+    /// Returns the exit status, or 128 + the signal number, once the program has exited.
+    pub fn status(&self) -> Option<u32> {
+        self.note("status")
+    }
+
+    /// Waits for the exit status.
+    #[track_caller]
+    pub fn wait(&self) -> u32 {
+        until("the program exits", BOUND, || self.status())
+    }
+
+    fn note(&self, name: &str) -> Option<u32> {
+        std::fs::read_to_string(self.notes.path().join(name)).ok()?.trim().parse().ok()
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        let _ = self.leader.kill();
+        let _ = self.leader.wait();
+    }
+}
