@@ -75,11 +75,13 @@ impl Run {
     pub(super) async fn follow_changes(self: Arc<Self>) {
         let (mut table, mut snapshots) = (self.services.grants.watch(), self.services.snapshots.clone());
         loop {
-            // Also at the start, so that the view has applied a version from then on.
+            // Also at the start, so that the view has applied a version from then on. A version is applied only after the
+            // folders that it revokes are unmounted.
+            let version = self.services.grants.now().version;
             self.unmount_revoked().await;
             let run = self.clone();
             // Fails only while the trusted process is exiting, which ends the run.
-            let _ = tokio::task::spawn_blocking(move || run.judge_again()).await;
+            let _ = tokio::task::spawn_blocking(move || run.judge_again(version)).await;
             let changed = tokio::select! {
                 changed = table.changed() => changed,
                 changed = snapshots.changed() => changed,
@@ -90,13 +92,11 @@ impl Run {
         }
     }
 
-    fn judge_again(&self) {
+    /// Judges permitted accesses by the grants of this version or a later one. Accesses that are added meanwhile were judged
+    /// by such a version too.
+    fn judge_again(&self, version: u64) {
         let permitted = || self.permissions.permitted.lock().unwrap_or_else(PoisonError::into_inner);
-        // Accesses that are added from here on were judged by this version or a later one.
-        let (version, before) = {
-            let permitted = permitted();
-            (self.services.grants.now().version, permitted.clone())
-        };
+        let before = permitted().clone();
         // Judging takes time, and opening files must not wait for it, so the lock is not held.
         let allowed = |access: &PermittedAccess| matches!(self.judge(access, &[]).verdict, Verdict::Allow(_));
         let ended: Vec<PermittedAccess> = before.into_iter().filter(|access| !allowed(access)).collect();

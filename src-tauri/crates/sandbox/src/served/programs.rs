@@ -8,14 +8,19 @@ const MOST: usize = 6;
 /// Maximum length of a command line, in bytes.
 const LONGEST: u64 = 200;
 
+/// Name of the process that starts the run's program. Linux keeps 15 characters.
+const STARTER: &str = "ironcurtain-san";
+
 /// Returns the names of a thread's program and its ancestors in the sandbox, the oldest first. The last one has its arguments.
 pub(super) fn programs(thread: u32) -> Vec<String> {
     let mut found = Vec::new();
     let mut next = Some(thread);
     while let Some(process) = next.filter(|_| found.len() < MOST) {
         let Some(status) = Status::read(process) else { break };
-        // The first process of the sandbox is our own.
-        if status.is_first {
+        // The first process of the sandbox is our own, and so is the one that starts the run's program.
+        let is_starter =
+            || status.name == STARTER && Status::read(status.parent).is_some_and(|up| up.is_first);
+        if status.is_first || is_starter() {
             break;
         }
         found.push(if found.is_empty() { command(process).unwrap_or(status.name) } else { status.name });
