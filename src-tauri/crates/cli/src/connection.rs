@@ -1,8 +1,8 @@
 //! Control connection to the trusted process.
 
-use crate::problem::Refused;
 #[cfg(target_os = "linux")]
-use crate::sandboxed_run::NoteStream;
+use crate::note_stream::NoteStream;
+use crate::problem::Refused;
 use anyhow::{Context, anyhow, bail};
 #[cfg(target_os = "linux")]
 use ironcurtain_protocol::RunHello;

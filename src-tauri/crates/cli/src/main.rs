@@ -10,6 +10,8 @@ mod export;
 mod left_file;
 mod lines;
 mod manual;
+#[cfg(target_os = "linux")]
+mod note_stream;
 mod policy;
 mod print;
 mod problem;

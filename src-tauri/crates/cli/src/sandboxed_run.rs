@@ -2,7 +2,6 @@
 //!
 //! - The program gets a terminal of its own. This process keeps the user's terminal, copies between the two, and restores it.
 
-mod note_stream;
 mod program_terminal;
 mod question_terminal;
 mod relay;
@@ -21,7 +20,6 @@ use ironcurtain_config::home::Home;
 use ironcurtain_protocol::{RunAsk, RunHello, RunProfileChoice};
 use ironcurtain_sandbox::Signals;
 use ironcurtain_sandbox::run_link::{RunLink, RunTerminal};
-pub use note_stream::NoteStream;
 use program_terminal::ProgramTerminal;
 use question_terminal::QuestionTerminal;
 use relay::{Relay, RelayState};

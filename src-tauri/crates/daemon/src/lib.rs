@@ -20,6 +20,7 @@ pub mod network;
 pub mod record_head;
 mod reload;
 mod run;
+mod run_notes;
 pub mod server;
 mod services;
 mod session;

@@ -23,7 +23,7 @@ pub use reach::HostLease;
 pub use run_targets::RunTargets;
 pub(crate) use unrecorded::unrecorded_dialer;
 
-use crate::run::RunNotes;
+use crate::run_notes::RunNotes;
 use crate::services::Services;
 use asking::HostAsker;
 use ironcurtain_config::NetworkSettings;

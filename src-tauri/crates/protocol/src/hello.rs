@@ -77,7 +77,7 @@ pub struct RunHello {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RunAsk {
-    /// Where all other questions are.
+    /// In the place of all other questions.
     #[default]
     Usual,
     /// On the terminal that started the run, for that run only.
@@ -132,7 +132,7 @@ pub enum RunNote {
     Exited {
         /// Exit status, or 128 + the signal number.
         status: i32,
-        /// What the run used.
+        /// Files that the run used.
         used: RunUse,
         /// Reason that the run ended before its program exited, if so.
         cut_off: Option<String>,
@@ -142,7 +142,7 @@ pub enum RunNote {
     },
 }
 
-/// What a run used outside its folder.
+/// Use of files outside the folder of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunUse {
     /// Number of files that it was allowed to read.

@@ -24,7 +24,7 @@ use plan::{CommandContext, PlanError};
 use proxy::ProxyError;
 
 use crate::{
-    enter::FAILED,
+    outcome::FAILED,
     supervisor::{NAME, find_bwrap, run_in_foreground},
     sys::{process::close_from, signals::Signals},
 };

@@ -22,6 +22,7 @@ use rustix::{
 
 use crate::{
     fd_passing,
+    outcome::FAILED,
     run_starter::RunStarter,
     seccomp::REPORTS_CONNECT,
     spec::{PROXY_PORT, ResourceLimits},
@@ -37,11 +38,6 @@ pub(crate) const GO: u8 = b'g';
 const ABSENT: u8 = 127;
 /// Exit status of shells for a program that cannot be executed.
 const UNUSABLE: u8 = 126;
-/// Exit status for a failure before the program could be started.
-pub(crate) const FAILED: u8 = 125;
-
-/// Placeholder for a descriptor that was not passed.
-pub(crate) const NONE: &str = "-";
 
 /// Enters the sandbox and becomes the server.
 ///

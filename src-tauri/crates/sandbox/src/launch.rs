@@ -34,13 +34,13 @@ use serde::Serialize;
 
 use crate::{
     cgroup::{CgroupLimits, CgroupRoot},
-    enter::NONE,
     error::SandboxLaunchError,
     fd_passing,
     outcome::SandboxExit,
     service_link::ServiceLink,
     spec::{NetworkAccess, Spec},
     special, sys,
+    sys::process::NONE,
 };
 
 /// A running supervisor, seen from the trusted process.

@@ -16,6 +16,9 @@ pub struct Availability {
     pub warnings: Vec<String>,
 }
 
+/// Exit status for a failure before the program could be started.
+pub(crate) const FAILED: u8 = 125;
+
 /// Exit of a supervisor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SandboxExit {

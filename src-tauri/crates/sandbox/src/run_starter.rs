@@ -22,7 +22,7 @@ use rustix::{
 };
 
 use crate::{
-    enter::FAILED,
+    outcome::FAILED,
     run_link::{InnerLink, LinkCommand, RunTerminal},
     sys::{
         self,

@@ -44,9 +44,9 @@ use self::{
 use crate::{
     cgroup::CgroupLimits,
     control::{ControlAnswer, ControlOp, ControlReply, ControlRequest, MountRefusal, SandboxEvent},
-    enter::FAILED,
     mount_plan::LayoutError,
     mounts::{MountError, Mounts, RestoredMask},
+    outcome::FAILED,
     spec::{Spec, SpecError},
     special::SpecialLink,
     sys::{self, signals::Signals},
@@ -96,7 +96,7 @@ pub(crate) enum SupervisorStartError {
 ///
 /// Arguments: the launcher's process id; the descriptors of the spec and of the control stream; the descriptors of the socket
 /// that carries the proxy's listener, of the connection to the view, of the link to a run's starter and of the link for
-/// services, each or [`NONE`](crate::enter::NONE); the descriptor of the link to the watcher for pipes and sockets; and, with a
+/// services, each or [`NONE`](crate::sys::process::NONE); the descriptor of the link to the watcher for pipes and sockets; and, with a
 /// control group, the descriptor of its `cgroup.procs` and its limits.
 pub(crate) fn run(args: &[String]) -> ExitCode {
     let [parent, spec, control, egress, view, link, services, special, group @ ..] = args else {

@@ -6,11 +6,11 @@
 //! - Until the program is in the foreground, the user's terminal keeps its modes and its input.
 
 use super::CUT_OFF;
-use super::note_stream::NoteStream;
 use super::program_terminal::ProgramTerminal;
 use super::question_terminal::QuestionTerminal;
 use super::run_lines::RunLines;
 use super::user_terminal::UserTerminal;
+use crate::note_stream::NoteStream;
 use ironcurtain_protocol::{RunNote, RunUse, UsedFile};
 use ironcurtain_sandbox::run_link::{LinkEvent, RunLink};
 use ironcurtain_sandbox::{Signals, unblocked};

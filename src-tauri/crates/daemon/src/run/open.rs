@@ -2,7 +2,6 @@
 
 use super::asking::AskedFolders;
 use super::network;
-use super::notes::RunNotes;
 use super::permissions::Permissions;
 use super::ports::{self, PublishError, PublishedPort};
 use super::profile::{self, ProfileError, ProfileGrants};
@@ -10,6 +9,7 @@ use super::searching::Searches;
 use super::serve::OpenedRun;
 use super::{Counts, Run};
 use crate::network::{RunPorts, RunTargets, ServerNetwork};
+use crate::run_notes::RunNotes;
 use crate::server::control::{SupervisorControl, SupervisorError};
 use crate::services::Services;
 use ironcurtain_audit::clock::now_ms;

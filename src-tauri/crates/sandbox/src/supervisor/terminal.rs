@@ -31,8 +31,8 @@ use super::{
 use crate::{
     autostart::{AutostartRules, ChangeKind, Countermeasure, Finding, FinishedJournal, Watcher},
     control::SandboxEvent,
-    enter::FAILED,
     mounts::{Mounts, RestoredMask},
+    outcome::FAILED,
     spec::Spec,
     special::{SpecialLink, serve_in_child},
     sys::{process::close_in_child, signals::Signals},

@@ -23,7 +23,8 @@ use rustix::{
     thread::{UnshareFlags, unshare_unsafe},
 };
 
-use crate::enter::NONE;
+/// Placeholder for a descriptor that was not passed.
+pub(crate) const NONE: &str = "-";
 
 /// Kills the child when the thread that spawns it exits. The child does not start if the thread has already exited.
 pub(crate) fn die_with_parent(command: &mut Command) {
