@@ -1,6 +1,5 @@
 //! `cargo xtask test`: runs all tests, cheapest first.
 //!
-//! - Stages whose tests mostly wait run side by side. Those that measure run alone.
 //! - A single build creates the programs and all tests, so nothing is compiled twice.
 //! - A stage that cannot run, or a test program that exits without a summary, counts as one
 //!   failure, so that the last line never reports success by mistake.
@@ -66,22 +65,16 @@ fn all(scope: Scope, course: &mut Course) -> anyhow::Result<()> {
         return Ok(());
     }
     course.stage("Page", || page::test(PageTests::Functions).map(Report::from))?;
-    let built = &built;
-    let on_display: Vec<Stage<'_>> = vec![
-        ("Display", Box::new(|| runner::run(built, Part::Display))),
-        ("Page on display", Box::new(|| page::test(PageTests::Pages).map(Report::from))),
-    ];
-    let mut others: Vec<Stage<'_>> = vec![
-        ("System", Box::new(|| runner::run(built, Part::System))),
-        ("Sandbox", Box::new(|| runner::run(built, Part::Sandbox))),
-        ("Packages", Box::new(|| package::test(built).map(Report::from))),
-    ];
+    course.stage("Sandbox", || runner::run(&built, Part::Sandbox))?;
+    course.stage("System", || runner::run(&built, Part::System))?;
+    course.stage("Memory", || runner::run(&built, Part::Memory))?;
+    course.stage("Benchmarks", || benchmarks(&built).map(Report::from))?;
+    course.stage("Packages", || package::test(&built).map(Report::from))?;
     if !below::is_here() {
-        others.push(("Below /tmp", Box::new(|| below::run(built))));
+        course.stage("Below /tmp", || below::run(&built))?;
     }
-    course.side_by_side(vec![on_display, others])?;
-    course.stage("Memory", || runner::run(built, Part::Memory))?;
-    course.stage("Benchmarks", || benchmarks(built).map(Report::from))
+    course.stage("Page on display", || page::test(PageTests::Pages).map(Report::from))?;
+    course.stage("Display", || runner::run(&built, Part::Display))
 }
 
 fn build(scope: Scope) -> anyhow::Result<Vec<Built>> {
@@ -98,9 +91,6 @@ fn benchmarks(built: &[Built]) -> anyhow::Result<Totals> {
     Ok(Totals::ONE_SUCCESS)
 }
 
-/// A stage of tests, by its name.
-type Stage<'a> = (&'static str, Box<dyn Fn() -> anyhow::Result<Report> + Send + 'a>);
-
 /// Results so far.
 #[derive(Default)]
 struct Course {
@@ -116,24 +106,6 @@ impl Course {
         act: impl FnOnce() -> anyhow::Result<T>,
     ) -> anyhow::Result<Option<T>> {
         self.timed(name, act, |_| "ready".to_owned())
-    }
-
-    /// Runs lists of stages concurrently. The stages of a list run one after the other.
-    fn side_by_side(&mut self, lists: Vec<Vec<Stage<'_>>>) -> anyhow::Result<()> {
-        let run = |list: Vec<Stage<'_>>| {
-            let mut course = Self::default();
-            list.into_iter().try_for_each(|(name, act)| course.stage(name, act)).map(|()| course)
-        };
-        let courses: Vec<_> = std::thread::scope(|scope| {
-            let courses: Vec<_> = lists.into_iter().map(|list| scope.spawn(|| run(list))).collect();
-            courses.into_iter().map(|course| course.join()).collect()
-        });
-        for course in courses {
-            let course = course.map_err(|_| anyhow::anyhow!("a stage panicked"))??;
-            self.rows.extend(course.rows);
-            self.report.add(course.report);
-        }
-        Ok(())
     }
 
     /// Runs a stage of tests.
@@ -178,21 +150,6 @@ impl Course {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn concurrent_stages_all_count_in_the_order_of_their_lists() {
-        let one = || Ok(Report::from(Totals::ONE_SUCCESS));
-        let mut course = Course::default();
-        course
-            .side_by_side(vec![
-                vec![("A", Box::new(one)), ("B", Box::new(|| bail!("no display")))],
-                vec![("C", Box::new(one))],
-            ])
-            .unwrap();
-        assert_eq!(course.report.totals, Totals { passed: 2, failed: 1 });
-        let names: Vec<&str> = course.rows.iter().filter_map(|row| row.split_whitespace().next()).collect();
-        assert_eq!(names, ["A", "B", "C"]);
-    }
 
     #[test]
     fn stage_that_cannot_run_is_a_failure() {
