@@ -230,8 +230,8 @@ fn check_prints_what_a_run_would_get_and_runs_nothing() {
     let value: Value = serde_json::from_str(&said).unwrap();
     let argv = json!(["claude", "--settings", r#"{"sandbox":{"enabled":false}}"#, "go"]);
     assert_eq!((&value["argv"], &value["fuse"]), (&argv, &json!(true)), "{said}");
-    let (code, said) = output(&world, &["--check", "--profile", "nobody", "--", "claude"]);
-    assert!(code != Some(0) && said.contains("unknown run profile `nobody`"), "{said}");
+    let (code, said) = output(&world, &["--check", "--profile", "missing", "--", "claude"]);
+    assert!(code != Some(0) && said.contains("unknown run profile `missing`"), "{said}");
 }
 
 #[test]

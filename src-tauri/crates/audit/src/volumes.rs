@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 /// Name of the active file in the directory of the log.
 pub const LOG_NAME: &str = "audit.jsonl";
 
-/// Maximum number of attempts to list the files without one being closed or removed meanwhile.
+/// Maximum number of attempts to list the files. An attempt fails if a file is closed or removed during it.
 const TRIES: usize = 10;
 
 /// Log file that is open for reading.

@@ -14,7 +14,7 @@ use serde_json::ser::{Formatter, PrettyFormatter, Serializer};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, IsTerminal, Write};
 
-/// Terminal of this process, whatever its standard input is.
+/// Controlling terminal of this process, also when standard input is redirected.
 const TERMINAL: &str = "/dev/tty";
 
 /// Assumed number of columns of a terminal that does not report its size.

@@ -242,10 +242,10 @@ mod tests {
         assert!(!claude.passes("GITHUB_TOKEN"));
         assert!(claude.read.contains(&"~/.gitconfig".to_owned()), "every profile has what `plain` has");
         assert_eq!(choose(&profiles, RunProfileChoice::Named("mine".into())).unwrap().name, "mine");
-        let unknown = choose(&profiles, RunProfileChoice::Named("nobody".into()));
+        let unknown = choose(&profiles, RunProfileChoice::Named("missing".into()));
         assert_eq!(
             unknown,
-            Err("unknown run profile `nobody`; run `ironcurtain profiles` to list them".into())
+            Err("unknown run profile `missing`; run `ironcurtain profiles` to list them".into())
         );
     }
 

@@ -219,17 +219,9 @@ impl Broker {
             DenialReach::Pause => {
                 self.pause(&question.session);
             }
-            DenialReach::Session => self.stops.deny(SessionDenial {
-                // The list of denials shows the id of the question.
-                id: question.id.clone(),
-                session: question.session.clone(),
-                client: question.client.name.clone(),
-                server: question.server.clone(),
-                scope: scope.clone(),
-                words: question.denial.clone(),
-                note,
-                at_ms: now_ms(),
-            }),
+            DenialReach::Session => {
+                self.stops.deny(SessionDenial::of(question, scope.clone(), note));
+            }
         }
     }
 

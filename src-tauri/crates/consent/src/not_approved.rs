@@ -49,6 +49,12 @@ pub enum NotApproved {
 }
 
 impl NotApproved {
+    /// Returns `true` if the user answered the question with a denial.
+    #[must_use]
+    pub fn is_answer(&self) -> bool {
+        matches!(self, Self::Denied | Self::DeniedWithNote(_))
+    }
+
     /// Returns the recorded result for questions that wait for the same answer.
     pub(super) fn on_record(&self) -> EscalationResult {
         match self {

@@ -8,6 +8,8 @@ mod scope;
 
 pub use scope::DenialScope;
 
+use crate::Question;
+use ironcurtain_audit::clock::now_ms;
 use ironcurtain_paths::atomic_file;
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -59,6 +61,23 @@ pub struct SessionDenial {
     pub note: Option<String>,
     /// Time of the answer.
     pub at_ms: u64,
+}
+
+impl SessionDenial {
+    /// Creates the denial that follows from an answer to a question. The list of denials shows the id of the question.
+    #[must_use]
+    pub fn of(question: &Question, scope: DenialScope, note: Option<String>) -> Self {
+        Self {
+            id: question.id.clone(),
+            session: question.session.clone(),
+            client: question.client.name.clone(),
+            server: question.server.clone(),
+            scope,
+            words: question.denial.clone(),
+            note,
+            at_ms: now_ms(),
+        }
+    }
 }
 
 /// All stops in force.

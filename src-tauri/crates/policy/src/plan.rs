@@ -8,6 +8,7 @@
 
 mod connections;
 mod files;
+mod operations;
 mod requests;
 
 pub use connections::HostConnection;

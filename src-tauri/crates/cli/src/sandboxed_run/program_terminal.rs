@@ -49,7 +49,7 @@ impl ProgramTerminal {
         Ok(tcsetwinsize(&self.file, size)?)
     }
 
-    /// Returns whether the program reads lines. One that reads keys draws its own screen.
+    /// Returns `true` if the program reads whole lines. A program that reads single keys usually draws the screen itself.
     pub fn reads_lines(&self) -> bool {
         tcgetattr(&self.file).is_ok_and(|modes| modes.local_modes.contains(LocalModes::ICANON))
     }

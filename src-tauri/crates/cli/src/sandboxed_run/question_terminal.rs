@@ -49,7 +49,7 @@ impl QuestionTerminal {
             }
         }
         super::write_some(&self.file, &mut self.input)?;
-        // Nobody types faster than a terminal reads.
+        // The terminal takes input faster than a person types. The rest of a long paste is dropped.
         self.input.clear();
         Ok(())
     }

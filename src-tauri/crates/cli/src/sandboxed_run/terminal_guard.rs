@@ -1,6 +1,6 @@
 //! A process that restores the user's terminal if the run's own process is killed.
 //!
-//! - It restores only modes that a run has set: whoever uses the terminal since has set others.
+//! - It restores the modes only if they are still those that the run has set. Otherwise another program uses the terminal.
 
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use std::io::{self, Read, Write};

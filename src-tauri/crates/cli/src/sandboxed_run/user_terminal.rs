@@ -25,7 +25,8 @@ pub struct UserTerminal {
 }
 
 impl UserTerminal {
-    /// Returns the terminal of the first standard stream that is one. Other programs may write to a shared one meanwhile.
+    /// Returns the terminal behind the first standard stream that is a terminal. `is_shared` is set if other programs may
+    /// write to it during the run.
     pub fn find(is_shared: bool) -> io::Result<Option<Self>> {
         let (stdin, stdout, stderr) = (io::stdin(), io::stdout(), io::stderr());
         let streams = [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()];

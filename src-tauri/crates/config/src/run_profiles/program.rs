@@ -57,7 +57,7 @@ impl FoundProgram {
 
     /// Returns the files outside of the system's folders that the kernel opens to start the program: its own, and its interpreter.
     ///
-    /// They must be mounted: nobody can be asked before a run has started.
+    /// They must be mounted, because a run cannot ask about files before it has started.
     pub(super) fn started_files(&self) -> Vec<PathBuf> {
         let interpreter = interpreter(&self.real, "").and_then(|file| file.canonicalize().ok());
         let mut all: Vec<PathBuf> = std::iter::once(self.real.clone()).chain(interpreter).collect();

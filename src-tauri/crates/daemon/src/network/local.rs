@@ -22,7 +22,7 @@ use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::task::JoinHandle;
 
-/// Maximum number of times one port is judged, which happens whenever rules or grants change meanwhile.
+/// Maximum number of times one port is judged. It is judged again after each change of the rules or grants.
 const MOST_ROUNDS: usize = 20;
 
 /// Services of this computer, as one run uses them.
@@ -140,7 +140,7 @@ impl LocalServices {
             open.retain(|forwarder| !forwarder.task.is_finished());
             open.push(Forwarder { port, task, by });
         }
-        // Whatever changed before it was listed is checked now.
+        // Rules and grants may have changed before the forwarder was listed.
         self.settle().await;
     }
 

@@ -130,16 +130,7 @@ impl RunAsking {
         entry.tool_name = Some(HostConnection::NAME.to_owned());
         entry.policy_decision = Some(PolicyDecision::escalate(&question.rule, &question.reason));
         let scope = DenialScope::of_host(target);
-        let denial = SessionDenial {
-            id: question.id.clone(),
-            session: principal.session.clone(),
-            client: question.client.name.clone(),
-            server: question.server.clone(),
-            scope: scope.clone(),
-            words: question.denial.clone(),
-            note: None,
-            at_ms: now_ms(),
-        };
+        let denial = SessionDenial::of(&question, scope.clone(), None);
         let inquiry = Inquiry {
             entry,
             identity: QuestionKey::of(&question, &[]),
@@ -150,8 +141,7 @@ impl RunAsking {
         let open = self.notes.waiting(&target.to_string(), &services.broker);
         let answer = exchange.ask(inquiry, self.no_question_left(target)).await;
         drop(open);
-        let denied = |why: &NotApproved| matches!(why, NotApproved::Denied | NotApproved::DeniedWithNote(_));
-        if matches!(&answer, Err(ExchangeError::NotApproved(why)) if denied(why)) {
+        if matches!(&answer, Err(ExchangeError::NotApproved(why)) if why.is_answer()) {
             services.broker.stops().deny(denial);
         }
         let Some(approval) = answer? else { return Ok(None) };

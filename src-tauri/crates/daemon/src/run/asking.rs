@@ -280,16 +280,7 @@ impl Run {
         entry.policy_decision = Some(PolicyDecision::escalate(&escalation.by.rule, &escalation.by.reason));
         entry.policy_hash = Some(snapshot.hash.clone());
         let facts: Vec<String> = inspected.paths.iter().map(|found| file_state(&found.path)).collect();
-        let denial = SessionDenial {
-            id: question.id.clone(),
-            session: self.id.clone(),
-            client: question.client.name.clone(),
-            server: question.server.clone(),
-            scope: scope.clone(),
-            words: question.denial.clone(),
-            note: None,
-            at_ms: now_ms(),
-        };
+        let denial = SessionDenial::of(&question, scope.clone(), None);
         let identity = QuestionKey::of(&question, &facts);
         if let Together::With(count) = together {
             let files = format!("{count} files in this folder are waiting: the program may be searching it.");
@@ -318,8 +309,7 @@ impl Run {
         let open = self.notes.waiting(&wanted.path, &self.services.broker);
         let answer = exchange.ask(inquiry, self.no_question_left(wanted, begun)).await;
         drop(open);
-        let denied = |why: &NotApproved| matches!(why, NotApproved::Denied | NotApproved::DeniedWithNote(_));
-        if matches!(&answer, Err(ExchangeError::NotApproved(why)) if denied(why)) {
+        if matches!(&answer, Err(ExchangeError::NotApproved(why)) if why.is_answer()) {
             self.services.broker.stops().deny(denial);
         }
         let Some(approval) = answer? else { return Ok(None) };

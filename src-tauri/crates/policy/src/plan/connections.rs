@@ -1,20 +1,13 @@
 //! Plan of a sandboxed program's connection to a host, judged like a tool call with one address.
 
 use super::CallPlan;
-use crate::{Annotations, Denial};
+use crate::Denial;
 use serde_json::{Map, Value};
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 /// Connection of a program to a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct HostConnection;
-
-/// Meaning of the argument.
-static MEANING: LazyLock<Annotations> = LazyLock::new(|| {
-    let file = Annotations::from_json(include_str!("connections.json"), "connections.json");
-    // A test checks that the file is valid; an operation without an annotation is refused.
-    file.unwrap_or_default()
-});
 
 impl HostConnection {
     /// Name in rules and in the record, which is never the name of a tool.
@@ -26,19 +19,13 @@ impl HostConnection {
     /// Plans the connection like a call of a tool of this server.
     ///
     /// # Errors
-    /// A denial, if the arguments do not fit it.
+    /// Returns a denial if the arguments do not fit.
     pub fn plan<'a>(
         self,
         server: &str,
         arguments: &'a Arc<Map<String, Value>>,
     ) -> Result<CallPlan<'a>, Denial> {
-        let meaning: &'static Annotations = &MEANING;
-        let no_meaning = || Denial::unknown_tool(format!("unknown operation `{}`", Self::NAME));
-        let known = meaning.known("", Self::NAME).ok_or_else(no_meaning)?;
-        let values = known.annotation.accepted.take(arguments)?;
-        let mut tool = known.as_ref().clone();
-        tool.server = server.into();
-        CallPlan::build(Arc::new(tool), &known.annotation, arguments, &values)
+        CallPlan::of_operation(Self::NAME, server, arguments)
     }
 }
 

@@ -1,9 +1,9 @@
 //! Plans file operations of a sandboxed program, which are judged like tool calls with one path.
 
 use super::CallPlan;
-use crate::{Annotations, Denial};
+use crate::Denial;
 use serde_json::{Map, Value};
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 /// Operation of a sandboxed program on a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -17,13 +17,6 @@ pub enum FileOperation {
     /// Removes or moves the file.
     Delete,
 }
-
-/// Annotation of each operation.
-static MEANINGS: LazyLock<Annotations> = LazyLock::new(|| {
-    let file = Annotations::from_json(include_str!("files.json"), "files.json");
-    // A test ensures that the file is valid. Operations without an annotation are denied.
-    file.unwrap_or_default()
-});
 
 impl FileOperation {
     /// All operations.
@@ -52,13 +45,7 @@ impl FileOperation {
         server: &str,
         arguments: &'a Arc<Map<String, Value>>,
     ) -> Result<CallPlan<'a>, Denial> {
-        let meanings: &'static Annotations = &MEANINGS;
-        let no_meaning = || Denial::unknown_tool(format!("unknown operation `{}`", self.name()));
-        let known = meanings.known("", self.name()).ok_or_else(no_meaning)?;
-        let values = known.annotation.accepted.take(arguments)?;
-        let mut tool = known.as_ref().clone();
-        tool.server = server.into();
-        CallPlan::build(Arc::new(tool), &known.annotation, arguments, &values)
+        CallPlan::of_operation(self.name(), server, arguments)
     }
 }
 
@@ -70,7 +57,6 @@ mod tests {
 
     #[test]
     fn every_operation_has_a_path_with_its_roles() {
-        assert!(Annotations::from_json(include_str!("files.json"), "files.json").is_ok());
         let roles = |operation: FileOperation| {
             let arguments = Arc::new(json!({ "path": "/a" }).as_object().unwrap().clone());
             let plan = operation.plan("run:bash", &arguments).unwrap();

@@ -14,7 +14,7 @@ use rustix::process::Signal;
 const PASSED_ON: [Signal; 7] =
     [Signal::HUP, Signal::INT, Signal::QUIT, Signal::TERM, Signal::USR1, Signal::USR2, Signal::XFSZ];
 
-/// Queue of signals received since [`Signals::hold`].
+/// Queue of signals received since `Signals::hold`.
 #[derive(Debug)]
 pub struct Signals(File);
 

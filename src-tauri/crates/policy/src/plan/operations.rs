@@ -1,0 +1,43 @@
+//! Plans operations of a sandboxed program, which are judged like tool calls.
+
+use super::CallPlan;
+use crate::{Annotations, Denial};
+use serde_json::{Map, Value};
+use std::sync::{Arc, LazyLock};
+
+/// Annotation of each operation.
+static MEANINGS: LazyLock<Annotations> = LazyLock::new(|| {
+    let file = Annotations::from_json(include_str!("operations.json"), "operations.json");
+    // A test ensures that the file is valid. Operations without an annotation are denied.
+    file.unwrap_or_default()
+});
+
+impl<'a> CallPlan<'a> {
+    /// Plans the operation with this name like a call of a tool of the given server.
+    ///
+    /// # Errors
+    /// Returns a denial if the arguments do not fit the operation.
+    pub(super) fn of_operation(
+        name: &str,
+        server: &str,
+        arguments: &'a Arc<Map<String, Value>>,
+    ) -> Result<Self, Denial> {
+        let meanings: &'static Annotations = &MEANINGS;
+        let no_meaning = || Denial::unknown_tool(format!("unknown operation `{name}`"));
+        let known = meanings.known("", name).ok_or_else(no_meaning)?;
+        let values = known.annotation.accepted.take(arguments)?;
+        let mut tool = known.as_ref().clone();
+        tool.server = server.into();
+        Self::build(Arc::new(tool), &known.annotation, arguments, &values)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_shipped_annotations_are_valid() {
+        assert!(Annotations::from_json(include_str!("operations.json"), "operations.json").is_ok());
+    }
+}
