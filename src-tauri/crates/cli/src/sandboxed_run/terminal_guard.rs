@@ -1,6 +1,6 @@
 //! A process that restores the user's terminal if the run's own process is killed.
 //!
-//! - It restores the modes only if they are still those that the run has set. Otherwise another program uses the terminal.
+//! - It restores the modes only while the terminal is raw, as a run makes it. Other modes were set by another program.
 
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use std::io::{self, Read, Write};

@@ -9,7 +9,6 @@ use super::caller::Caller;
 use super::reach::ReachableHosts;
 use super::run_targets::{RunTargets, TargetVerdict};
 use crate::run_notes::RunNotes;
-use ironcurtain_audit::clock::now_ms;
 use ironcurtain_audit::{Event, PolicyDecision};
 use ironcurtain_consent::{
     ConnectionQuestion, DenialScope, DeniedKey, ExchangeError, Inquiry, Lifetime, NotApproved, QuestionKey,

@@ -9,7 +9,6 @@ use super::judge::{JudgedAccess, operation};
 use super::permissions::{JudgedVersions, Permitting};
 use super::searching::{Part, Search, SearchAnswer};
 use crate::judging::{allowed_by, denied_by};
-use ironcurtain_audit::clock::now_ms;
 use ironcurtain_audit::{Entry, Event, PolicyDecision, redacted};
 use ironcurtain_consent::found_paths::project_around;
 use ironcurtain_consent::{
