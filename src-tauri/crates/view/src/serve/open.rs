@@ -45,9 +45,16 @@ impl Server {
         let place = self.tree.find(path)?;
         self.check(node, file, &place.facts)?;
         let (access, basis) = self.permit(call, path, kind, Some(file))?;
-        let opened = self.tree.open(path, passed(flags), Mode::empty()).map_err(not_opened)?;
+        // It may have been replaced since it was found, also by a link or a pipe, or by a file with the same inode number. The
+        // kernel then looks the path up again.
+        let opened = match self.tree.open(path, passed(flags), Mode::empty()) {
+            Err(Errno::LOOP | Errno::NXIO) => return Err(self.replaced(node).into()),
+            opened => opened?,
+        };
         let facts = metadata(&opened)?;
-        // It may have been replaced since it was found.
+        if facts.created().ok() != place.facts.created().ok() {
+            return Err(self.replaced(node).into());
+        }
         self.check(node, file, &facts)?;
         let keeps_pages = self.nodes.is_unchanged(node, Stamp::of(&facts));
         let is_writable = kind != AccessKind::Read;
@@ -96,10 +103,15 @@ impl Server {
     /// Checks that the file is the one that the node stands for, and can be served.
     fn check(&self, node: u64, file: FileId, facts: &Metadata) -> Result<(), Errno> {
         if FileId::of(facts) != file {
-            self.nodes.retire_node(node);
-            return Err(Errno::STALE);
+            return Err(self.replaced(node));
         }
         if facts.is_file() { Ok(()) } else { Err(Errno::ACCESS) }
+    }
+
+    /// Forgets a node whose file was replaced, and returns the error that makes the kernel look its path up again.
+    fn replaced(&self, node: u64) -> Errno {
+        self.nodes.retire_node(node);
+        Errno::STALE
     }
 
     fn keep(&self, open: OpenFile) -> Result<u64, Errno> {
