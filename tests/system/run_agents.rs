@@ -38,6 +38,8 @@ struct Agent {
     shell: (&'static str, &'static str),
     /// File or folder that a session leaves among its settings, below the home.
     keeps: &'static str,
+    /// Command that prints the user's git configuration.
+    reads_git: &'static str,
 }
 
 const CLAUDE: Agent = Agent {
@@ -53,6 +55,7 @@ const CLAUDE: Agent = Agent {
     prompt: &["-p", "go", "--allowedTools", "Bash"],
     shell: ("Bash", "command"),
     keeps: ".claude/projects",
+    reads_git: "cat ~/.gitconfig",
 };
 
 const CODEX: Agent = Agent {
@@ -67,6 +70,7 @@ const CODEX: Agent = Agent {
     prompt: &["exec", "go"],
     shell: ("exec_command", "cmd"),
     keeps: ".codex/sessions",
+    reads_git: "cat ~/.gitconfig",
 };
 
 const GEMINI: Agent = Agent {
@@ -85,6 +89,7 @@ const GEMINI: Agent = Agent {
     prompt: &["-m", "gemini-2.5-flash", "--yolo", "--skip-trust", "-p", "go"],
     shell: ("run_shell_command", "command"),
     keeps: ".gemini/projects.json",
+    reads_git: "cat ~/.gitconfig",
 };
 
 const OPENCODE: Agent = Agent {
@@ -99,6 +104,8 @@ const OPENCODE: Agent = Agent {
     prompt: &["run", "-m", "ours/stand-in", "go"],
     shell: ("bash", "command"),
     keeps: ".local/share/opencode",
+    // OpenCode itself refuses a command that names a file outside of the project.
+    reads_git: "git config --global --list",
 };
 
 /// An agent in a clean clone.
@@ -219,9 +226,10 @@ fn quoted(text: &str) -> String {
 /// Asserts that a session in the agent's own folder needs no question.
 fn assert_works_alone_in_a_run(agent: &'static Agent) -> Desk {
     let desk = Desk::new(agent);
-    let told =
-        desk.prompt("git status --short; cat own.txt; echo made > made.txt; git config --global --list");
-    assert!(told.contains("own text") && told.contains("user.name=Me"), "{told}");
+    desk.world.user.deny_hosts();
+    let commands = format!("git status --short; cat own.txt; echo made > made.txt; {}", agent.reads_git);
+    let told = desk.prompt(&commands);
+    assert!(told.contains("own text") && told.contains("me@example.test"), "{told}");
     assert_eq!(read_to_string(desk.world.path("project/made.txt")).unwrap(), "made\n");
     assert_eq!(desk.asked(), Vec::<String>::new());
     assert!(desk.world.path(agent.keeps).exists(), "the agent's own files are the user's");
@@ -257,8 +265,8 @@ fn claude_code_works_in_a_run() {
 }
 
 #[test]
-fn codex_works_alone_in_a_run() {
-    drop(assert_works_alone_in_a_run(&CODEX));
+fn codex_works_in_a_run() {
+    assert_works_in_a_run(&CODEX);
 }
 
 #[test]

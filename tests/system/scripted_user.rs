@@ -1,6 +1,7 @@
 //! A scripted user with a list of answers.
 
 use ironcurtain_consent::{Answer, Consent, DenialReach, Lifetime, Piece, Question, Reach, Slot, Withdrawn};
+use ironcurtain_policy::HostConnection;
 use std::collections::VecDeque;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -39,16 +40,22 @@ pub enum Next {
 pub struct ScriptedUser {
     next: Mutex<VecDeque<Next>>,
     asked: Mutex<Vec<Question>>,
-    ignored: Mutex<Vec<Slot>>,
+    ignored: Mutex<Vec<(String, Slot)>>,
     withdrawn: Mutex<Vec<Withdrawn>>,
     told: Mutex<Vec<String>>,
     calls_alone: AtomicBool,
+    denies_hosts: AtomicBool,
 }
 
 impl ScriptedUser {
     /// From now on denies questions that do not concern a call, such as workspace proposals, without counting them.
     pub fn deny_other_questions(&self) {
         self.calls_alone.store(true, Ordering::Relaxed);
+    }
+
+    /// From now on denies questions of runs about hosts, without counting them.
+    pub fn deny_hosts(&self) {
+        self.denies_hosts.store(true, Ordering::Relaxed);
     }
 
     pub fn will(&self, next: Next) {
@@ -72,12 +79,14 @@ impl ScriptedUser {
 
     /// Answers the oldest question that was ignored.
     pub fn answer_late(&self, answer: Answer) {
-        self.ignored.lock().unwrap().remove(0).answer(answer);
+        self.ignored.lock().unwrap().remove(0).1.answer(answer);
     }
 
-    /// Answers the newest question that was ignored.
-    pub fn answer_newest(&self, answer: Answer) {
-        self.ignored.lock().unwrap().pop().unwrap().answer(answer);
+    /// Answers a question that was ignored, by its id.
+    pub fn answer_ignored(&self, id: &str, answer: Answer) {
+        let mut ignored = self.ignored.lock().unwrap();
+        let at = ignored.iter().position(|(question, _)| question == id).unwrap();
+        ignored.remove(at).1.answer(answer);
     }
 
     /// Returns all notices so far.
@@ -92,7 +101,10 @@ impl ScriptedUser {
 
 impl Consent for ScriptedUser {
     fn ask(&self, question: Question, slot: Slot) {
-        if self.calls_alone.load(Ordering::Relaxed) && question.tool.is_none() {
+        let is_host = question.tool.as_deref() == Some(HostConnection::NAME);
+        if self.calls_alone.load(Ordering::Relaxed) && question.tool.is_none()
+            || self.denies_hosts.load(Ordering::Relaxed) && is_host
+        {
             return slot.answer(Answer::Deny { note: None, reach: DenialReach::Call });
         }
         let mut next = self.next.lock().unwrap().pop_front().unwrap_or(Next::Deny);
@@ -117,7 +129,7 @@ impl Consent for ScriptedUser {
             Next::DenyMore(reach, note) => Some(Answer::Deny { note, reach }),
             Next::Close | Next::After(..) => None,
             Next::Ignore => {
-                self.ignored.lock().unwrap().push(slot);
+                self.ignored.lock().unwrap().push((question.id.clone(), slot));
                 self.asked.lock().unwrap().push(question);
                 return;
             }

@@ -42,15 +42,12 @@ impl Server {
         if kind != AccessKind::Read {
             refuse_shared_memory(path)?;
         }
-        let place = self.tree.find(path)?;
+        let place = self.tree.find(path).map_err(|error| self.if_replaced(node, error))?;
         self.check(node, file, &place.facts)?;
         let (access, basis) = self.permit(call, path, kind, Some(file))?;
-        // It may have been replaced since it was found, also by a link or a pipe, or by a file with the same inode number. The
-        // kernel then looks the path up again.
-        let opened = match self.tree.open(path, passed(flags), Mode::empty()) {
-            Err(Errno::LOOP | Errno::NXIO) => return Err(self.replaced(node).into()),
-            opened => opened?,
-        };
+        // It may have been replaced since it was found, also by a file with the same inode number.
+        let opened = self.tree.open(path, passed(flags), Mode::empty());
+        let opened = opened.map_err(|error| self.if_replaced(node, error))?;
         let facts = metadata(&opened)?;
         if facts.created().ok() != place.facts.created().ok() {
             return Err(self.replaced(node).into());
@@ -106,6 +103,12 @@ impl Server {
             return Err(self.replaced(node));
         }
         if facts.is_file() { Ok(()) } else { Err(Errno::ACCESS) }
+    }
+
+    /// Returns the error of an open. A file that was removed, or became a link or a pipe, was replaced: a program that creates
+    /// files, such as SQLite, expects the path to be looked up again.
+    fn if_replaced(&self, node: u64, error: Errno) -> Errno {
+        if matches!(error, Errno::NOENT | Errno::LOOP | Errno::NXIO) { self.replaced(node) } else { error }
     }
 
     /// Forgets a node whose file was replaced, and returns the error that makes the kernel look its path up again.
