@@ -232,9 +232,7 @@ impl Pins {
         &self,
         then: impl FnOnce(&mut Connection) -> Result<T, rusqlite::Error>,
     ) -> Result<Option<T>, StoreError> {
-        let Some(mut connection) = schema::open_current(&self.database)? else { return Ok(None) };
-        let failed = |source| StoreError::Database { path: self.database.clone(), source };
-        then(&mut connection).map(Some).map_err(failed)
+        schema::with_current(&self.database, then)
     }
 }
 

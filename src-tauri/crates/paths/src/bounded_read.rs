@@ -9,6 +9,7 @@ use rustix::fs::{FileType, Mode, OFlags, fstat};
 use rustix::io::Errno;
 use std::fs::File;
 use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// Maximum size in bytes of a file that is read as a whole: 16 MiB.
@@ -65,23 +66,38 @@ pub fn open_own(path: &Path) -> io::Result<File> {
         },
         found => found,
     };
-    let refused = |why: String| io::Error::new(io::ErrorKind::InvalidInput, why);
     let file = File::from(opened.map_err(|error| match error {
         Errno::LOOP => refused("it is a link".to_owned()),
         error => error.into(),
     })?);
     let found = fstat(&file)?;
-    let me = rustix::process::geteuid().as_raw();
-    match FileType::from_raw_mode(found.st_mode) {
-        FileType::RegularFile if found.st_uid != me => {
-            Err(refused(format!("it belongs to user {}, not to you", found.st_uid)))
+    check_owner(found.st_mode, found.st_uid, found.st_gid)?;
+    Ok(file)
+}
+
+/// Checks that a file of IronCurtain is safe to open, without opening it: closing a file drops the locks that this process
+/// holds on it, SQLite's among them.
+///
+/// # Errors
+/// Returns an error if the file does not exist, the path is a symlink, or another user owns the file or can write it.
+pub fn check_own(path: &Path) -> io::Result<()> {
+    let found = path.symlink_metadata()?;
+    if found.is_symlink() {
+        return Err(refused("it is a link".to_owned()));
+    }
+    check_owner(found.mode(), found.uid(), found.gid())
+}
+
+fn check_owner(mode: u32, owner: u32, group: u32) -> io::Result<()> {
+    match FileType::from_raw_mode(mode) {
+        FileType::RegularFile if owner != rustix::process::geteuid().as_raw() => {
+            Err(refused(format!("it belongs to user {owner}, not to you")))
         }
-        FileType::RegularFile if is_written_by_others(found.st_mode, found.st_gid) => {
+        FileType::RegularFile if is_written_by_others(mode, group) => {
             Err(refused("other users can write it: close it with `chmod go-w`".to_owned()))
         }
-        FileType::RegularFile => Ok(file),
         // A device is accepted, because only root can create one.
-        FileType::CharacterDevice => Ok(file),
+        FileType::RegularFile | FileType::CharacterDevice => Ok(()),
         FileType::Directory
         | FileType::Fifo
         | FileType::BlockDevice
@@ -89,6 +105,10 @@ pub fn open_own(path: &Path) -> io::Result<File> {
         | FileType::Socket
         | FileType::Unknown => Err(refused("it is not a regular file".to_owned())),
     }
+}
+
+fn refused(why: String) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, why)
 }
 
 fn open_with(path: &Path, more: OFlags) -> io::Result<File> {

@@ -7,6 +7,7 @@ use ironcurtain_paths::bounded_read;
 use rusqlite::{Connection, OpenFlags};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// Schema version, kept in SQLite's `user_version`.
@@ -195,16 +196,30 @@ pub(super) fn open_to_read(path: &Path) -> Result<Option<Connection>, StoreError
     Ok(Some(connection))
 }
 
-/// Opens the database for changes without migrating it; `None` if it does not exist or the trusted process has
-/// not migrated it yet.
-pub(crate) fn open_current(path: &Path) -> Result<Option<Connection>, StoreError> {
+/// Uses the database for changes without migrating it; `None` if it does not exist or the trusted process has not
+/// migrated it yet.
+///
+/// SQLite keeps the descriptor of a closed connection while another connection of the process is open, and reuses it for the
+/// next one. So that few are kept, only one connection is open here at a time.
+pub(crate) fn with_current<T>(
+    path: &Path,
+    work: impl FnOnce(&mut Connection) -> Result<T, rusqlite::Error>,
+) -> Result<Option<T>, StoreError> {
+    static ONE: Mutex<()> = Mutex::new(());
+    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(mut connection) = open_current(path)? else { return Ok(None) };
+    let failed = |source| StoreError::Database { path: path.to_path_buf(), source };
+    work(&mut connection).map(Some).map_err(failed)
+}
+
+fn open_current(path: &Path) -> Result<Option<Connection>, StoreError> {
     match bounded_read::is_absent(path) {
         Ok(true) => return Ok(None),
         Ok(false) => {}
         Err(source) => return Err(StoreError::File { path: path.to_path_buf(), source }),
     }
     let at = |source| StoreError::Database { path: path.to_path_buf(), source };
-    bounded_read::open_own(path).map_err(|source| StoreError::File { path: path.to_path_buf(), source })?;
+    bounded_read::check_own(path).map_err(|source| StoreError::File { path: path.to_path_buf(), source })?;
     let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     connection.busy_timeout(BUSY).map_err(at)?;
     let found: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(at)?;

@@ -177,3 +177,26 @@ fn a_newer_version_and_an_incomplete_host_are_refused() {
     connection.execute_batch("PRAGMA user_version = 9").unwrap();
     assert!(matches!(open(&path), Err(StoreError::Newer { found: 9, .. })));
 }
+
+/// Another program that closes the database removes its log unless this lock shows that the database is in use.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_second_use_keeps_the_lock_of_the_open_database() {
+    use std::os::unix::fs::MetadataExt;
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("state.db");
+    let mut store = Store::open(&path).unwrap();
+    store.note_served("one", 1).unwrap();
+    let file = format!(":{} ", path.metadata().unwrap().ino());
+    let locks = || {
+        let all = std::fs::read_to_string("/proc/locks").unwrap();
+        all.lines().filter(|lock| lock.contains(&file)).count()
+    };
+    assert_eq!(locks(), 1);
+    let used =
+        with_current(&path, |connection| connection.query_row("SELECT count(*) FROM pins", [], |_| Ok(())));
+    assert_eq!(used.unwrap(), Some(()));
+    assert_eq!(locks(), 1);
+    drop(store);
+    assert_eq!(locks(), 0);
+}
