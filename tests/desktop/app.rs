@@ -183,6 +183,12 @@ fn app_exits_with_message_when_its_state_cannot_be_read() {
     let app = App::start(&screen, &["--background"]);
     until("the database", || database.exists().then_some(()));
     drop(app);
+    // The log holds the pages that a killed app has written, so the database would be read from it.
+    for log in ["db-wal", "db-shm"].map(|end| database.with_extension(end)) {
+        if log.exists() {
+            std::fs::remove_file(log).expect("the log");
+        }
+    }
     std::fs::write(&database, "no database").expect("the file");
     let app = App::start(&screen, &["--background"]);
     ends_with_message(&screen, app, "IronCurtain could not start", "Agents are denied until it does.");
