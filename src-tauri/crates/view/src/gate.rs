@@ -1,8 +1,10 @@
 //! Decides which files may be opened: the interface to the code that asks the user.
 
 use std::{
+    fs::Metadata,
     path::{Path, PathBuf},
     sync::mpsc::Sender,
+    time::SystemTime,
 };
 
 use crate::nodes::FileId;
@@ -35,7 +37,20 @@ pub struct AskedAccess {
     /// The access.
     pub access: WantedAccess,
     /// The file, or `None` if the path does not exist.
-    pub file: Option<FileId>,
+    pub file: Option<AskedFile>,
+}
+
+/// Identity of a file that a question is about. The time of creation tells it from a later file with the same inode number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct AskedFile {
+    file: FileId,
+    created: Option<SystemTime>,
+}
+
+impl AskedFile {
+    pub(crate) fn of(facts: &Metadata) -> Self {
+        Self { file: FileId::of(facts), created: facts.created().ok() }
+    }
 }
 
 /// Permission for accesses. Called from several threads.

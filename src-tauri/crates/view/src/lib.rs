@@ -26,6 +26,6 @@ mod server;
 mod signals;
 mod wire;
 
-pub use gate::{AccessKind, AskedAccess, Gate, Ticket, WantedAccess};
+pub use gate::{AccessKind, AskedAccess, AskedFile, Gate, Ticket, WantedAccess};
 pub use nodes::FileId;
 pub use server::{FileServer, FileServerOptions};

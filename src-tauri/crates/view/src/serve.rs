@@ -13,6 +13,7 @@ mod move_folder;
 mod open;
 
 use std::{
+    fs::Metadata,
     path::{Path, PathBuf},
     sync::{PoisonError, RwLockReadGuard},
 };
@@ -20,8 +21,8 @@ use std::{
 use rustix::io::Errno;
 
 use crate::{
-    gate::{AccessKind, Answer, AskedAccess, WantedAccess},
-    nodes::{FileId, Kind},
+    gate::{AccessKind, Answer, AskedAccess, AskedFile, WantedAccess},
+    nodes::Kind,
     pending::Parked,
     server::Server,
     wire::{self, Header, INIT_FLAGS, Negotiated, Operation, Request},
@@ -206,14 +207,14 @@ impl Server {
         call: &Call<'_>,
         path: &Path,
         kind: AccessKind,
-        file: Option<FileId>,
+        file: Option<&Metadata>,
     ) -> Result<(WantedAccess, Basis), Stop> {
         self.used.note(path);
         let access = WantedAccess { path: absolute(path), kind };
         if self.gate.permits(&access) {
             return Ok((access, Basis::Standing));
         }
-        let asked = AskedAccess { access, file };
+        let asked = AskedAccess { access, file: file.map(AskedFile::of) };
         if call.approved.contains(&asked) {
             return Ok((asked.access, Basis::Once));
         }

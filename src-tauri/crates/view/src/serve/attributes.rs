@@ -49,7 +49,7 @@ impl Server {
                 }
                 // The run may change the mode and times of a file that it created, but not its content.
                 if change.size.is_some() || !self.made.has(&place.facts) {
-                    self.permit(call, &path, AccessKind::Write, Some(file))?;
+                    self.permit(call, &path, AccessKind::Write, Some(&place.facts))?;
                 }
                 let sized = change.size.map(|_| {
                     let opened = self.tree.open(&path, OFlags::WRONLY, Mode::empty())?;

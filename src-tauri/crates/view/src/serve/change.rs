@@ -95,12 +95,11 @@ impl Server {
             Some(target) if is_exchange => {
                 self.permit_leaving(call, &path, &facts, &MOVE)?;
                 self.permit_leaving(call, &new_path, target, &MOVE)?;
-                self.permit(call, &path, AccessKind::Write, Some(FileId::of(&facts)))?;
-                self.permit(call, &new_path, AccessKind::Write, Some(FileId::of(target)))?;
+                self.permit(call, &path, AccessKind::Write, Some(&facts))?;
+                self.permit(call, &new_path, AccessKind::Write, Some(target))?;
             }
             None if self.made.origin(&facts).is_none() && self.is_aside(&path, &new_path) => {
-                let file = Some(FileId::of(&facts));
-                let (_, basis) = self.permit(call, &path, AccessKind::ReadWrite, file)?;
+                let (_, basis) = self.permit(call, &path, AccessKind::ReadWrite, Some(&facts))?;
                 aside = Some(if basis == Basis::Once {
                     Origin::MovedAsideOnce
                 } else {
@@ -175,7 +174,7 @@ impl Server {
             Some(Origin::MovedAside(_)) | None => {}
         }
         for kind in kinds {
-            self.permit(call, path, *kind, Some(FileId::of(facts)))?;
+            self.permit(call, path, *kind, Some(facts))?;
         }
         Ok(())
     }
@@ -193,7 +192,7 @@ impl Server {
         if self.made.origin(facts) == Some(Origin::CreatedFor(path.to_owned(), file)) {
             return Ok(());
         }
-        self.permit(call, path, AccessKind::Write, Some(file)).map(drop)
+        self.permit(call, path, AccessKind::Write, Some(target)).map(drop)
     }
 }
 

@@ -1,6 +1,9 @@
 //! Permission for new files, some of which belong to another file.
 
-use std::path::{Path, PathBuf};
+use std::{
+    fs::Metadata,
+    path::{Path, PathBuf},
+};
 
 use super::{Basis, Call, Stop, absolute};
 use crate::{
@@ -23,14 +26,14 @@ impl Server {
     pub(super) fn permit_new(&self, call: &Call<'_>, path: &Path) -> Result<NewFile, Stop> {
         let access = WantedAccess { path: absolute(path), kind: AccessKind::Write };
         let owner = if self.gate.permits(&access) { None } else { self.owner(path) };
-        let Some((owner, file)) = owner else {
+        let Some((owner, facts)) = owner else {
             let (access, basis) = self.permit(call, path, AccessKind::Write, None)?;
             return Ok(NewFile { access, basis, origin: Origin::Created });
         };
-        let (access, basis) = self.permit(call, &owner, AccessKind::ReadWrite, Some(file))?;
+        let (access, basis) = self.permit(call, &owner, AccessKind::ReadWrite, Some(&facts))?;
         let origin = match basis {
             Basis::Standing => Origin::Created,
-            Basis::Once => Origin::CreatedFor(owner, file),
+            Basis::Once => Origin::CreatedFor(owner, FileId::of(&facts)),
         };
         Ok(NewFile { access, basis, origin })
     }
@@ -43,14 +46,14 @@ impl Server {
     }
 
     /// Returns the existing file that a new one belongs to. One that other programs run by its name belongs to itself.
-    fn owner(&self, path: &Path) -> Option<(PathBuf, FileId)> {
+    fn owner(&self, path: &Path) -> Option<(PathBuf, Metadata)> {
         let (folder, name) = (path.parent()?, path.file_name()?);
         if self.gate.starts_programs(&absolute(path)) {
             return None;
         }
         let existing = |owner: PathBuf| {
             let place = self.tree.find(&owner).ok().filter(|place| place.facts.is_file())?;
-            Some((owner, FileId::of(&place.facts)))
+            Some((owner, place.facts))
         };
         let mut named = owners(name).into_iter().map(|(owner, is_brief)| (folder.join(owner), is_brief));
         let found = named.find_map(

@@ -60,7 +60,7 @@ impl Server {
         }
         let is_aside = self.is_aside(&old, &path);
         if is_aside || !self.made.has(&place.facts) {
-            self.permit(call, &old, AccessKind::ReadWrite, Some(file))?;
+            self.permit(call, &old, AccessKind::ReadWrite, Some(&place.facts))?;
         }
         if !is_aside {
             self.permit(call, &path, AccessKind::Write, None)?;

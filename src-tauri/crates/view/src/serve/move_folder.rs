@@ -10,7 +10,7 @@ use rustix::{
 };
 
 use super::{Call, Reply, Stop, absolute, change::MOVE};
-use crate::{gate::AccessKind, nodes::FileId, server::Server};
+use crate::{gate::AccessKind, server::Server};
 
 /// Maximum number of entries of a folder that is moved. Programs copy a larger one, file by file.
 const MOST: usize = 10_000;
@@ -35,10 +35,10 @@ impl Server {
         let is_own = self.survey((path, new_path), facts.dev(), &mut left)? && self.made.has(facts);
         if !is_own {
             for kind in MOVE {
-                self.permit(call, path, kind, Some(FileId::of(facts)))?;
+                self.permit(call, path, kind, Some(facts))?;
             }
         }
-        self.permit(call, new_path, AccessKind::Write, target.map(FileId::of))?;
+        self.permit(call, new_path, AccessKind::Write, target)?;
         self.make_real(new_parent)?;
         let ((folder, old), (new_folder, new)) = (self.tree.parent(path)?, self.tree.parent(new_path)?);
         renameat_with(&folder, old, &new_folder, new, flags)?;

@@ -44,7 +44,7 @@ impl Server {
         }
         let place = self.tree.find(path).map_err(|error| self.if_replaced(node, error))?;
         self.check(node, file, &place.facts)?;
-        let (access, basis) = self.permit(call, path, kind, Some(file))?;
+        let (access, basis) = self.permit(call, path, kind, Some(&place.facts))?;
         // It may have been replaced since it was found, also by a file with the same inode number.
         let opened = self.tree.open(path, passed(flags), Mode::empty());
         let opened = opened.map_err(|error| self.if_replaced(node, error))?;
@@ -102,7 +102,12 @@ impl Server {
         if FileId::of(facts) != file {
             return Err(self.replaced(node));
         }
-        if facts.is_file() { Ok(()) } else { Err(Errno::ACCESS) }
+        match facts.file_type() {
+            kind if kind.is_file() => Ok(()),
+            // A link that has the inode number of the removed file.
+            kind if kind.is_symlink() => Err(self.replaced(node)),
+            _ => Err(Errno::ACCESS),
+        }
     }
 
     /// Returns the error of an open. A file that was removed, or became a link or a pipe, was replaced: a program that creates
