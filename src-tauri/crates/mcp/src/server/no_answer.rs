@@ -11,7 +11,7 @@ pub struct ServerExit {
     pub status: Option<i32>,
     /// Reason why the connection to a remote server closed; `None` for a local server.
     pub remote: Option<String>,
-    /// Last line of standard error, sanitized for display; empty if there is none.
+    /// Last lines of standard error, joined and sanitized for display; empty if there are none.
     pub stderr_tail: String,
 }
 
