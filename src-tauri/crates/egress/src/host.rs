@@ -24,6 +24,7 @@ pub enum Host {
 pub struct HostPort {
     /// Host name or address.
     pub host: Host,
+    /// TCP port.
     pub port: u16,
 }
 
