@@ -1,4 +1,4 @@
-//! Asks whether an agent may work in a folder or with a file, and grants the answer.
+//! Asks if an agent may work in a folder or with a file, and stores the answer.
 
 use super::PROVENANCE;
 use crate::session::Session;
@@ -14,7 +14,7 @@ use ironcurtain_policy::{Access, AccessSet, GrantKind};
 use serde_json::{Map, Value};
 
 impl Session {
-    /// Asks the question and grants what the user allows.
+    /// Asks the user about a path, and creates the grant that the user selects.
     pub(super) async fn ask_about_path(
         &self,
         (path, kind): &(CanonicalPath, GrantKind),
