@@ -279,7 +279,7 @@ async fn handle_notification(
         // The client's own roots are not forwarded to servers.
         "notifications/roots/list_changed" => session.client_roots.may_have_changed(),
         _ => {
-            // Drop the notification if no server is running: a new process knows nothing of its subject.
+            // Drop the notification if no server is running: a new process does not know the subject.
             if let Some(connection) = session.server.connection_now() {
                 let params = notices::known(method, params);
                 connection.send(notification_line(method, params.as_deref()), budget);
@@ -397,8 +397,7 @@ impl Session {
     pub(super) fn forwarded(&self, ticket: &Ticket, at_server: RequestHandle) {
         let place = at_server.clone();
         if !self.in_flight.update(ticket, |request| request.at_server = Some(place)) {
-            // If the client cancelled the request while it was sent, cancel it now. A request that was answered ignores
-            // that.
+            // The client cancelled the request while it was sent, so cancel it at the server too, unless it was answered.
             at_server.cancel(None);
         }
     }

@@ -1,4 +1,4 @@
-//! Hosts in a call: those that the user can grant, and those that are reachable during the call only.
+//! Hosts in a call: hosts that the user can grant, and hosts that are reachable during the call only.
 
 use super::Session;
 use crate::network::HostLease;

@@ -75,7 +75,7 @@ mod tests {
         let path = dir.path().canonicalize().unwrap();
         assert_eq!(written(path.to_str().unwrap()), None);
         assert_eq!(written("/no/such/path"), None, "what is not known is asked about");
-        // Nobody can write this file, not even root.
+        // Not even root can write this file.
         let refused = written("/proc/sys/kernel/osrelease").unwrap();
         assert!(matches!(refused, OutOfReach::ReadOnly(_) | OutOfReach::NotTheirs(_)), "{refused}");
     }

@@ -1,4 +1,4 @@
-//! Sends progress notifications while the user is asked about a call. Without them, a client that requested progress
+//! Sends progress notifications while a call waits for the user's answer. Without them, a client that requested progress
 //! may time out.
 
 use super::Session;

@@ -28,7 +28,7 @@ const PROVENANCE: &str = "proposed workspace";
 
 /// Proposes workspaces until the session closes.
 pub(super) async fn propose(session: Arc<Session>) {
-    // Dropping the guard lets the server start, whatever happens below.
+    // Dropping the guard lets the server start, on every return path.
     let server_waits = session.may_start.clone().drop_guard();
     if !session.services.broker.can_ask() || session.principal.remote {
         return;
