@@ -44,7 +44,7 @@ pub type RefusedLogin = Box<dyn Fn(u16) -> String + Send + Sync>;
 /// URL of a remote server and its configured headers.
 #[derive(Clone, Copy)]
 pub struct RemoteEndpoint<'a> {
-    /// Server URL.
+    /// URL of the server's MCP endpoint.
     pub url: &'a Url,
     /// Host and port of the URL.
     pub target: &'a HostPort,
@@ -54,11 +54,11 @@ pub struct RemoteEndpoint<'a> {
 
 /// Resources and callbacks of a remote connection.
 pub struct RemoteOptions<'a> {
-    /// Opens network connections.
+    /// Opens network connections, subject to the network rules.
     pub dialer: Dialer,
     /// Redacts secrets in the server's messages.
     pub redact: Redact,
-    /// Explains a refused login.
+    /// Returns the message for a refused login.
     pub refused: RefusedLogin,
     /// Memory for the server's messages.
     pub memory: &'a Allowance,

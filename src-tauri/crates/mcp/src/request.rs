@@ -17,7 +17,7 @@ use std::borrow::Cow;
 pub const LOG_LEVELS: [&str; 8] =
     ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
 
-/// Request to a server.
+/// Request that is ready to be sent to a server.
 #[derive(Debug, Clone)]
 pub struct ServerRequest {
     pub(super) method: Cow<'static, str>,
@@ -29,7 +29,7 @@ pub struct ServerRequest {
 pub enum RequestBody<'a> {
     /// `tools/call`
     CallTool {
-        /// Tool name.
+        /// Name of the tool at the server.
         name: &'a str,
         /// Arguments, if the client sent any.
         arguments: Option<&'a Map<String, Value>>,
@@ -44,7 +44,7 @@ pub enum RequestBody<'a> {
     Unsubscribe(&'a str),
     /// `prompts/get`.
     GetPrompt {
-        /// Prompt name.
+        /// Name of the prompt at the server.
         name: &'a str,
         /// Arguments, if the client sent any.
         arguments: Option<&'a Value>,
@@ -53,7 +53,7 @@ pub enum RequestBody<'a> {
     Complete(Completion<'a>),
     /// A list method.
     List {
-        /// Method name.
+        /// Name of the list method.
         method: &'static str,
         /// Cursor of the page, as the server issued it; `None` for the first page.
         cursor: Option<&'a str>,
@@ -62,7 +62,7 @@ pub enum RequestBody<'a> {
     SetLogLevel(&'static str),
     /// A method about one task.
     Task {
-        /// Method name.
+        /// Name of the task method.
         method: &'static str,
         /// Task id that the server issued.
         task: &'a str,
@@ -82,7 +82,7 @@ pub struct TaskOptions {
 pub struct Completion<'a> {
     /// Prompt or resource template that has the argument.
     pub of: CompletionOf<'a>,
-    /// Argument name.
+    /// Name of the argument.
     pub argument: &'a str,
     /// Value that the user has typed so far.
     pub value: &'a str,
@@ -93,7 +93,7 @@ pub struct Completion<'a> {
 /// Prompt or resource template whose argument is completed.
 #[derive(Debug, Clone, Copy)]
 pub enum CompletionOf<'a> {
-    /// A prompt, by name.
+    /// A prompt, by its name at the server.
     Prompt(&'a str),
     /// A resource template, by URI.
     Resource(&'a str),
@@ -118,7 +118,7 @@ impl ServerRequest {
         &self.method
     }
 
-    /// Returns the raw parameters.
+    /// Returns the parameters as raw JSON, including `_meta`.
     #[must_use]
     pub fn params(&self) -> Option<&RawValue> {
         self.params.as_deref()

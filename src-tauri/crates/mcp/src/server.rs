@@ -57,9 +57,9 @@ pub type Noise = Arc<dyn Fn(String) + Send + Sync>;
 /// Server request to the client's model, which requires the user's approval.
 #[derive(Debug)]
 pub struct SamplingRequest {
-    /// Request id.
+    /// Id that the server chose.
     pub id: Id,
-    /// Raw parameters.
+    /// Parameters as raw JSON.
     pub params: Option<Box<RawValue>>,
     /// Memory that the request holds.
     pub held: MemoryShare,

@@ -54,7 +54,7 @@ pub enum Request {
     Grants,
     /// Revokes a grant. The reply is sent only after the server has provably lost the access.
     Revoke {
-        /// Id of the grant.
+        /// Id of the grant to revoke.
         grant: String,
     },
     /// Closes a session: kills its servers and drops its grants.
@@ -66,7 +66,7 @@ pub enum Request {
     Raise {
         /// Id of the run.
         session: String,
-        /// Absolute path.
+        /// Absolute path to ask about.
         path: String,
         /// `true` to ask for write access, `false` for read access.
         write: bool,
@@ -76,7 +76,7 @@ pub enum Request {
     /// Removes an unanswered question along with its late approval, or lifts a denial that lasts until its session
     /// ends.
     Forget {
-        /// Id of the question.
+        /// Id of the unanswered question, or of the question whose answer was the denial.
         question: String,
     },
     /// Denies pending questions.
@@ -115,7 +115,7 @@ pub enum Request {
     Metrics,
     /// Unlocks the encrypted secrets file for servers that start from now on.
     UnlockSecrets {
-        /// Passphrase of the file.
+        /// Passphrase of the encrypted file.
         passphrase: Passphrase,
     },
     /// Returns the names of the secrets in the unlocked file. No request returns a secret.
@@ -124,7 +124,7 @@ pub enum Request {
     StoreSecret {
         /// Name of the secret.
         name: String,
-        /// The secret.
+        /// Value of the secret.
         secret: Passphrase,
     },
     /// Removes a secret from the unlocked file.
@@ -168,11 +168,11 @@ impl fmt::Debug for Passphrase {
 pub struct ReplyFrame {
     /// Id of the request; 0 if the request could not be parsed.
     pub id: u64,
-    /// Result of the request.
+    /// Result of the request, or the error.
     pub reply: Reply,
 }
 
-/// Reply to a request.
+/// Reply of the daemon to one request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reply {
@@ -205,7 +205,7 @@ pub enum Reply {
     Questions(QuestionsView),
     /// Reply to [`Request::Deny`]: ids of the denied questions. Questions not listed were no longer pending.
     Denied(Vec<String>),
-    /// Success without a result.
+    /// The request succeeded and has no result.
     Done,
     /// Reply to [`Request::Activity`].
     Activity(Vec<ActivityView>),
@@ -217,9 +217,9 @@ pub enum Reply {
     Metrics(String),
     /// The request failed.
     Failed {
-        /// Machine-readable code.
+        /// Error code for programs.
         code: ErrorCode,
-        /// Message for the user.
+        /// Error message for the user.
         message: String,
     },
 }
@@ -230,7 +230,7 @@ pub enum Reply {
 pub enum ErrorCode {
     /// The id in the request is unknown.
     NotFound,
-    /// The request is invalid.
+    /// The request could not be parsed, or an argument is invalid.
     Malformed,
     /// Reading or writing a file, the database or the audit log failed.
     Storage,

@@ -54,7 +54,7 @@ pub struct ShimHello {
 pub struct RunHello {
     /// The program, followed by its arguments.
     pub argv: Vec<String>,
-    /// Working folder.
+    /// Working directory of the program.
     pub cwd: String,
     /// Environment of the starter. The daemon passes on only the variables that the run profile names.
     pub env: BTreeMap<String, String>,
@@ -109,7 +109,7 @@ pub enum RunProfileChoice {
 pub enum RunNote {
     /// The program has started. Always the first notification.
     Started {
-        /// Principal of the run.
+        /// Principal of the run, `run:NAME`.
         principal: String,
         /// Folder that the program may use without approval; `None` if there is none.
         folder: Option<String>,
@@ -159,7 +159,7 @@ pub struct RunUse {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct UsedFile {
-    /// Absolute path.
+    /// Absolute path of the file.
     pub path: String,
     /// `true` if the run changed, created or removed the file.
     pub changed: bool,
@@ -195,7 +195,7 @@ pub enum Welcome {
 /// Reason for refusing a connection, and what the user can do about it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HelloRefusal {
-    /// Machine-readable code.
+    /// Reason for programs.
     pub code: RefusalCode,
     /// Message for the user: what happened and what to do.
     pub message: String,
@@ -205,7 +205,7 @@ pub struct HelloRefusal {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RefusalCode {
-    /// The hello is invalid.
+    /// The hello could not be parsed.
     Malformed,
     /// The daemon has another protocol version.
     Version,

@@ -28,9 +28,9 @@ pub enum WaitingChoice {
 pub struct QuestionView {
     /// Question id.
     pub id: String,
-    /// Session id.
+    /// Id of the session that the question belongs to.
     pub session: String,
-    /// Name of the client.
+    /// Display name of the client.
     pub client: String,
     /// Name of the server.
     pub server: String,
@@ -46,7 +46,7 @@ pub struct QuestionView {
     pub since_ms: Option<u64>,
     /// Remaining seconds until the question is removed; set for unanswered questions only.
     pub kept_seconds: Option<u64>,
-    /// Current state.
+    /// State of the question.
     pub state: QuestionState,
 }
 

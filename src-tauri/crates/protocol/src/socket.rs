@@ -22,9 +22,9 @@ pub enum SocketPathError {
     /// A relative path would name a different directory in each program.
     #[error("`{variable}` must be an absolute path, found `{value}`")]
     Relative {
-        /// Name of the variable.
+        /// Name of the environment variable.
         variable: &'static str,
-        /// Value of the variable.
+        /// Its relative value.
         value: String,
     },
     /// The path exceeds the operating system's limit.

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Protection {
-    /// Everything works.
+    /// Everything works, and nothing waits for the user.
     Protecting,
     /// A question is waiting for the user's answer.
     Asking,
@@ -38,7 +38,7 @@ pub struct StatusView {
     pub protection: Protection,
     /// Process id of the daemon.
     pub pid: u32,
-    /// Program version.
+    /// Version of the daemon program.
     pub version: String,
     /// Start time of the daemon.
     pub started_ms: u64,
@@ -66,7 +66,7 @@ pub struct StatusView {
 /// State of the encrypted secrets file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SecretsFileView {
-    /// Path of the file.
+    /// Path of the encrypted file.
     pub path: String,
     /// `true` until the user has entered the passphrase.
     pub locked: bool,
@@ -83,7 +83,7 @@ pub struct ProcessView {
     pub name: String,
 }
 
-/// Client of a session.
+/// Client of a session, with verified and unverified names.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClientView {
     /// Display name from the verified executable, or a placeholder for a hidden executable.
@@ -103,7 +103,7 @@ pub struct ClientView {
 /// Directory that a session's server may use, and the origin of the permission.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RootView {
-    /// Path of the directory.
+    /// Canonical path of the directory.
     pub path: String,
     /// Origin of the permission, in words ("what you granted for this session").
     pub source: String,
@@ -114,12 +114,12 @@ pub struct RootView {
     pub access: Vec<String>,
 }
 
-/// Active session.
+/// Active session, for display.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionView {
     /// Session id.
     pub id: String,
-    /// Client of the session.
+    /// Client that opened the session.
     pub client: ClientView,
     /// Name of the server.
     pub server: String,
@@ -218,7 +218,7 @@ pub struct LeftFileView {
 pub enum LeftState {
     /// Unchanged since the session; the user has not decided about it.
     Left,
-    /// Kept by the user.
+    /// The user chose to keep the file.
     Kept,
     /// Moved to quarantine, where no program runs it.
     Quarantined,
@@ -236,7 +236,7 @@ pub enum LeftState {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LeftChoice {
-    /// Keep the file.
+    /// Keep the file where it is.
     Keep,
     /// Move the file to quarantine.
     Quarantine,
@@ -314,7 +314,7 @@ pub struct ActivityView {
     /// Basis of a decision: `rule`, `answer`, `grant`, `session-folder`, ...
     #[serde(default)]
     pub decided_by: Option<String>,
-    /// Summary to display.
+    /// Summary of the entry in words.
     pub summary: String,
     /// Paths that the entry concerns.
     pub paths: Vec<String>,

@@ -59,7 +59,7 @@ fn main() -> Fallible<()> {
     Ok(())
 }
 
-/// Measurements of one sandbox.
+/// Measurements of one sandbox: time, memory and processes.
 struct Costs {
     start_and_exit: Duration,
     first_byte: Duration,

@@ -83,7 +83,7 @@ pub enum AutostartMode {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GitConfig {
-    /// The configuration is read-only.
+    /// The configuration of existing repositories is read-only.
     #[default]
     Closed,
     /// The configuration is writable, and keys that make git run a program are restored.
@@ -120,13 +120,13 @@ pub struct RunsLater {
     pub unasked: bool,
 }
 
-/// Kind of change.
+/// Kind of change to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ChangeKind {
-    /// The file is new.
+    /// The file did not exist before.
     New,
-    /// The content has changed.
+    /// The file existed, and its content has changed.
     Changed,
 }
 
@@ -135,7 +135,7 @@ pub enum ChangeKind {
 pub enum Countermeasure {
     /// The launcher must make a root read-only.
     ReadOnly {
-        /// Path of the root.
+        /// Path of the root to make read-only.
         root: String,
         /// Path of the file that keeps reappearing.
         path: String,
@@ -153,34 +153,34 @@ pub enum Countermeasure {
 pub enum Finding {
     /// A file was moved to quarantine.
     Quarantined {
-        /// Original path.
+        /// Path from which the file was moved.
         path: String,
-        /// Path in quarantine.
+        /// Path of the file in quarantine.
         moved_to: String,
         /// Words that complete the sentence "this runs ...".
         when: String,
     },
     /// Keys of a repository's configuration were restored to their previous values.
     Restored {
-        /// Path of the configuration.
+        /// Path of the repository's configuration.
         path: String,
         /// Names of the restored keys.
         keys: Vec<String>,
     },
     /// A file that can run later is new or changed, and was left in place.
     Left {
-        /// Path of the file.
+        /// Path of the file that can run later.
         path: String,
         /// Words that complete the sentence "this runs ...".
         when: String,
-        /// Kind of change.
+        /// Kind of change to the file.
         change: ChangeKind,
         /// Diff of the file's text, at most 4 KiB; `None` if the previous text is unknown.
         diff: Option<String>,
     },
     /// Some files could not be checked or moved.
     Unfinished {
-        /// Reason, as a sentence.
+        /// Reason for the user, as a sentence.
         reason: String,
     },
 }

@@ -49,20 +49,20 @@ pub enum ControlOp {
     Shutdown,
 }
 
-/// Line from the supervisor.
+/// Line that the supervisor sends.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum FromSupervisor {
-    /// Reply to a request.
+    /// Reply to the oldest unanswered request.
     Reply(ControlReply),
-    /// Unsolicited event.
+    /// Event that no request caused.
     Event(SandboxEvent),
 }
 
-/// Reply to one request.
+/// Reply to one request, sent as one line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ControlReply {
-    /// Id of the request.
+    /// Id of the request, or 0 if it could not be parsed.
     pub id: u64,
     /// Outcome of the request.
     #[serde(flatten)]
@@ -101,7 +101,7 @@ pub enum ControlAnswer {
     },
     /// The request was refused, and nothing changed.
     Refused {
-        /// Machine-readable reason.
+        /// Reason for programs.
         code: MountRefusal,
         /// Reason for the user, as one sentence.
         message: String,
@@ -177,13 +177,13 @@ pub enum SandboxEvent {
     /// A program outside replaced a hidden or read-only path. The server could access the replacement for about a
     /// millisecond, until it was masked again.
     Uncovered {
-        /// The path.
+        /// Path that was replaced.
         path: String,
         /// `true` if the path is hidden, so the server could read it; `false` if it is read-only, so the server could
         /// write to it.
         hidden: bool,
     },
-    /// The server exited.
+    /// The server exited. Always the last event.
     Exited {
         /// Exit status, or 128 + the signal number.
         status: i32,

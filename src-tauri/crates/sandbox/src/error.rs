@@ -8,7 +8,7 @@ use crate::spec::SpecError;
 /// [`SandboxEvent::Failed`](crate::SandboxEvent::Failed).
 #[derive(Debug, thiserror::Error)]
 pub enum SandboxLaunchError {
-    /// The specification is invalid.
+    /// The specification is invalid, so nothing was started.
     #[error(transparent)]
     Spec(#[from] SpecError),
     /// The supervisor program could not be started.

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FileAccess {
-    /// Reads the file.
+    /// Reading the content of the file.
     Read,
     /// Creates, changes or replaces the file.
     Write,
@@ -19,7 +19,7 @@ pub enum FileAccess {
     Delete,
 }
 
-/// Message from the view.
+/// Message from the view to the trusted process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "view", rename_all = "kebab-case")]
 pub enum FromView {
@@ -27,7 +27,7 @@ pub enum FromView {
     Ask {
         /// Id of the question, unique within the view.
         id: u64,
-        /// Absolute path without symlinks.
+        /// Absolute path without symlinks, which the program wants to access.
         path: String,
         /// Access that the program wants.
         access: FileAccess,
@@ -48,15 +48,15 @@ pub enum FromView {
     },
 }
 
-/// Message to the view.
+/// Message from the trusted process to the view.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "view", rename_all = "kebab-case")]
 pub enum ToView {
-    /// Answer to a question.
+    /// Answer to [`FromView::Ask`].
     Answer {
-        /// Id of the question.
+        /// Id of the question that is answered.
         id: u64,
-        /// The answer.
+        /// Decision about the access.
         answer: AccessAnswer,
     },
     /// Another access that needs no question from now on.
@@ -70,7 +70,7 @@ pub enum ToView {
     },
 }
 
-/// Answer to a question.
+/// Answer to a question about an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AccessAnswer {
@@ -86,7 +86,7 @@ pub enum AccessAnswer {
 /// Access to a path that needs no question.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct PermittedAccess {
-    /// Absolute path without symlinks.
+    /// Permitted absolute path without symlinks.
     pub path: String,
     /// Permitted access.
     pub access: FileAccess,

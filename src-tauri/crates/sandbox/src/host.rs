@@ -24,7 +24,7 @@ pub(crate) struct HostTree {
 pub(crate) enum RootEntry {
     /// A symlink with this target, which nowadays is mostly in `/usr`.
     Link(String),
-    /// A file or directory.
+    /// Anything but a symlink: a directory, or rarely a file.
     There,
 }
 

@@ -188,9 +188,9 @@ struct StartedSupervisor {
 
 /// Supervisor's ends of a run's connections.
 struct RunDescriptors {
-    /// Connection to the view.
+    /// Connection from the view to the trusted process.
     view: OwnedFd,
-    /// Link to the starter.
+    /// Link to the starter of the run.
     link: OwnedFd,
     /// Link for services of this computer.
     services: Option<OwnedFd>,

@@ -26,7 +26,7 @@ use crate::{
 pub(crate) use apply::over_itself;
 pub(crate) use resolve::{LayoutError, real, real_kind};
 
-/// Treatment of one path.
+/// Treatment of one path in a view.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum PathTreatment {
     /// Cover the path with something empty and inaccessible. `points` are the paths below it that get mounts later.
@@ -243,7 +243,7 @@ impl MountPlan {
         self.0.iter().filter(|(_, step)| !matches!(step, PathTreatment::Reopen { .. }))
     }
 
-    /// Returns the hidden paths.
+    /// Returns the paths that the plan hides.
     pub(crate) fn hidden(&self) -> impl Iterator<Item = &String> {
         self.0.iter().filter(|(_, step)| matches!(step, PathTreatment::Hide { .. })).map(|(path, _)| path)
     }

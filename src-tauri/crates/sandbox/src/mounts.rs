@@ -69,7 +69,7 @@ pub(crate) enum MountError {
     /// The change was refused, and nothing was changed.
     #[error("{message}")]
     Refused {
-        /// Machine-readable reason.
+        /// Reason for programs.
         code: MountRefusal,
         /// Reason for the user.
         message: String,
@@ -100,7 +100,7 @@ impl Mounts {
         Ok(Self { sandbox, view, fixed, granted, under, loose, made: Vec::new(), masks, special })
     }
 
-    /// Returns the sandbox's namespaces.
+    /// Returns the namespaces of the running sandbox.
     pub(crate) fn sandbox(&self) -> &SandboxNamespaces {
         &self.sandbox
     }

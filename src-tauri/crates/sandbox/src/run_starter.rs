@@ -65,7 +65,7 @@ impl RunStarter {
         terminal.streams.get(number).is_some_and(|is_terminal| *is_terminal).then_some(descriptor)
     }
 
-    /// Starts the program.
+    /// Starts the program in its own process group, in the foreground of the terminal if requested.
     pub(crate) fn start(&self, command: &mut Command) -> io::Result<Child> {
         use std::os::unix::process::CommandExt;
         command.process_group(0);

@@ -30,7 +30,7 @@ pub struct Spec {
     /// Like `closed`, but all folders above these paths are also pinned, so that they cannot be renamed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kept: Vec<String>,
-    /// Network access.
+    /// Network access of the sandbox.
     #[serde(default)]
     pub network: NetworkAccess,
     /// Unix sockets that the sandbox may use.

@@ -20,7 +20,7 @@ pub struct LaunchedSandbox {
     /// Read end of the server's standard error.
     #[cfg(unix)]
     pub stderr: std::os::fd::OwnedFd,
-    /// Control stream.
+    /// Control stream; see [`control`](crate::control).
     #[cfg(unix)]
     pub control: std::os::unix::net::UnixStream,
     /// The supervisor's process id, for display.
@@ -34,10 +34,10 @@ pub struct LaunchedSandbox {
 /// Running supervisor of a run. Never created on this platform.
 #[derive(Debug)]
 pub struct LaunchedRun {
-    /// Control stream.
+    /// Control stream; see [`control`](crate::control).
     #[cfg(unix)]
     pub control: std::os::unix::net::UnixStream,
-    /// Connection to the view.
+    /// Connection to the view; see [`file_access`](crate::file_access).
     #[cfg(unix)]
     pub view: std::os::unix::net::UnixStream,
     /// The supervisor's process id, for display.
@@ -82,7 +82,7 @@ pub struct ServiceRequest {
 }
 
 impl ServiceRequest {
-    /// Allows the connection.
+    /// Allows the connection, and returns the listener on its port in the sandbox.
     pub fn allow(self) -> std::io::Result<Option<std::net::TcpListener>> {
         Err(std::io::ErrorKind::Unsupported.into())
     }
@@ -99,7 +99,7 @@ pub fn computer_listens(_port: u16) -> bool {
 pub struct Egress(Infallible);
 
 impl Egress {
-    /// Waits for the listener.
+    /// Waits for the listener on the proxy's port.
     pub fn listener(self) -> std::io::Result<std::net::TcpListener> {
         match self.0 {}
     }

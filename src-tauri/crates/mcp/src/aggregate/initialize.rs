@@ -6,12 +6,12 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// Accepted `initialize` parameters.
+/// Parameters of an accepted `initialize` request, with the negotiated version.
 #[derive(Debug)]
 pub struct InitializeRequest {
     /// Parameters to forward to servers.
     pub params: Box<RawValue>,
-    /// Negotiated protocol version.
+    /// Negotiated protocol version, which `params` name too.
     pub version: &'static str,
 }
 
@@ -27,7 +27,7 @@ pub enum InitializeError {
 }
 
 impl InitializeRequest {
-    /// Parses the parameters.
+    /// Parses the parameters, and negotiates the protocol version.
     pub fn of(params: Option<&RawValue>) -> Result<Self, InitializeError> {
         let params = params.ok_or(InitializeError::NoParams)?;
         let mut params: Fields = serde_json::from_str(params.get())?;

@@ -24,7 +24,7 @@ pub enum CatalogueKind {
 }
 
 impl CatalogueKind {
-    /// All kinds.
+    /// All kinds, in the order in which lists are merged.
     pub const ALL: [Self; 4] = [Self::Tools, Self::Prompts, Self::Resources, Self::Templates];
 
     /// Returns the kind of list that a method requests.
@@ -32,7 +32,7 @@ impl CatalogueKind {
         Self::ALL.into_iter().find(|kind| kind.method() == method)
     }
 
-    /// Returns the list method.
+    /// Returns the method that requests the list.
     pub fn method(self) -> &'static str {
         match self {
             Self::Tools => "tools/list",

@@ -48,7 +48,7 @@ enum Initialize {
     None,
     /// The core is initializing. These client lines wait for it, each with its memory.
     Open(Vec<(Vec<u8>, Option<Share>)>),
-    /// The core is initialized.
+    /// The core is initialized, with this result.
     Done(InitializeResult),
     /// The client uses a handshake version, so messages pass unchanged.
     Handshake,

@@ -56,7 +56,7 @@ impl InitializeResult {
         }
     }
 
-    /// Returns the `server/discover` result.
+    /// Converts the result to a `server/discover` result.
     pub(super) fn discovered(&self) -> Result<Box<RawValue>, serde_json::Error> {
         let mut result: Fields = serde_json::from_str(self.0.get())?;
         result.remove("protocolVersion");

@@ -8,7 +8,7 @@ pub(super) type Level = usize;
 
 const LEVELS: [&str; 8] = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
 
-/// Parses a level name.
+/// Parses the name of a level. Returns `None` if it is unknown.
 pub(super) fn level(name: &str) -> Option<Level> {
     LEVELS.iter().position(|level| *level == name)
 }

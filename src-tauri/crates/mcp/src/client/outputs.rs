@@ -19,13 +19,13 @@ pub(super) enum ToSession {
 /// Request that was answered with an error before it reached the core, kept for the audit log.
 #[derive(Debug)]
 pub struct RefusedRequest {
-    /// Request id.
+    /// Id of the request.
     pub id: Id,
-    /// Method name.
+    /// Method of the request.
     pub method: String,
-    /// Raw parameters.
+    /// Parameters of the request as raw JSON.
     pub params: Option<Box<RawValue>>,
-    /// Reason for the refusal.
+    /// Error message that the client received.
     pub why: String,
 }
 

@@ -24,7 +24,7 @@ pub enum ClientVersion {
     /// No message has arrived yet.
     #[default]
     Open,
-    /// A handshake version.
+    /// Handshake version, in which messages pass unchanged.
     #[serde(rename = "legacy")]
     Handshake,
     /// Stateless version, with the core's `initialize` result if it has arrived.
@@ -34,7 +34,7 @@ pub enum ClientVersion {
 
 /// Client message, as the core receives it.
 pub enum ClientMessage {
-    /// A line.
+    /// A client line, translated if the client is stateless.
     Line(Line),
     /// A request that was already refused and answered.
     Refused(RefusedRequest),

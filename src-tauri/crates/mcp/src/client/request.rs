@@ -80,7 +80,7 @@ impl RequestRefusal {
         }
     }
 
-    /// Returns the JSON-RPC error.
+    /// Returns the JSON-RPC error object for the client.
     pub(super) fn error(&self) -> Value {
         let mut error = json!({ "code": self.code(), "message": self.to_string() });
         if let (Self::Revision { requested, is_open }, Some(error)) = (self, error.as_object_mut()) {

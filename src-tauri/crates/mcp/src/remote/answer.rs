@@ -15,7 +15,7 @@ pub(super) const LONGEST_SAID: usize = 300;
 pub(super) enum Head {
     /// The body contains messages.
     Good,
-    /// The request failed.
+    /// The request failed, as this fault describes.
     Faulty(Fault),
     /// The request failed, and the body may explain why.
     Explained(Fault),

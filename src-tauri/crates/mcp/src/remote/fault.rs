@@ -14,9 +14,9 @@ pub(super) enum Fault {
     /// The certificate is not valid for the host.
     #[error("`{host}` failed to prove its identity, so nothing was sent to it: {problem}")]
     InvalidCertificate {
-        /// Host name.
+        /// Host and port of the server.
         host: String,
-        /// Certificate error.
+        /// Reason why the certificate is not accepted.
         problem: String,
     },
     /// The connection was lost before the response.
@@ -24,12 +24,12 @@ pub(super) enum Fault {
         "the connection to `{host}` was lost before the response ({problem}); the server may have received the request, so it was not sent again"
     )]
     Interrupted {
-        /// Host name.
+        /// Host and port of the server.
         host: String,
-        /// Underlying error.
+        /// Error of the connection.
         problem: String,
     },
-    /// The response ended early.
+    /// The response ended before it was complete.
     #[error(
         "the server's response ended before it was complete; the request may have been carried out, so it was not sent again"
     )]
@@ -40,7 +40,7 @@ pub(super) enum Fault {
     /// The server is overloaded or unavailable.
     #[error("the server is overloaded or unavailable ({status}){after}", after = after(.retry_after))]
     Busy {
-        /// HTTP status.
+        /// HTTP status, 429 or 503.
         status: u16,
         /// `Retry-After` header.
         retry_after: Option<String>,
@@ -50,7 +50,7 @@ pub(super) enum Fault {
         "the server has moved ({status}) to `{to}`, and redirects are not followed; if you trust that address, set it as `url` in the server's entry"
     )]
     Moved {
-        /// HTTP status.
+        /// HTTP status of the redirect.
         status: u16,
         /// `Location` header.
         to: String,
@@ -66,7 +66,7 @@ pub(super) enum Fault {
     /// The server returned another HTTP error.
     #[error("the server refused the request ({status}){said}")]
     Status {
-        /// HTTP status.
+        /// HTTP status of the response.
         status: u16,
         /// The server's explanation with a leading colon, or an empty string.
         said: String,

@@ -44,7 +44,7 @@ impl RequestMeta {
         Ok(read)
     }
 
-    /// Returns the progress token.
+    /// Returns the client's progress token, if it sent a valid one.
     #[must_use]
     pub fn progress_token(&self) -> Option<&RawValue> {
         self.progress_token.as_deref()

@@ -67,7 +67,7 @@ impl ClientRequest {
         }
     }
 
-    /// Returns the method's name.
+    /// Returns a method name for messages about the request.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {

@@ -39,7 +39,7 @@ impl PendingRequest {
         Self(answer)
     }
 
-    /// Waits for the response.
+    /// Waits for the outcome of the request.
     pub async fn answer(self) -> ServerAnswer {
         self.0.await.unwrap_or(ServerAnswer::Failed(NoAnswer::Ended(None)))
     }

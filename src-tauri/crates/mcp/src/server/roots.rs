@@ -16,7 +16,7 @@ pub struct RootList {
 /// Root directory, as defined by MCP.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Root {
-    /// A `file:` URI.
+    /// URI of the root with the scheme `file`.
     pub uri: String,
     /// Name for display.
     pub name: String,
@@ -24,7 +24,7 @@ pub struct Root {
 
 /// Source of the roots.
 pub trait RootsSource: fmt::Debug + Send + Sync {
-    /// Returns the current roots.
+    /// Returns the roots that apply now.
     fn roots(&self) -> RootList;
 }
 

@@ -58,12 +58,12 @@ pub struct Share {
 #[derive(Debug)]
 enum Held {
     Short {
-        /// Held until drop.
+        /// Permit from the session's reserve, released on drop.
         _own: OwnedSemaphorePermit,
     },
     Medium {
         own: OwnedSemaphorePermit,
-        /// Held until drop.
+        /// Permit from the shared pool, released on drop.
         _pool: OwnedSemaphorePermit,
     },
     Long {

@@ -85,23 +85,23 @@ pub enum Incoming {
     Request {
         /// Id to be repeated in the response.
         id: Id,
-        /// Method name.
+        /// Name of the method.
         method: String,
-        /// Raw parameters.
+        /// Parameters as raw JSON.
         params: Option<Box<RawValue>>,
     },
     /// A message that must not be answered.
     Notification {
-        /// Method name.
+        /// Name of the method.
         method: String,
-        /// Raw parameters.
+        /// Parameters as raw JSON.
         params: Option<Box<RawValue>>,
     },
     /// A response to one of our requests.
     Response {
-        /// Id of our request.
+        /// Id of the request that is answered.
         id: Id,
-        /// Result or error.
+        /// Payload of the response.
         response: Response,
     },
 }
@@ -109,9 +109,9 @@ pub enum Incoming {
 /// Unparsed payload of a response.
 #[derive(Debug, Clone)]
 pub enum Response {
-    /// Success.
+    /// The request succeeded, with this result as raw JSON.
     Result(Box<RawValue>),
-    /// Failure.
+    /// The request failed, with this error object as raw JSON.
     Error(Box<RawValue>),
 }
 

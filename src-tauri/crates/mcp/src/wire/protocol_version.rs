@@ -4,7 +4,7 @@
 use super::Fields;
 use serde_json::value::{RawValue, to_raw_value};
 
-/// The stateless protocol version.
+/// The only protocol version without a handshake.
 pub const STATELESS_VERSION: &str = "2026-07-28";
 
 /// Protocol versions with a handshake, newest first.

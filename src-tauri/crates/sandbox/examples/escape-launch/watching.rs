@@ -16,7 +16,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 /// Name of the only sandbox.
 const NAME: &str = "escape";
 
-/// Running watcher.
+/// Watcher that runs until [`Watched::end`].
 pub(crate) struct Watched {
     work: JoinHandle<Vec<Finding>>,
     /// Kept alive, because dropping it stops the watcher.

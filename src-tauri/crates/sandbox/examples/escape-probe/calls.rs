@@ -216,7 +216,7 @@ fn shared_messages() -> Outcome {
     Ok(())
 }
 
-/// Sets each semaphore.
+/// Sets each semaphore that the kernel shows.
 fn shared_semaphores() -> Outcome {
     for place in 0..64 {
         // SAFETY: the buffer has room for the state of a set.

@@ -13,7 +13,7 @@ use super::name_text::raw;
 pub(super) const MOST_MOVES: u32 = 5;
 /// Number of times that a name is quarantined before the session is terminated.
 const MOST_AFTER: u32 = 10;
-/// Maximum number of files, and their size in bytes, that quarantine accepts from one session.
+/// Maximum number of files, and their total size in bytes, that quarantine accepts from one session.
 const MOST_NAMES: usize = 1_000;
 const MOST_BYTES: u64 = 256 << 20;
 /// Maximum number of names counted in a folder. A folder with more names counts as too large.
@@ -39,7 +39,7 @@ pub(super) struct MoveBudget {
     bytes: u64,
 }
 
-/// Budgets of all sessions.
+/// Budgets of all sessions, by session name.
 #[derive(Debug, Default)]
 pub(super) struct MoveBudgets(BTreeMap<String, MoveBudget>);
 

@@ -40,14 +40,14 @@ const AROUND: WatchFlags = WatchFlags::CREATE
 /// Events for files that are judged by their content.
 const CONTENT: WatchFlags = WatchFlags::MODIFY.union(WatchFlags::CLOSE_WRITE).union(WatchFlags::MASK_ADD);
 
-/// Event on a path.
+/// Inotify event on a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct NameEvent {
     pub(super) path: String,
     pub(super) what: ReadFlags,
 }
 
-/// Batch of events.
+/// Events from one read, and whether there are more.
 #[derive(Debug)]
 pub(super) struct EventBatch {
     pub(super) happened: Vec<NameEvent>,
@@ -72,7 +72,7 @@ impl EventQueue {
         Ok(Self { queue, paths: BTreeMap::new(), numbers: BTreeMap::new() })
     }
 
-    /// Watches a folder.
+    /// Watches a folder for events on any name in it.
     pub(super) fn folder(&mut self, path: &str, dir: &OwnedFd) -> io::Result<()> {
         self.add(path, dir, FOLDER)
     }
@@ -87,7 +87,7 @@ impl EventQueue {
         self.add(path, dir, AROUND)
     }
 
-    /// Watches a file's content.
+    /// Watches a file for changes of its content.
     pub(super) fn content(&mut self, path: &str, file: impl AsFd) -> io::Result<()> {
         self.add(path, file, CONTENT)
     }

@@ -21,7 +21,7 @@ use super::{
     reopened_folders::{ReopenedFolders, is_own_folder, open_folder, open_listed},
 };
 
-/// Walk in progress.
+/// Breadth-first walk in progress.
 #[derive(Debug)]
 pub(super) struct FolderWalk {
     root: OwnedFd,

@@ -22,14 +22,14 @@ use crate::state::{StateDir, numbered};
 /// Number for the next journal.
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
-/// Journal of one sandbox.
+/// Journal file of one sandbox, locked by this process.
 #[derive(Debug)]
 pub(super) struct Journal {
     file: File,
     path: PathBuf,
 }
 
-/// Line of a journal.
+/// Line of a journal, as JSON.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "line", rename_all = "kebab-case")]
 enum JournalLine<'a> {

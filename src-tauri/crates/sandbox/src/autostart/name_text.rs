@@ -56,7 +56,7 @@ pub fn real_path(shown: &str) -> PathBuf {
     raw(shown).into_owned().into()
 }
 
-/// Encodes a path.
+/// Encodes a path, like [`text`].
 pub(super) fn path_text(path: &Path) -> String {
     text(path.as_os_str().as_bytes())
 }

@@ -23,7 +23,7 @@ const OLDEST_KERNEL: (u32, u32) = (5, 14);
 const OLDEST_BWRAP: (u32, u32) = (0, 8);
 
 impl Facts {
-    /// Inspects this machine.
+    /// Reads the facts from this machine.
     pub(super) fn find() -> Self {
         let setting = |path: &str| fs::read_to_string(path).ok().map(|text| text.trim().to_owned());
         let is = |path: &str, value: &str| setting(path).is_some_and(|found| found == value);

@@ -25,7 +25,7 @@ const PASSED: [&str; 11] = [
 
 /// Inputs for the command's environment.
 pub(super) struct EnvironmentSources<'a> {
-    /// Environment of this process.
+    /// Environment of this process, from which variables are passed on.
     pub(super) ours: &'a BTreeMap<String, String>,
     pub(super) pass: &'a PassedVariables,
     /// Variables that are never passed on.

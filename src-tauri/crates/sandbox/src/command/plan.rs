@@ -35,7 +35,7 @@ pub(super) struct Plan {
     pub(super) foreground: ForegroundCommand,
     /// Configuration of the proxy; `None` if no hosts are allowed.
     pub(super) proxy: Option<ProxyConfig>,
-    /// Notes for the user.
+    /// Notes to print for the user.
     pub(super) notes: Vec<String>,
 }
 

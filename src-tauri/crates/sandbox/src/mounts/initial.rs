@@ -64,7 +64,7 @@ pub(crate) struct InitialMountsChild {
 /// Final report of the child to the supervisor.
 #[derive(Debug, Serialize, Deserialize)]
 enum ChildReport {
-    /// Mount ids by path.
+    /// The mounts are complete. Contains the mount ids by path.
     Shown(BTreeMap<String, u64>),
     /// Reason why the mounts failed.
     Failed(String),

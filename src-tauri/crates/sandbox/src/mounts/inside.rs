@@ -76,7 +76,7 @@ pub(super) struct NewMount {
     pub(super) kind: FileKind,
 }
 
-/// Outcome of a change.
+/// Outcome of a change, as the child reports it.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct MountOutcome {
     /// Outcome of releasing the old mount, if there was one.
@@ -243,7 +243,7 @@ impl Inside<'_> {
         Ok(MountOutcome { let_go, made: self.made })
     }
 
-    /// Mounts the new tree.
+    /// Mounts the new tree at its path.
     fn put(&mut self, new: &NewMount, tree: &OwnedFd, door: &UnixStream) -> Result<(), MountError> {
         let point = self.mount_point(&new.path, new.kind)?;
         // Processes in the sandbox cannot move anything on the root.

@@ -32,7 +32,7 @@ impl ControlLines {
     }
 }
 
-/// Writes one line.
+/// Writes a message as one line of JSON.
 pub(super) fn say(mut stream: &UnixStream, message: &impl Serialize) -> io::Result<()> {
     let mut line = serde_json::to_vec(message)?;
     line.push(b'\n');

@@ -9,7 +9,7 @@ use crate::control::SandboxEvent;
 
 /// Receiver of a sandbox's events, which can cancel the start of the sandbox.
 pub(super) trait SandboxOwner {
-    /// Reports an event.
+    /// Reports an event to the owner.
     fn say(&self, event: &SandboxEvent) -> io::Result<()>;
 
     /// Returns a descriptor that becomes ready when the owner cancels the start.

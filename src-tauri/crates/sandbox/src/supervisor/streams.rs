@@ -65,12 +65,12 @@ struct OutputCopy {
     file: File,
 }
 
-/// Progress of a copy.
+/// Progress of a copy after one step.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum CopyProgress {
     /// More data may be available immediately.
     More,
-    /// The copy would block.
+    /// No data or no room is available now.
     WouldBlock,
     /// EOF was reached, or the reader has closed the stream.
     Done,

@@ -6,7 +6,7 @@ use std::{
     os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd},
 };
 
-/// Reported system call.
+/// System call that the kernel has reported and that waits for an answer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReportedCall {
     id: u64,

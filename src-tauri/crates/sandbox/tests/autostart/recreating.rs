@@ -17,7 +17,7 @@ fn kept(scene: &Scene) -> (usize, u64) {
     (names.len(), names.iter().map(|name| name.metadata().unwrap().len()).sum())
 }
 
-/// Returns the pending countermeasures.
+/// Removes and returns the pending countermeasures.
 fn due(scene: &mut Scene) -> Vec<Countermeasure> {
     scene.watcher.countermeasures().into_iter().map(|(_, due)| due).collect()
 }

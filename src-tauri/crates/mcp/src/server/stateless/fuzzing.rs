@@ -81,7 +81,7 @@ impl FuzzedServer {
         self.reader.receive(line, None);
     }
 
-    /// Ends the server's output.
+    /// Ends the server's output, as an exit does.
     pub fn ends(&self) {
         self.connection.over(&NoAnswer::Ended(None));
     }

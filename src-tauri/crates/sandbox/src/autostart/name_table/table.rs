@@ -9,7 +9,7 @@ use super::{ContentCheck, KnownName, NameGroup, NameScope, RunVerdict};
 /// Groups of names with the same treatment. Each name has the source that documents it.
 const LIST: &str = include_str!("names.json");
 
-/// Group in the list.
+/// Group of names in the list, as in `names.json`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ListedGroup {
@@ -32,7 +32,7 @@ enum Protection {
     Asked,
     /// Listed when new; quarantined in strict mode.
     Strict,
-    /// Listed when new.
+    /// The file is listed when new, and never quarantined.
     Listed,
     /// Package managers write the file all the time: listed when new, even among installed packages, and never
     /// quarantined.

@@ -31,7 +31,7 @@ const WHEN: &str = "when you use git in this repository";
 enum RepairOutcome {
     /// The configuration no longer needs a repair, because another process has repaired it.
     NotNeeded,
-    /// These keys were restored.
+    /// These keys were restored to their previous values.
     Keys(Vec<String>),
     /// The previous content is unknown, so the configuration cannot be repaired.
     Impossible,
