@@ -57,7 +57,7 @@ pub(super) enum RequestRefusal {
     /// Tasks of this protocol version differ from those of the handshake servers.
     #[error("tasks are not available in protocol version {STATELESS_VERSION}; call without a task")]
     Tasks,
-    /// Failed to create a state.
+    /// No random state could be created.
     #[error("failed to create a state for the call: {0}")]
     Random(#[from] std::io::Error),
 }

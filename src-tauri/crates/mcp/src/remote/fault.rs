@@ -86,7 +86,7 @@ pub(super) enum Fault {
     )]
     NoRoom,
     /// The maximum number of requests is in flight.
-    #[error("{0} requests to the server are already pending; try again when it has answered")]
+    #[error("{0} requests to the server are already pending; try again when the server has answered")]
     TooMany(usize),
     /// The reader of the connection was dropped.
     #[error("the connection was closed")]

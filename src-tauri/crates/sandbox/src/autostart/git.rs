@@ -104,7 +104,7 @@ fn put_back(now: &[u8], old: &ConfigValues, keys: &[String], scratch: &Path) -> 
     let file = scratch.to_str().ok_or(io::ErrorKind::InvalidInput)?;
     let edit = |arguments: &[&str]| {
         let arguments: Vec<&str> = ["config", "--file", file].iter().chain(arguments).copied().collect();
-        run(&arguments, &[]).map(drop).ok_or_else(|| io::Error::other("git failed to edit it"))
+        run(&arguments, &[]).map(drop).ok_or_else(|| io::Error::other("git failed to edit the configuration"))
     };
     let edited = keys.iter().try_for_each(|key| {
         edit(&["--unset-all", key])?;

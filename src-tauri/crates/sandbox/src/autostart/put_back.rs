@@ -37,7 +37,7 @@ pub enum PutBackError {
     #[error("the file is no longer in quarantine")]
     NotKept,
     /// The file was quarantined from another path.
-    #[error("the quarantined file was recorded with another path")]
+    #[error("the file was quarantined from another path")]
     NotFromThere,
     /// Another file exists at the path.
     #[error("another file exists at that path; it was left unchanged")]

@@ -16,7 +16,7 @@ use super::name_text::raw;
 
 /// Maximum number of folders whose mode is restored. If a sandbox closes more folders, the others stay accessible.
 const MOST_SHUT: usize = 256;
-/// Mode that permits listing, entering and renaming, and mode that permits entering only.
+/// Modes of a folder: one permits listing, entering and renaming in it, the other permits entering only.
 const WHOLE: u32 = 0o700;
 const ENTERED: u32 = 0o100;
 

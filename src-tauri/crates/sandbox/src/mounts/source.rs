@@ -33,7 +33,7 @@ impl MountSource {
     /// Opens `path` and makes a copy, with `plan` applied below it.
     pub(super) fn open(path: &str, access: MountAccess, plan: &MountPlan) -> Result<Self, MountError> {
         let place = open_plain(CWD, path).map_err(|error| cannot_open(path, error))?;
-        let stat = fstat(&place).map_err(|error| MountError::kernel("looking at", path, error))?;
+        let stat = fstat(&place).map_err(|error| MountError::kernel("inspecting", path, error))?;
         let kind = FileKind::of(&stat).ok_or_else(|| {
             let kind = kind_name(FileType::from_raw_mode(stat.st_mode));
             let message = format!("`{path}` is {kind}; only regular files and folders can be granted");
@@ -43,7 +43,7 @@ impl MountSource {
         let opened =
             if plan.is_empty() { copy(&place, access) } else { copy_with_plan(path, access, plan, identity) };
         let tree = opened.map_err(|error| MountError::kernel("opening", path, error))?;
-        let mount_id = mount_id(&tree).map_err(|error| MountError::kernel("looking at", path, error))?;
+        let mount_id = mount_id(&tree).map_err(|error| MountError::kernel("inspecting", path, error))?;
         Ok(Self { tree, kind, mount_id, identity })
     }
 
@@ -85,7 +85,7 @@ fn copy_with_plan(
     build_isolated_tree(plan, || {
         let place = open_plain(CWD, path)?;
         if FileId::of(&fstat(&place)?) != identity {
-            return Err(io::Error::other("it was replaced just now"));
+            return Err(io::Error::other("it has just been replaced"));
         }
         copy(&place, access)
     })

@@ -149,6 +149,6 @@ fn create(place: impl AsFd, name: &str, kind: FileKind) -> Result<(), Errno> {
 fn why_not_made(error: Errno, path: &str) -> String {
     match error {
         Errno::ROFS => format!("`{path}` does not exist in the tree mounted there"),
-        _ => format!("making `{path}` failed: {error}"),
+        _ => format!("failed to create `{path}`: {error}"),
     }
 }
