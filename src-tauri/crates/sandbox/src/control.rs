@@ -42,7 +42,7 @@ pub enum ControlOp {
     },
     /// List the granted paths that are mounted.
     List,
-    /// Check that every mask is in place, and restore those that are not, because a program outside has changed the
+    /// Check that every mask is in place, and restore each lost one, because a program outside has changed the
     /// hidden or read-only path.
     Check,
     /// Kill everything in the sandbox and exit.

@@ -229,7 +229,7 @@ pub(super) static GIT_PROGRAM: KnownName =
 pub(super) static GIT_TEMPLATE: KnownName =
     KnownName { name: "templates", folder: true, group: &table::PROGRAM };
 
-/// Returns the names that are significant in the home, without those that have wildcards.
+/// Returns the names without wildcards that are significant in the home.
 pub(super) fn home_names() -> impl Iterator<Item = KnownName> {
     let names = table::names().map(|listed| listed.known);
     names.filter(|known| known.group.place == NameScope::Home && !is_pattern(known.name))

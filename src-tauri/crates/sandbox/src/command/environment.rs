@@ -8,7 +8,7 @@ use ironcurtain_srt_settings::PassedVariables;
 
 use crate::spec::PROXY_PORT;
 
-/// Variables that are always passed on, in addition to those that start with `LC_`.
+/// Variables that are always passed on, as is any variable that starts with `LC_`.
 const PASSED: [&str; 11] = [
     "COLORTERM",
     "FORCE_COLOR",

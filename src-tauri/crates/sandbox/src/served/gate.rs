@@ -91,7 +91,7 @@ impl ChannelGate {
         }
     }
 
-    /// Withdraws questions for whose answer no request has waited for [`KEPT`].
+    /// Withdraws each question after no request has waited for its answer for [`KEPT`].
     fn withdraw_left(&self) {
         let mut asks = self.asks();
         while !asks.is_closed {

@@ -132,7 +132,7 @@ fn hook_in_a_closed_folder_is_quarantined() {
     let mut scene = Scene::guarded();
     scene.open();
     scene.write("root/p/g/hk2/pre-commit", "evil");
-    // The owner can rename a folder whatever its mode.
+    // The owner can rename a folder regardless of its mode.
     fs::rename(scene.at("root/p/g/hk2"), scene.at("root/p/g/hooks")).unwrap();
     mode(&scene, "root/p/g/hooks", 0o555);
     scene.write("root/p/g/HEADX", "ref: refs/heads/main");

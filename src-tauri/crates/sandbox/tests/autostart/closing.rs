@@ -131,7 +131,7 @@ fn initial_walk_is_limited_and_reports_it() {
             "unfinished `{root}` has too many names, so only the nearest were checked; all of it is checked when the sandbox exits"
         )]
     );
-    // Existing files stay in place, even those that the walk did not reach.
+    // Existing files stay in place, even in folders that the walk did not reach.
     assert_eq!(scene.finish(), []);
     assert_eq!((0..60).filter(|folder| scene.exists(&format!("root/{folder}/sub/.envrc"))).count(), 60);
 }

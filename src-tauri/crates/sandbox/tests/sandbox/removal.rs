@@ -54,8 +54,8 @@ fn held_path_is_unmounted_and_can_be_granted_again() {
     assert_eq!(probe.remove(&place.path("dir")), UnmountProof::Proved);
 }
 
-/// The kernel locks mounts together if they existed on the host when the sandbox started. A tree of several mounts can
-/// therefore not be taken apart for the proof: it is unmounted, but always reported as held.
+/// The kernel locks mounts together if they existed on the host when the sandbox started. A tree of several mounts
+/// therefore cannot be split up for the proof: it is unmounted, but always reported as held.
 #[test]
 fn tree_of_several_mounts_is_complete_and_not_proved() {
     if !is_inside() {

@@ -1,4 +1,4 @@
-//! Termination leaves nothing behind, whatever causes it.
+//! Termination by any cause leaves nothing behind.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},

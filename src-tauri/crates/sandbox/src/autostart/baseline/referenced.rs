@@ -1,5 +1,5 @@
-//! Makes files read-only that a configuration or symlink refers to, because the user's programs run them whatever their
-//! name.
+//! Makes files read-only that a configuration or symlink refers to, because the user's programs run them
+//! regardless of their name.
 //!
 //! - Reads git configurations by git's own rules, and follows every conditional include.
 //! - Every symlink in the path of such a file is included. A file that does not exist yet is checked when it appears.

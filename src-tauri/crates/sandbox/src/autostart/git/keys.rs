@@ -12,7 +12,7 @@ pub(in crate::autostart) struct ConfigPaths<'a> {
 const SECTIONS: &[&str] = &[
     "include",
     "includeif",
-    // `protocol` permits transports. By default, git does not permit those that run a command.
+    // `protocol` permits transports. By default, git permits no transport that runs a command.
     "protocol",
     "sendemail",
     "instaweb",
@@ -149,7 +149,7 @@ pub(super) fn may_run(text: &[u8]) -> bool {
     words.any(|word| lower.windows(word.len()).any(|part| part == word.as_bytes()))
 }
 
-/// Returns whether an address names a remote helper, as `ext::` does, or could be taken for an option.
+/// Returns whether an address names a remote helper, as `ext::` does, or looks like an option.
 fn has_helper(address: &str) -> bool {
     address.split_once("::").is_some_and(|(helper, _)| !helper.contains(['/', '[', '@']))
         || address.starts_with('-')

@@ -129,7 +129,7 @@ impl Watcher {
                 RedirectTarget::At(target)
                     if sandbox.around(&target).next().is_some() && is_plain(&target) =>
                 {
-                    // All of the target must be checked, whatever its name.
+                    // All of the target must be checked, regardless of its name.
                     if self.git_folders.insert(target.clone()) {
                         self.look(&target, APPEARED);
                     }

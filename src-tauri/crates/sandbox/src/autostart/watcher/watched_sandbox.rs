@@ -35,7 +35,7 @@ pub(super) struct WatchedSandbox {
     pub(super) uncovered: bool,
     /// Measures that the launcher must take.
     pub(super) countermeasures: Vec<Countermeasure>,
-    /// `true` once the launcher was told to terminate the sandbox.
+    /// `true` once termination of the sandbox was requested from the launcher.
     is_over: bool,
 }
 

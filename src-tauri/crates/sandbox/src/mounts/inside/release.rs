@@ -6,7 +6,7 @@
 //!   files. It is therefore safe to remove the masks in the mount.
 //! - A file that another grant still shows at the same path is not revoked, so its readers may continue.
 //! - A mount that was set aside has no path in the sandbox, whether or not there is a proof.
-//! - A tree whose submounts existed on the host when the sandbox started cannot be taken apart, because the kernel
+//! - A tree whose submounts existed on the host when the sandbox started cannot be split up, because the kernel
 //!   locks them together. Without a proof, it is detached and reported as held.
 
 use std::{
