@@ -29,7 +29,7 @@ impl GitFolders {
         self.0.insert(path)
     }
 
-    /// Records a folder with these names if git considers it a repository by its content. Everything except
+    /// Records a folder with these names if its name or its content makes it a repository. Everything except
     /// `HEAD` may be in another folder, to which `commondir` refers.
     pub(super) fn note(&mut self, path: &str, names: &[FolderName]) {
         let has = |sign: &str| names.iter().any(|(name, _)| name == sign);

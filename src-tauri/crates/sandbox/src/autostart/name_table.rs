@@ -214,18 +214,18 @@ impl NameTable {
     }
 }
 
-/// Kind of a folder of hooks.
+/// Treatment of a folder of hooks.
 pub(super) static HOOK_FOLDER: KnownName = KnownName { name: "hooks", folder: true, group: &table::HOOKS };
 
-/// Kind of a configuration that another git configuration includes.
+/// Treatment of a configuration that another git configuration includes.
 pub(super) static FURTHER_CONFIG: KnownName =
     KnownName { name: "config", folder: false, group: &table::CONFIG };
 
-/// Kind of a program that git runs because a configuration or symlink refers to it.
+/// Treatment of a program that git runs because a configuration or symlink refers to it.
 pub(super) static GIT_PROGRAM: KnownName =
     KnownName { name: "program", folder: false, group: &table::PROGRAM };
 
-/// Kind of a folder from which git copies hooks into new repositories.
+/// Treatment of a folder from which git copies hooks into new repositories.
 pub(super) static GIT_TEMPLATE: KnownName =
     KnownName { name: "templates", folder: true, group: &table::PROGRAM };
 
