@@ -25,7 +25,7 @@ pub(super) struct ServerFacts {
 /// servers that support it.
 pub(super) fn initialize(id: &Id, envelope: &Envelope) -> Result<Vec<u8>, serde_json::Error> {
     let mut capabilities: Fields = serde_json::from_str(without_tasks(&envelope.capabilities)?.get())?;
-    // Servers request roots outside calls, where a stateless client cannot be asked.
+    // The core requests roots outside calls, where a stateless client cannot be asked.
     capabilities.remove("roots");
     let info = match &envelope.client_info {
         Some(info) => info.clone(),

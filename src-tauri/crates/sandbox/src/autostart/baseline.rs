@@ -48,7 +48,7 @@ pub(super) enum Cover {
     Covered,
     /// A program outside the sandbox has replaced the covered file.
     Replaced,
-    /// When an event was processed, the covered file was not at its path.
+    /// When an event was processed, another file or none was at the covered path.
     Doubtful,
 }
 
