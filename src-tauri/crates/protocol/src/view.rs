@@ -287,7 +287,7 @@ pub struct GrantView {
     /// Progress of a revocation: time since which access has been denied, and why the revocation is not saved yet.
     #[serde(default)]
     pub ending: Option<String>,
-    /// Number of days since the last use; `None` if the grant was used recently.
+    /// Number of days since a permanent grant was last used; `None` if that was recent, or if the grant expires.
     #[serde(default)]
     pub unused_days: Option<u64>,
 }
