@@ -299,7 +299,7 @@ pub fn suspend(process: u32) {
     eventually("every thread is stopped", BOUND, || is_stopped(process));
 }
 
-/// Returns whether every thread of a process is stopped.
+/// Returns `true` if every thread of a process is stopped.
 pub fn is_stopped(process: u32) -> bool {
     let is_stopped = |thread: std::io::Result<std::fs::DirEntry>| {
         let stat = std::fs::read_to_string(thread.unwrap().path().join("stat"));
