@@ -80,7 +80,7 @@ pub enum StartError {
     #[error(transparent)]
     Listen(#[from] ListenError),
     /// A thread cannot be spawned.
-    #[error("failed to start a thread: {0}")]
+    #[error("failed to spawn a thread: {0}")]
     Thread(io::Error),
     /// This operating system has no supported sandbox.
     #[error(transparent)]

@@ -40,7 +40,7 @@ pub(crate) enum NoPlace {
     Setting(usize),
     /// This many sessions are open, which is the limit that the number of file descriptors imposes.
     #[error(
-        "{0} sessions are open, and the system lets IronCurtain have no open files for another; raise the hard limit of open files (`ulimit -Hn`, `LimitNOFILE=`) and start IronCurtain again"
+        "{0} sessions are open, and the limit for open files does not permit another; raise the hard limit (`ulimit -Hn`, `LimitNOFILE=`) and restart IronCurtain"
     )]
     Descriptors(usize),
 }

@@ -62,7 +62,7 @@ pub enum ServerError {
         reason: String,
     },
     /// The session is closing.
-    #[error("the session is ending")]
+    #[error("the session is closing")]
     Ending,
 }
 

@@ -51,7 +51,7 @@ pub(super) async fn listen(home: &Home) -> Result<Listener, ListenError> {
                     }
                     Ok(Ok(false)) => return Err(ListenError::AlreadyRunning(lock)),
                     Ok(Err(problem)) => {
-                        tracing::warn!(%problem, "failed to ask the running IronCurtain to give way");
+                        tracing::warn!(%problem, "failed to ask the running IronCurtain for a takeover");
                         return Err(ListenError::AlreadyRunning(lock));
                     }
                     Err(_) => return Err(ListenError::AlreadyRunning(lock)),

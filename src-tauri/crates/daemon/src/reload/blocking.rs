@@ -22,7 +22,7 @@ pub(super) fn spawn_thread<T: Send + 'static>(
         let _ = send.send(work());
     });
     if let Err(problem) = started {
-        tracing::error!(%problem, "failed to start a thread");
+        tracing::error!(%problem, "failed to spawn a thread");
     }
     done
 }

@@ -207,7 +207,7 @@ impl Run {
         entry.policy_hash = Some(judged.snapshot.hash.clone());
         entry.grant_id = permit.grants().first().cloned();
         if let Err(problem) = self.services.audit.record(entry).await {
-            tracing::error!(%problem, "failed to record an allowed access, which is denied");
+            tracing::error!(%problem, "failed to record an allowed access; denying it");
             return Some(AccessAnswer::Denied);
         }
         if !self.services.grants.hold(permit.grants()) {
@@ -222,7 +222,10 @@ impl Run {
             Permitting::Permitted => Some(AccessAnswer::Permitted),
             Permitting::Outdated => None,
             Permitting::Full => {
-                tracing::error!(run = self.id, "the run has used too many files; another one is denied");
+                tracing::error!(
+                    run = self.id,
+                    "the run has reached the maximum number of permitted files; denying another one"
+                );
                 Some(AccessAnswer::Denied)
             }
         }

@@ -33,7 +33,7 @@ impl Run {
                 };
                 // Ignore an error: it occurs only while the daemon is exiting, which terminates the run.
                 if tokio::task::spawn_blocking(act).await.is_ok_and(|done| !done) {
-                    tracing::error!(run = self.id, "the run could not be paused, so it is ended");
+                    tracing::error!(run = self.id, "failed to pause the run; terminating it");
                     self.end();
                 }
             }

@@ -48,7 +48,7 @@ pub(super) async fn serve(
                             run.permissions.applied(version);
                         } else {
                             // The program may still read cached pages of the revoked file, so terminate the run.
-                            tracing::error!(run = run.id, "the kernel did not drop the pages of a revoked file in time; the run is ended");
+                            tracing::error!(run = run.id, "the kernel did not drop the pages of a revoked file in time; terminating the run");
                             run.end();
                         }
                     }

@@ -115,7 +115,7 @@ impl Run {
             if !is_cut_off {
                 tracing::error!(
                     run = self.id,
-                    "a connection to a revoked host was not closed in time; the run is ended"
+                    "a connection to a revoked host was not closed in time; terminating the run"
                 );
                 self.end();
                 self.gone.cancelled().await;

@@ -27,7 +27,7 @@ pub(super) struct PublishedPort {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PublishError {
     /// The port is the proxy's port in the run.
-    #[error("port {PROXY_PORT} of a run is its proxy, which cannot be published")]
+    #[error("port {PROXY_PORT} cannot be published, because the run's proxy uses it")]
     Proxy,
     /// The port cannot be bound on this computer.
     #[error("failed to publish port {port}: {problem}")]
@@ -80,7 +80,7 @@ pub(super) fn serve(
                     let Some(services) = services.clone() else { continue };
                     answering.spawn(async move {
                         if let Err(problem) = services.answer(request).await {
-                            tracing::warn!(%problem, "a run was not connected to a service of this computer");
+                            tracing::warn!(%problem, "failed to connect a run to a service of this computer");
                         }
                     });
                 }

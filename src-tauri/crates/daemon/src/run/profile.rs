@@ -206,7 +206,7 @@ impl Run {
             let sent = self.to_sandbox.send(order).is_ok();
             let answer = if sent { answered.await.ok().flatten() } else { None };
             if !matches!(answer, Some(ControlAnswer::Removed { proof: UnmountProof::Proved })) {
-                tracing::error!(run = self.id, %path, ?answer, "a program still uses a revoked folder, so the run is ended");
+                tracing::error!(run = self.id, %path, ?answer, "a program still uses a revoked folder; terminating the run");
                 self.end();
                 self.gone.cancelled().await;
             }

@@ -59,7 +59,7 @@ pub enum ServerStartError {
     #[error(transparent)]
     Remote(#[from] RemoteError),
     /// The server is remote, but the caller supports local servers only.
-    #[error("it is a remote server, and no connection to it is configured here")]
+    #[error("it is a remote server, but the caller provided no connection")]
     NoTransport,
     /// Its directory cannot be created.
     #[error(transparent)]

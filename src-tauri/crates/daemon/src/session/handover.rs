@@ -103,7 +103,7 @@ impl Session {
             // Ignore the error: it fails only if the shim has disconnected.
             Ok(ticket) => self.notes.send(ShimNote::Moved { ticket }.into()).is_ok(),
             Err(problem) => {
-                tracing::error!(%problem, "failed to hand over a session, which is closed now");
+                tracing::error!(%problem, "failed to hand over a session; closing it");
                 false
             }
         }

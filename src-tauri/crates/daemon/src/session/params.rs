@@ -54,7 +54,9 @@ pub(super) enum ParamsError {
         length: usize,
     },
     /// The tool has the name of a request that is judged like a tool, so that rules would confuse them.
-    #[error("the tool `{0}` cannot be called, because a request has that name; rename it at the server")]
+    #[error(
+        "the tool `{0}` cannot be called, because its name is reserved for a request; rename it in the server"
+    )]
     Reserved(String),
     /// The resource URI is ambiguous.
     #[error(transparent)]

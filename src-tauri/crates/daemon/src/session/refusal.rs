@@ -172,7 +172,7 @@ mod tests {
         );
         assert_eq!(
             text(CallRefusal::Server(ServerError::Ending)),
-            "The call was allowed, but the session is ending."
+            "The call was allowed, but the session is closing."
         );
     }
 }

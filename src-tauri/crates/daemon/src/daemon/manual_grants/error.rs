@@ -66,7 +66,9 @@ pub enum GrantRequestError {
     #[error("the tool `{0}` is not annotated yet; review the server's tools under Servers")]
     UnknownTool(String),
     /// The effect of the tool depends on its arguments, which are judged per call.
-    #[error("`{0}` acts on what each call names, so it cannot be granted as a whole; create a rule instead")]
+    #[error(
+        "the effect of `{0}` depends on its arguments, so it cannot be granted as a whole; create a rule instead"
+    )]
     NamesThings(String),
     /// The tool may delete, move or run something, and the request is for a permanent grant.
     #[error("`{0}` may delete or run something, so it cannot be granted permanently; choose a duration")]

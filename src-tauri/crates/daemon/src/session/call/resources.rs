@@ -52,7 +52,7 @@ impl Session {
         match self.open_one_time(open) {
             Ok(once) => CallResources { one_time: Some(once), ..resources },
             Err(problem) => {
-                tracing::error!(%problem, "failed to list one-time access, so it is closed");
+                tracing::error!(%problem, "failed to list a one-time grant; removing its access");
                 CallResources::default()
             }
         }

@@ -105,7 +105,7 @@ fn an_unknown_field_is_rejected_by_name() {
 
 #[test]
 fn a_tool_named_like_a_request_is_rejected() {
-    let expected = "the tool `resources/read` cannot be called, because a request has that name; rename it at the server";
+    let expected = "the tool `resources/read` cannot be called, because its name is reserved for a request; rename it in the server";
     assert_eq!(refused(None, r#"{"name":"resources/read","arguments":{"uri":"x"}}"#), expected);
 }
 

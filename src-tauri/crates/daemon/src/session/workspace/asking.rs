@@ -83,7 +83,7 @@ impl Session {
         let declined =
             self.services.workspaces.decline((&client.key, &client.view.name), &self.config.name, path);
         if let Err(problem) = declined {
-            tracing::error!(%problem, "failed to store the denial of a proposal, which will be asked again");
+            tracing::error!(%problem, "failed to store the denial of a proposal; it will be proposed again");
         }
         self.services.changed();
     }

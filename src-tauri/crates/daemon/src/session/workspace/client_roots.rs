@@ -166,7 +166,7 @@ impl Session {
                 Ok(folder) => folder,
                 Err(refusal) => {
                     let address = visible::head(&visible::line(address), LONGEST_ADDRESS);
-                    self.log.write(format!("the client names `{address}`, which is not proposed: {refusal}"));
+                    self.log.write(format!("the client's root `{address}` is not proposed: {refusal}"));
                     continue;
                 }
             };
