@@ -226,7 +226,6 @@ impl Aggregate {
         }
     }
 
-    /// Handles an event of an upstream.
     fn handle_event(&mut self, (number, event): FromUpstream) {
         match event {
             UpstreamEvent::Line(line) => self.handle_upstream_line(number, line),

@@ -203,7 +203,7 @@ impl Peer {
         send(&mut self.stream, &welcome).await
     }
 
-    /// Sends the peer a refusal.
+    /// Sends the peer a refusal, with a code for programs and a message for people.
     pub async fn refuse(&mut self, code: RefusalCode, message: String) {
         refuse(&mut self.stream, code, message).await;
     }
@@ -250,7 +250,7 @@ pub struct RunDescriptors {
     pub questions: Option<OwnedFd>,
 }
 
-/// Note for a shim.
+/// Note for a shim, with an optional confirmation that it was written.
 #[derive(Debug)]
 pub struct OutgoingNote {
     /// Note to send.
@@ -304,7 +304,7 @@ pub async fn send(stream: &mut (impl AsyncWrite + Unpin), message: &impl serde::
 }
 
 async fn refuse(stream: &mut UnixStream, code: RefusalCode, message: String) {
-    // Ignore the error: it fails only if the peer has disconnected.
+    // Ignore the error, which occurs only if the peer has disconnected.
     let _ = send(stream, &Welcome::Refused(HelloRefusal { code, message })).await;
 }
 

@@ -52,7 +52,7 @@ pub(super) enum Phase {
     Ended,
 }
 
-/// Server of a connection.
+/// One server of a client's connection, with the state of its session.
 pub(super) struct Upstream {
     /// Unique number of the upstream; a restarted server gets another one.
     pub(super) number: u64,
