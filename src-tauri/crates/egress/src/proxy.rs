@@ -20,15 +20,15 @@ pub struct Proxy {
     pub ask: Option<Arc<dyn AskHost>>,
     /// Receives every decision before it takes effect.
     pub record: Arc<dyn Record>,
-    /// Name resolver.
+    /// Resolver for the host names in targets.
     pub resolve: Arc<dyn Resolve>,
     /// Receives every open connection of this proxy.
     pub connections: Connections,
-    /// Size and time limits.
+    /// Limits for sizes, times and the number of connections.
     pub limits: ProxyLimits,
 }
 
-/// Size and time limits of a proxy.
+/// Limits of a proxy for sizes, times and the number of connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProxyLimits {
     /// Maximum number of open connections. Further connections wait in the kernel's backlog.

@@ -66,7 +66,7 @@ pub enum ConnectionRefusal {
     Hello {
         /// Host and port that the rules allow.
         target: String,
-        /// Defect of the first bytes.
+        /// Problem with the first bytes.
         why: ClientHelloError,
     },
     /// The ClientHello names a host other than the allowed one.

@@ -1,7 +1,7 @@
 //! Rules that list the hosts a server may reach. Pure: neither resolves names nor reads a clock.
 //!
-//! - Denied patterns are checked first, then allowed patterns, then grants. Any other target requires
-//!   approval or is denied.
+//! - Denied patterns are checked first, then allowed patterns, then grants. Any other target requires approval
+//!   or is denied.
 //! - `*.x` matches every subdomain of `x`, but not `x` itself. `*` alone is valid only as a denied pattern.
 //! - An allowed pattern without a port covers ports 80 and 443; a denied one covers all ports.
 //! - A name pattern covers neither an address literal nor a name that resolves to a non-public address; only a pattern
