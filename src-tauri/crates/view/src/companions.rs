@@ -58,7 +58,7 @@ pub(crate) fn is_made_up(name: &OsStr) -> bool {
     let sed = bytes
         .strip_prefix(b"sed")
         .is_some_and(|rest| rest.len() == 6 && rest.iter().all(u8::is_ascii_alphanumeric));
-    // vim creates such a file to test if it may create files in the folder.
+    // vim creates such a file to test whether it may create files in the folder.
     let vim = (4..=5).contains(&bytes.len()) && bytes.iter().all(u8::is_ascii_digit);
     sed || vim
 }

@@ -129,7 +129,7 @@ impl Ticket {
 
     fn send(&mut self, answer: Answer) {
         if let Some(answers) = self.answers.take() {
-            // Ignore the error: it fails only if the view has closed, which cancels its requests.
+            // Ignore the error, which occurs only if the view has closed, which cancels its requests.
             let _ = answers.send(Answered { id: self.id, answer });
         }
     }

@@ -54,7 +54,7 @@ impl Invalidations {
     }
 
     fn send(&self, invalidation: Invalidation) {
-        // Ignore the error: it fails only if the view has closed.
+        // Ignore the error, which occurs only if the view has closed.
         let _ = self.0.lock().unwrap_or_else(PoisonError::into_inner).send(invalidation);
     }
 }
@@ -66,11 +66,11 @@ pub(crate) fn run(device: &Arc<dyn Device>, invalidations: &Receiver<Invalidatio
             Invalidation::Pages { node, done } => {
                 drop_pages(&**device, node);
                 if let Some(done) = done {
-                    // Ignore the error: it fails if the caller has timed out.
+                    // Ignore the error, which occurs if the caller has timed out.
                     let _ = done.send(());
                 }
             }
-            // Ignore the error: it fails if the kernel no longer caches the name.
+            // Ignore the error, which occurs if the kernel no longer caches the name.
             Invalidation::Name { parent, name } => _ = device.write(&[&wire::forget_name(parent, &name)]),
         }
     }
@@ -78,12 +78,12 @@ pub(crate) fn run(device: &Arc<dyn Device>, invalidations: &Receiver<Invalidatio
 
 /// Invalidates a node's pages and attributes. Serving threads must not call it.
 pub(crate) fn drop_pages(device: &dyn Device, node: u64) {
-    // Ignore the error: it fails if the kernel has forgotten the node.
+    // Ignore the error, which occurs if the kernel has forgotten the node.
     let _ = device.write(&[&wire::invalidate(node, false)]);
 }
 
 /// Invalidates a node's attributes. Takes no page lock, so serving threads may call it.
 pub(crate) fn drop_attributes(device: &dyn Device, node: u64) {
-    // Ignore the error: it fails if the kernel has forgotten the node.
+    // Ignore the error, which occurs if the kernel has forgotten the node.
     let _ = device.write(&[&wire::invalidate(node, true)]);
 }

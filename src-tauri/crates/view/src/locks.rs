@@ -158,7 +158,7 @@ impl Locks {
         Ok(())
     }
 
-    /// Removes a waiting lock request. Returns `false` if it does not wait any more.
+    /// Removes a waiting lock request. Returns `false` if it is no longer waiting.
     pub(crate) fn take(&self, unique: u64) -> bool {
         let mut state = self.lock();
         let before = state.waiting.len();

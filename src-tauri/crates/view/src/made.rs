@@ -19,7 +19,7 @@ const MOST: usize = 1 << 16;
 /// Reason why the run may move or remove a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
-    /// The run created it.
+    /// The run created the file.
     Created,
     /// The run created it after the user had once allowed a change of this file, which the new file may replace.
     CreatedFor(PathBuf, FileId),

@@ -82,7 +82,7 @@ impl RealTree {
         self.hidden.has_file(file)
     }
 
-    /// Opens a path relative to the root. Does not check if it is hidden.
+    /// Opens a path relative to the root. Does not check whether it is hidden.
     ///
     /// With `O_PATH`, opens a symlink in the last component itself (openat2(2)).
     pub(crate) fn open(&self, path: &Path, flags: OFlags, mode: Mode) -> Result<File, Errno> {

@@ -58,9 +58,9 @@ impl From<Errno> for Stop {
 /// Kind of permission for an access.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Basis {
-    /// Valid until it is revoked.
+    /// The permission is valid until it is revoked.
     Standing,
-    /// Valid for one request only.
+    /// The permission is valid for one request only.
     Once,
 }
 
@@ -129,7 +129,7 @@ impl Server {
 
     fn reply(&self, unique: u64, reply: Result<&[u8], Errno>) {
         let content = reply.unwrap_or_default();
-        // Ignore the error: it fails if the request was aborted.
+        // Ignore the error, which occurs if the request was aborted.
         let _ = self.device.write(&[&wire::message(unique, reply.err(), content.len()), content]);
     }
 

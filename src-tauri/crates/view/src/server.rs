@@ -45,7 +45,7 @@ pub struct FileServerOptions {
     pub owner: u32,
     /// Group id of virtual entries, and of files with an unmapped group.
     pub group: u32,
-    /// Decides on accesses.
+    /// Permits accesses, or asks the user about them.
     pub gate: Arc<dyn Gate>,
 }
 

@@ -169,7 +169,7 @@ impl Table {
         node
     }
 
-    /// Gives a node without a name a new one.
+    /// Gives a new name to a node that has none.
     pub(super) fn give_name(&mut self, node: u64, parent: u64, name: &OsStr) {
         let Some(found) = self.nodes.get_mut(&node) else { return };
         let before = std::mem::replace(&mut found.parent, parent);

@@ -99,7 +99,7 @@ fn a_symlink_needs_permission_for_its_name() {
         assert_eq!(scene.call(6, 1, format!("{name}\0sub\0").as_bytes()), Err(errno(Errno::PERM)), "{name}");
     }
     assert_eq!(scene.call(6, 1, b"secret\0a.txt\0"), Err(errno(Errno::ACCESS)));
-    // An existing link cannot be moved there either, alone or in a folder.
+    // An existing link cannot be moved to such a path either, alone or in a folder.
     std::os::unix::fs::symlink("a.txt", scene.path("sub/.git")).unwrap();
     assert_eq!(scene.call(12, 1, &to("link\0.git\0")), Err(errno(Errno::PERM)));
     assert_eq!(scene.call(12, 1, &to("sub\0other\0")), Err(errno(Errno::XDEV)));
