@@ -24,7 +24,7 @@ pub struct EventLog<W> {
 }
 
 impl<W: Write + AsFd> EventLog<W> {
-    /// Creates a log that writes to `to`, and checks if that is a terminal.
+    /// Creates a log that writes to `to`, and checks whether that is a terminal.
     pub fn new(to: W) -> Self {
         let columns = tcgetwinsize(&to).ok().map(|size| usize::from(size.ws_col)).filter(|width| *width > 0);
         Self { to, columns }

@@ -1,4 +1,4 @@
-//! Tests if this machine can create sandboxes: at startup, and after a failure again on demand, so that users can
+//! Tests whether this machine can create sandboxes: at startup, and after a failure again on demand, so that users can
 //! install a missing program without a restart.
 
 use crate::health::{Concern, Health};

@@ -2,7 +2,7 @@
 //!
 //! - A server that may not reach any host runs in a sandbox without a network.
 //! - The reachable hosts depend only on the server's entry, the current policy, active grants and in-flight calls.
-//! - A revocation completes only when no connection depends on the grant any more.
+//! - A revocation completes only after all connections that depend on the grant are closed.
 
 mod asking;
 mod basis;
@@ -39,7 +39,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::AbortHandle;
 
-/// Maximum time to wait until connections that are not allowed any more are closed.
+/// Maximum time to wait until connections that are no longer allowed are closed.
 const CUT_BOUND: Duration = Duration::from_secs(5);
 
 /// Network of a server in one session, or of a run.

@@ -44,7 +44,7 @@ pub struct ReloaderParts {
     pub audit: Audit,
     /// Receives problems with the files.
     pub health: Health,
-    /// Current grants, which decide if a server can write to a file.
+    /// Current grants, which decide whether a server can write to a file.
     pub grants: watch::Receiver<Arc<GrantTable>>,
     /// Sandbox test, which uses the settings for the sandbox backend.
     pub machine: Machine,
@@ -75,19 +75,19 @@ impl InitialState {
         self.0.check_places(home, grants)
     }
 
-    /// Returns the settings.
+    /// Returns the settings as read at startup.
     #[must_use]
     pub fn config(&self) -> &Config {
         &self.0.config.1
     }
 
-    /// Returns the configured servers.
+    /// Returns the servers as read at startup.
     #[must_use]
     pub fn servers(&self) -> &Servers {
         &self.0.servers.1
     }
 
-    /// Returns the policy.
+    /// Returns the policy as read at startup.
     #[must_use]
     pub fn snapshot(&self) -> &PolicySnapshot {
         &self.0.snapshot

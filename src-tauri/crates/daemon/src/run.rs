@@ -71,7 +71,7 @@ struct Counts {
 }
 
 impl Run {
-    /// Terminates the run.
+    /// Starts to terminate the run. Does not wait until it has ended.
     pub(crate) fn end(&self) {
         self.end.cancel();
     }

@@ -94,7 +94,7 @@ impl RunNotes {
     }
 
     fn send(&self, note: RunNote) {
-        // Ignore the error: it fails if the starter reads too slowly or has exited.
+        // Ignore the error, which occurs if the starter reads too slowly or has exited.
         let _ = self.notes.try_send(note);
     }
 }

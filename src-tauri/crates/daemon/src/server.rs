@@ -244,8 +244,8 @@ impl ServerHandle {
         if is_shut { ServerReach::Nothing } else { ServerReach::Something }
     }
 
-    /// Waits until all access that this version of the grants does not include is proven to be removed. Returns the
-    /// number of restarts of the server that were necessary for such proofs so far.
+    /// Waits until all access that was revoked up to this version of the grants is proven to be removed. Returns the
+    /// number of times that the server was restarted for such proofs.
     ///
     /// # Errors
     /// Returns [`ServerError::Ending`] if the session closes in the meantime.

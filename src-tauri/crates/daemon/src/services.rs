@@ -45,7 +45,7 @@ pub struct Services {
     pub broker: Broker,
     /// Locations of our helper programs, and the secret store.
     pub programs: ServerPrograms,
-    /// Result of the test if this machine can create sandboxes.
+    /// Result of the test whether this machine can create sandboxes.
     pub machine: Machine,
     /// Current problems for display.
     pub health: Health,

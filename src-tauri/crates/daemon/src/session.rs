@@ -122,7 +122,7 @@ struct Counts {
 }
 
 impl Session {
-    /// Closes the session.
+    /// Starts to close the session. Does not wait until it is closed.
     pub fn end(&self) {
         self.end.cancel();
     }
@@ -228,7 +228,7 @@ impl AskingGuard<'_> {
 impl Drop for AskingGuard<'_> {
     fn drop(&mut self) {
         if !self.request.is_empty() {
-            // Ignore the error: it fails only if the shim has disconnected.
+            // Ignore the error, which occurs only if the shim has disconnected.
             let _ = self.notes.send(ShimNote::Settled { request: std::mem::take(&mut self.request) }.into());
         }
     }

@@ -75,7 +75,7 @@ impl SessionLog {
         match orders.try_send(Order::Line { path: path.clone(), text, lost: before }) {
             Ok(()) => {}
             Err(TrySendError::Full(_)) => drop(lost.fetch_add(before + 1, Ordering::Relaxed)),
-            // The thread has exited, so lines cannot be logged any more.
+            // The thread has exited, so lines can no longer be logged.
             Err(TrySendError::Disconnected(_)) => {}
         }
     }

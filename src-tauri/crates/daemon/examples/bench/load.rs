@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 /// Number of calls in flight in the benchmarks with pipelining.
 const PIPELINED: usize = 64;
 
-/// Number of repetitions.
+/// Number of repetitions of each benchmark with calls.
 pub struct Amount {
     /// Number of sequential calls.
     pub calls: usize,
@@ -37,7 +37,7 @@ enum Way {
     Relayed,
 }
 
-/// Server that is called.
+/// Server that a benchmark calls.
 #[derive(Debug, Clone, Copy)]
 pub enum Called<'a> {
     /// Filesystem server that is built into IronCurtain.

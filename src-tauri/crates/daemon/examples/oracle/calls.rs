@@ -1,4 +1,4 @@
-//! Requests that judge whole calls.
+//! Answers requests to judge whole calls.
 
 use crate::container::on_host;
 use crate::ground::{Ground, call};

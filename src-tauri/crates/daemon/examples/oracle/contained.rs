@@ -1,4 +1,4 @@
-//! Requests that concern the containment of servers, in the format of the other implementation.
+//! Answers requests about the containment of servers, in the format of the other implementation.
 
 use crate::ground::Ground;
 use crate::text;

@@ -1,4 +1,4 @@
-//! Requests that concern single paths, hosts, schemas and folders.
+//! Answers requests about single paths, hosts, schemas and folders.
 
 use crate::ground::Ground;
 use crate::text;

@@ -159,7 +159,7 @@ impl Daemon {
     /// Restores a revoked grant with its original access, lifetime and subject.
     ///
     /// # Errors
-    /// Returns [`GrantRequestError`] if the grant would not be valid any more. Nothing is granted then.
+    /// Returns [`GrantRequestError`] if the grant would no longer be valid. Nothing is granted then.
     pub async fn restore_grant(&self, grant: StandingGrant) -> Result<(), GrantRequestError> {
         let subject = &grant.subject;
         let is_over = grant.expires_ms.is_some_and(|end| end <= now_ms());

@@ -84,7 +84,7 @@ fn another_program_under_a_name_is_refused_until_the_user_decides() {
     assert_eq!(given("a"), Ok("known"));
     assert_eq!(given("b"), Err(REFUSED.into()));
     assert_eq!(given("b"), Err(REFUSED.into()), "asking again decides nothing");
-    // The old program is back, so the binding is not suspended any more.
+    // The old program is back, so the binding is no longer suspended.
     assert_eq!(given("a"), Ok("known"));
     assert_eq!(bindings.get("notes").unwrap().unwrap().found, None);
     assert!(given("b").is_err());

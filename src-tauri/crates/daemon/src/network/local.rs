@@ -188,7 +188,7 @@ impl LocalServices {
         Ok(())
     }
 
-    /// Closes all forwarders that are not allowed any more, and waits until they are closed.
+    /// Closes all forwarders that are no longer allowed, and waits until they are closed.
     pub(super) async fn settle(&self) {
         let ends = |forwarder: &Forwarder| match self.verdict(forwarder.port) {
             TargetVerdict::Allow(_) | TargetVerdict::Granted => false,

@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Maximum number of different hosts per run, because all are judged again after each change. Further hosts are denied.
 const MOST_SEEN: usize = 4096;
 
-/// Hosts of one run.
+/// Host list of one run, and the hosts that it has connected to.
 pub struct RunTargets {
     resolver: Resolver,
     /// Rules for the run's host list. These hosts need no question.
@@ -34,13 +34,13 @@ pub struct RunTargets {
 /// Verdict on a connection.
 #[derive(Debug)]
 pub(super) enum TargetVerdict {
-    /// A rule or the host list allows it. Contains the id of a [`Basis`].
+    /// A rule or the host list allows the connection. Contains the id of a [`Basis`].
     Allow(String),
-    /// A grant allows it.
+    /// A grant allows the connection.
     Granted,
     /// The user must be asked.
     Ask(Box<Escalation>),
-    /// A rule denies it.
+    /// A rule denies the connection.
     Deny(Denial),
 }
 

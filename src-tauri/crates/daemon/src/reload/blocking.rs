@@ -18,7 +18,7 @@ pub(super) fn spawn_thread<T: Send + 'static>(
     let (send, done) = oneshot::channel();
     let thread = std::thread::Builder::new().name("spawn_thread".to_owned());
     let started = thread.spawn(move || {
-        // Ignore the error: it fails if the caller does not wait any more.
+        // Ignore the error, which occurs if the caller has stopped waiting.
         let _ = send.send(work());
     });
     if let Err(problem) = started {

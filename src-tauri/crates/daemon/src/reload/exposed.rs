@@ -84,7 +84,7 @@ impl<'a> Writable<'a> {
         })
     }
 
-    /// Checks if the place is in a private folder of a session or server.
+    /// Checks whether the place is in a private folder of a session or server.
     fn of_sessions(&self, place: &CanonicalPath) -> Option<WritableBy> {
         let theirs = [self.home.sessions(), self.home.data.join("servers")];
         let is_theirs = |dir: &std::path::PathBuf| {
@@ -93,7 +93,7 @@ impl<'a> Writable<'a> {
         theirs.iter().any(is_theirs).then_some(WritableBy::Session)
     }
 
-    /// Checks if an `allowWrite` setting includes the place. Such settings never include IronCurtain's own folders.
+    /// Checks whether an `allowWrite` setting includes the place. Such settings never include IronCurtain's own folders.
     fn configured(&self, place: &CanonicalPath, but: Option<&str>) -> Option<WritableBy> {
         if self.own.iter().any(|own| own.contains(place)) {
             return None;

@@ -66,7 +66,7 @@ impl FileWatch {
         let (send, events) = mpsc::unbounded_channel();
         let tell = move |event: notify::Result<Event>| {
             if let Some(paths) = touched(event) {
-                // Ignore the error: it fails if the receiver was dropped.
+                // Ignore the error, which occurs if the receiver was dropped.
                 let _ = send.send(paths);
             }
         };

@@ -35,7 +35,7 @@ pub(super) fn start(current: Current, parts: ReloaderParts) -> Reloader {
 struct ReloadTask {
     parts: ReloaderParts,
     file_watch: FileWatch,
-    /// Runs the blocking reads.
+    /// Runs blocking file accesses with a time limit.
     work: BoundedWork,
     current: Current,
     snapshots: watch::Sender<Arc<PolicySnapshot>>,

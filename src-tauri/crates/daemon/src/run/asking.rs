@@ -192,7 +192,7 @@ impl Run {
         answered.map(|_| answer)
     }
 
-    /// Records an allowed access, and permits it permanently unless the approval was for one time. Returns `None` if
+    /// Records an allowed access, and permits it permanently unless it was a one-time approval. Returns `None` if
     /// the access must be judged again.
     async fn allow(
         &self,
@@ -271,7 +271,7 @@ impl Run {
             only(&mut question.offers, |lifetime| *lifetime == Lifetime::Once);
         }
         if let Together::Raised = together {
-            // Without a waiting access, an approval for one time would have no effect.
+            // Without a waiting access, a one-time approval would have no effect.
             only(&mut question.offers, |lifetime| *lifetime != Lifetime::Once);
         }
         only(&mut question.offers, |lifetime| self.notes.may_offer(lifetime));
@@ -327,8 +327,8 @@ impl Run {
         Ok(Some(Vec::new()))
     }
 
-    /// Completes when the access does not need its own question any more, because of a new grant, a new policy, or a
-    /// question about its folder.
+    /// Completes when the access no longer needs its own question, because of a new grant, a new policy or a question
+    /// about its folder.
     async fn no_question_left(
         self: &Arc<Self>,
         wanted: &PermittedAccess,
@@ -336,7 +336,7 @@ impl Run {
     ) {
         let mut begins = pin!(async {
             match begun {
-                // Ignore the result: it fails only if the run has ended.
+                // Ignore the error, which occurs only if the run has ended.
                 Some(mut begun) => _ = begun.changed().await,
                 None => std::future::pending().await,
             }

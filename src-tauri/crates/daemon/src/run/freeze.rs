@@ -31,7 +31,7 @@ impl Run {
                     signal_all(supervisor, Signal::CONT);
                     true
                 };
-                // Ignore an error: it occurs only while the daemon is exiting, which terminates the run.
+                // An error occurs only while the daemon exits, which also terminates the run.
                 if tokio::task::spawn_blocking(act).await.is_ok_and(|done| !done) {
                     tracing::error!(run = self.id, "failed to pause the run; terminating it");
                     self.end();
@@ -46,7 +46,7 @@ impl Run {
 
 /// Suspends all processes in the sandbox. Returns `false` if that takes longer than [`STOP_BOUND`].
 ///
-/// A process with a pending stop signal does not run its own code any more, but a `fork` in progress can still create a
+/// A process with a pending stop signal no longer runs its own code, but a `fork` in progress can still create a
 /// process. Repeats until all processes are suspended.
 fn freeze(supervisor: u32) -> bool {
     let deadline = Instant::now() + STOP_BOUND;

@@ -184,7 +184,7 @@ impl Run {
         services.grants.give(given).await?;
         let (exited, exit) = oneshot::channel();
         let launched = tokio::task::spawn_blocking(move || {
-            // Ignore the error: it fails if the run was abandoned.
+            // Ignore the error, which occurs if the run was abandoned.
             launch_run(&spec, &supervisor, streams, link, move |exit| _ = exited.send(exit))
         });
         let LaunchedRun { control, view, egress, services: service_link, pid, kill } =

@@ -80,7 +80,7 @@ impl Run {
             let version = self.services.grants.now().version;
             self.unmount_revoked().await;
             let run = self.clone();
-            // Ignore an error: it occurs only while the daemon is exiting, which terminates the run.
+            // Ignore the error: it occurs only while the daemon exits, which also terminates the run.
             let _ = tokio::task::spawn_blocking(move || run.judge_again(version)).await;
             let changed = tokio::select! {
                 changed = table.changed() => changed,
@@ -129,7 +129,7 @@ impl Run {
 
     /// Sends a message to the view.
     pub(super) fn tell(&self, message: ToView) {
-        // Ignore the error: it fails only if the run has ended.
+        // Ignore the error, which occurs only if the run has ended.
         let _ = self.to_view.send(message);
     }
 }

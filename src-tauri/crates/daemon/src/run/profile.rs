@@ -152,7 +152,7 @@ impl ProfileGrants {
         }
     }
 
-    /// Returns the settings file that a path belongs to, such as its lock file, or `None` if it belongs to no settings file.
+    /// Returns the settings file that a path is, or belongs to as a lock or temporary file. Returns `None` for other paths.
     pub(super) fn settings_file(&self, path: &str, grants: &GrantTable) -> Option<&CanonicalPath> {
         self.plan.settings_file(path).filter(|_| self.is_in_force(grants))
     }

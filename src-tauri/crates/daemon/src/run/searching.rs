@@ -30,7 +30,7 @@ struct State {
 /// Answer for all reads that wait in a folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SearchAnswer {
-    /// Judge each read again.
+    /// Each read is judged again.
     Again,
     Once,
     Denied,

@@ -126,7 +126,7 @@ pub(super) struct ActorView {
     pub(super) starts: Arc<AtomicU64>,
 }
 
-/// Paths that one in-flight call needs, and autostart files in it that the user approved.
+/// Paths that one in-flight call needs, and the autostart files among them that the user approved.
 struct Leased {
     needs: Vec<Need>,
     named: Vec<CanonicalPath>,
@@ -255,7 +255,7 @@ impl Actor {
                     self.start_server().await;
                     self.reconcile().await;
                 }
-                // Ignore the error: it fails if the caller was cancelled.
+                // Ignore the error, which occurs if the caller was cancelled.
                 let _ = reply.send(self.outcome());
             }
             Command::Restart(reply) => {
@@ -270,7 +270,7 @@ impl Actor {
             }
             Command::Refresh(reply) => {
                 self.reconcile().await;
-                // Ignore the error: it fails if the caller was cancelled.
+                // Ignore the error, which occurs if the caller was cancelled.
                 let _ = reply.send(());
             }
             Command::Release(id) => {

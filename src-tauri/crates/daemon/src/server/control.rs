@@ -119,7 +119,7 @@ impl SupervisorControl {
         }
     }
 
-    /// Sends a request and waits for its answer. After an error, the connection must not be used any more.
+    /// Sends a request and waits for its answer. After an error, the connection must no longer be used.
     pub(crate) async fn ask(&mut self, op: ControlOp) -> Result<ControlAnswer, SupervisorError> {
         let answer = tokio::time::timeout(ANSWER_BOUND, self.exchange(op)).await;
         answer.unwrap_or(Err(SupervisorError::Slow))
@@ -153,7 +153,7 @@ impl SupervisorControl {
             };
             match event {
                 SandboxEvent::Exited { status } => {
-                    // This is the last event: no process runs in the sandbox any more.
+                    // This is the last event: the sandbox has no more processes.
                     self.lines.0 = None;
                     self.look = None;
                     return Some(status);

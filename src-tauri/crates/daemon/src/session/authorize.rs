@@ -212,7 +212,7 @@ impl Session {
         }
     }
 
-    /// Completes when the call needs no question any more, because of a new grant or policy.
+    /// Completes when a new grant or policy decides on the call without a question.
     pub(super) async fn no_question_left(&self, tool: &ToolCall) {
         let (mut table, mut snapshots) = (self.services.grants.watch(), self.services.snapshots.clone());
         // Judge first, because the grants may have changed between the verdict that led to the question and the

@@ -279,7 +279,7 @@ async fn handle_notification(
         // The client's own roots are not forwarded to servers.
         "notifications/roots/list_changed" => session.client_roots.may_have_changed(),
         _ => {
-            // Drop the notification if no server is running: a new process does not know the subject.
+            // Drop the notification if no server is running, because a new process has no state that it could concern.
             if let Some(connection) = session.server.connection_now() {
                 let params = notices::known(method, params);
                 connection.send(notification_line(method, params.as_deref()), budget);

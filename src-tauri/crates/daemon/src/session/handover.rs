@@ -100,7 +100,7 @@ impl Session {
         }
         self.flush_responses(ANSWERS_BOUND).await;
         match self.write_handover(unread, version()) {
-            // Ignore the error: it fails only if the shim has disconnected.
+            // Ignore the error, which occurs only if the shim has disconnected.
             Ok(ticket) => self.notes.send(ShimNote::Moved { ticket }.into()).is_ok(),
             Err(problem) => {
                 tracing::error!(%problem, "failed to hand over a session; closing it");

@@ -32,7 +32,7 @@ pub(super) struct InFlight {
 #[derive(Debug, Default)]
 pub(super) struct Requests {
     table: Mutex<Table>,
-    /// Notified when no request is in flight any more.
+    /// Notified when the last in-flight request has finished.
     emptied: Notify,
 }
 
@@ -55,7 +55,7 @@ impl Requests {
         Some(Ticket { id: id.clone(), number })
     }
 
-    /// Updates the state of a request. Returns `false` if the request is not in flight any more.
+    /// Updates the state of a request. Returns `false` if the request is no longer in flight.
     pub(super) fn update(&self, ticket: &Ticket, change: impl FnOnce(&mut InFlight)) -> bool {
         match self.table().open.get_mut(&ticket.id) {
             Some((number, request)) if *number == ticket.number => {
@@ -66,7 +66,7 @@ impl Requests {
         }
     }
 
-    /// Removes a request. Returns `false` if the request was not in flight any more.
+    /// Removes a request. Returns `false` if the request was no longer in flight.
     pub(super) fn finish(&self, ticket: &Ticket) -> bool {
         let mut table = self.table();
         let is_open = table.open.get(&ticket.id).is_some_and(|(number, _)| *number == ticket.number);

@@ -57,7 +57,7 @@ impl QueuePlace {
 impl Drop for QueuePlace {
     fn drop(&mut self) {
         if let (Some(turn), Some(next)) = (self.turn.take(), self.next.take()) {
-            // Ignore the error: it fails if no call is waiting behind this one.
+            // Ignore the error, which occurs if no call is waiting behind this one.
             let _ = next.send(turn);
         }
     }

@@ -139,7 +139,7 @@ mod tests {
             let entry = entries.iter().find(|entry| entry.seq == seq).unwrap();
             (entry.decision.as_deref().unwrap(), entry.decided_by.as_deref(), entry.summary.as_str())
         };
-        // The entry does not reveal if this reason came from a rule or from the user.
+        // The entry does not reveal whether this reason came from a rule or from the user.
         assert_eq!(shown(4), ("allow", None, "Allowed: approved: by the team"));
         assert_eq!(shown(5), ("ok", None, "Done"));
         assert_eq!(shown(7), ("approved", None, "You allowed it"));

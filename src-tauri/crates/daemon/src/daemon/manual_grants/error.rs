@@ -59,7 +59,7 @@ pub enum GrantRequestError {
     OutOfReach {
         /// Name of the server.
         server: String,
-        /// Host and port.
+        /// Requested host and port, as `HOST:PORT`.
         host: String,
     },
     /// The tool has no annotation, so the effect of its calls is unknown.
@@ -73,7 +73,7 @@ pub enum GrantRequestError {
     /// The tool may delete, move or run something, and the request is for a permanent grant.
     #[error("`{0}` may delete or run something, so it cannot be granted permanently; choose a duration")]
     ToolForAlways(String),
-    /// The grant does not exist any more, or is not for files.
+    /// The grant no longer exists, or is not for files.
     #[error("the file grant does not exist; it may have been revoked")]
     Gone,
     /// The change would extend the access of the grant.

@@ -47,7 +47,7 @@ impl Actor {
                     is_this
                 });
             };
-            // Ignore the error: it fails only if the actor has exited.
+            // Ignore the error, which occurs only if the actor has exited.
             let _ = send.send(replay.answered(&connection, up, answer, held));
         };
         initialize(negotiation, Box::new(answered));

@@ -44,7 +44,7 @@ pub struct ActorOptions {
     pub grants: watch::Receiver<Arc<GrantTable>>,
     /// Current policy, including changes.
     pub snapshots: watch::Receiver<Arc<PolicySnapshot>>,
-    /// Outgoing messages to the client.
+    /// Queue of messages to the client.
     pub client: Outbox,
     /// Memory budget for messages that the client has not read.
     pub memory: Allowance,
@@ -56,9 +56,9 @@ pub struct ActorOptions {
     pub sampling: mpsc::UnboundedSender<SamplingRequest>,
     /// Log file of the session.
     pub log: SessionLog,
-    /// Audit log.
+    /// Audit log, which records starts and exits of the server.
     pub audit: Audit,
-    /// Metrics.
+    /// Counters and histograms of the daemon.
     pub(crate) metrics: Metrics,
     /// Watches the sandbox's writable folders for autostart files.
     pub(crate) autostart: Autostart,

@@ -81,7 +81,7 @@ impl Actor {
                 (applied.mounted, applied.failed) = (self.mounted.clone(), round.failed.clone());
             });
             for reply in refreshed.drain(..) {
-                // Ignore the error: it fails if the caller was cancelled.
+                // Ignore the error, which occurs if the caller was cancelled.
                 let _ = reply.send(());
             }
             wait = self.wait_for(round.told, wait);
@@ -264,7 +264,7 @@ impl Actor {
     /// Handles the result of waiting for a version of the roots.
     fn wait_ended(&mut self, version: u64, outcome: WaitOutcome) {
         match outcome {
-            // The process exited, so it remains unknown if the server requests roots.
+            // The process exited, so it remains unknown whether the server requests roots.
             WaitOutcome::Ended => {}
             WaitOutcome::Waited { asks_for_roots } => {
                 self.asks_for_roots = asks_for_roots;

@@ -40,7 +40,7 @@ enum Answered {
     /// The user approved these values for this call only. Empty if a new grant decides, or if the call must be judged
     /// again.
     Yes(Vec<PendingApproval>),
-    /// The question was closed without an answer, because it is not needed any more. The call is judged again.
+    /// The question was closed without an answer, because it is no longer needed. The call is judged again.
     Settled,
 }
 

@@ -75,7 +75,7 @@ async fn show_and_forward(
                 return Ok((None, lease));
             }
             let (send, pending) = oneshot::channel();
-            // Ignore the error: it fails if the call was cancelled.
+            // Ignore the error, which occurs if the call was cancelled.
             let then = move |decision, answer, held| drop(send.send(Answered { decision, answer, held }));
             forward(session, call, authorization, &connection, then).await?;
             return Ok((Some(pending), lease));

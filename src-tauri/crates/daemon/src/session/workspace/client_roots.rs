@@ -92,7 +92,7 @@ impl ClientRoots {
         roots
     }
 
-    /// Stores if the client declared the `roots` capability in `initialize`.
+    /// Stores whether the client declared the `roots` capability in `initialize`.
     pub(in crate::session) fn declare(&self, has_roots: bool) {
         self.is_declared.store(has_roots, Ordering::Relaxed);
     }
@@ -113,7 +113,7 @@ impl ClientRoots {
     pub(in crate::session) fn take_answer(&self, id: &Id, response: Response) -> Result<(), Response> {
         let mut asked = self.asked();
         match asked.take_if(|request| request.id == *id) {
-            // Ignore the error: it fails if the request has timed out.
+            // Ignore the error, which occurs if the request has timed out.
             Some(request) => drop(request.answer.send(response)),
             None => return Err(response),
         }

@@ -1,4 +1,4 @@
-//! Resolves folders from a client's `file` URIs (RFC 8089) and paths in a server's entry, and checks if they may be
+//! Resolves folders from a client's `file` URIs (RFC 8089) and paths in a server's entry, and checks whether they may be
 //! proposed.
 //!
 //! - Refuses everything that is not certainly a path on this machine in canonical form. Every refusal has a reason.

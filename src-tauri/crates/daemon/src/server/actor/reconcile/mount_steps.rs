@@ -97,7 +97,7 @@ pub(super) async fn remove(
     }
 }
 
-/// Notifies the sandbox's watcher that a path is not writable any more.
+/// Notifies the sandbox's watcher that a path is no longer writable.
 fn closed_again(control: &SupervisorControl, need: &Need) {
     if let Some(look) = control.look().filter(|_| need.writable) {
         look.close(need.path.as_str());
