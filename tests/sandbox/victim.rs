@@ -11,7 +11,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::{scene::Scene, tools::Tools};
 
-/// Maximum time to wait for its answer.
+/// Maximum time to wait for an answer of the process.
 const BOUND: Timespec = Timespec { tv_sec: 10, tv_nsec: 0 };
 
 pub(crate) struct Victim {
@@ -19,7 +19,7 @@ pub(crate) struct Victim {
     said: BufReader<ChildStdout>,
     /// Address of the secret in the memory of the process.
     pub(crate) address: String,
-    /// Scheduling parameters at its start.
+    /// Scheduling parameters of the process at its start.
     terms: Vec<String>,
     /// Command that removes the files of the process if it is killed.
     forget: Command,

@@ -18,7 +18,7 @@ const BOUND: Duration = Duration::from_secs(60);
 pub struct Shell {
     child: Child,
     stdin: Option<ChildStdin>,
-    /// Receiver for the lines of its output.
+    /// Receiver for the lines that the shell prints.
     lines: Receiver<String>,
 }
 

@@ -24,7 +24,7 @@ pub(super) struct RevokedRow {
     grant: String,
     /// Time at which the revocation was verified, in milliseconds since the Unix epoch. `None` if it was not.
     at_ms: Option<u64>,
-    /// Number of servers that were restarted for it.
+    /// Number of servers that were restarted for the revocation.
     restarted: usize,
     note: Option<String>,
     problem: Option<String>,

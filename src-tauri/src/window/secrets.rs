@@ -20,7 +20,7 @@ pub(super) struct SecretMoveDraft(Mutex<Option<SecretMove>>);
 pub(super) struct PlainSecretRow {
     server: String,
     place: String,
-    /// Name under which the keyring will store it.
+    /// Name under which the keyring will store the secret.
     name: String,
 }
 

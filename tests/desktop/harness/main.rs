@@ -71,7 +71,7 @@ fn read_orders(desktop: &DialogConsent) {
     std::process::exit(0);
 }
 
-/// Prints the answer to a question, or that the question was dropped.
+/// Receiver that prints the answer to a question, or that the question was dropped.
 struct Printed {
     id: String,
     answered: bool,

@@ -51,7 +51,7 @@ pub enum ClientError {
         "`{file}` is a symlink to `{target}`, outside the project; replace it with a file, or edit the target yourself"
     )]
     LeavesProject {
-        /// Settings file, or a folder on the way to it.
+        /// Path of the symlink: the settings file or one of its parent folders.
         file: PathBuf,
         /// Target of the symlink.
         target: PathBuf,
@@ -69,7 +69,7 @@ pub enum ClientError {
     Document {
         /// Path of the settings file.
         file: PathBuf,
-        /// Error from the parser, with its line.
+        /// Error of the parser, which contains the line.
         problem: DocumentError,
     },
     /// A file could not be changed.
@@ -137,7 +137,7 @@ pub enum ClientError {
     },
 }
 
-/// A client, and the settings of it that are changed.
+/// A client and the location of its settings to change.
 #[derive(Debug, Clone, Copy)]
 pub struct ClientTarget<'a> {
     /// Id of the client.

@@ -62,11 +62,11 @@ pub enum Running {
     Yes {
         /// Process id.
         pid: u32,
-        /// Problems that it reports, as sentences.
+        /// Problems that the trusted process reports, as sentences.
         troubles: Vec<String>,
         /// Kind of front end that asks the user.
         asked_on: AskedOn,
-        /// `true` if it has unlocked the encrypted file of secrets.
+        /// `true` if the trusted process has unlocked the encrypted file of secrets.
         has_secrets: bool,
     },
     /// It is running but does not answer, or its socket cannot be used. Contains the error.

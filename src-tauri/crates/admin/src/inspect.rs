@@ -74,7 +74,7 @@ pub enum InspectError {
     /// The server's program does not own the state stored under the server's name.
     #[error(transparent)]
     Identity(#[from] Box<IdentityChangeError>),
-    /// A host in its entry is invalid.
+    /// A host in the server's entry is invalid.
     #[error(transparent)]
     Hosts(#[from] RuleError),
     /// The server does not exist.

@@ -85,7 +85,7 @@ pub enum InstallError {
     NotUnderstood {
         /// Name of the server.
         server: String,
-        /// Error in its entry.
+        /// Problem of the server's entry.
         problem: String,
     },
     /// The package that should be updated is not installed or cannot be used.

@@ -122,7 +122,7 @@ fn written(value: &Value, depth: usize) -> Result<String, JsonEditError> {
     Ok(text.replace('\n', &format!("\n{}", "  ".repeat(depth))))
 }
 
-/// Deserializes an object to its members in order, each with its raw text.
+/// Visitor that returns the members of an object in order, each with its raw text.
 struct Members;
 
 impl<'de> Visitor<'de> for Members {

@@ -46,7 +46,7 @@ pub struct ServerLimit {
     pub default: Option<u64>,
 }
 
-/// Change of one limit.
+/// Change of a limit, described for the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LimitDifference {
     /// `true` if the new limit is higher.

@@ -44,7 +44,7 @@ pub struct PlainSecret {
     pub server: String,
     /// Path in the server's entry, such as `env.API_KEY`.
     pub place: String,
-    /// Name under which the keyring will store it.
+    /// Name under which the keyring will store the secret.
     pub name: SecretName,
     keys: [String; 2],
     before: String,
@@ -70,7 +70,7 @@ pub enum PlainSecretError {
 /// Planned move of secrets, which [`Self::write`] completes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SecretMove {
-    /// File that contains them.
+    /// Path of the file that contains the secrets.
     pub file: PathBuf,
     /// Secrets to move.
     pub secrets: Vec<PlainSecret>,

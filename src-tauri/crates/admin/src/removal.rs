@@ -21,7 +21,7 @@ pub struct Removal {
     pub entry: String,
     /// Client entries that start the server. They will fail because the server does not exist.
     pub clients: Vec<NamingEntry>,
-    /// Profiles that contain it.
+    /// Names of the profiles that contain the server.
     pub profiles: Vec<String>,
     /// Data folder of the server, which is not deleted. `None` if it has none.
     pub data: Option<PathBuf>,

@@ -53,7 +53,7 @@ pub enum ServerChangeError {
     Path {
         /// Path of the folder.
         path: String,
-        /// Reason why it could not be resolved.
+        /// Reason that the path could not be resolved.
         problem: PathError,
     },
     /// The path is not a folder.

@@ -41,7 +41,7 @@ fn user_of_peer(stream: &UnixStream) -> io::Result<u32> {
     Ok(rustix::net::sockopt::socket_peercred(stream)?.uid.as_raw())
 }
 
-/// Without peer credentials on this platform, every peer is rejected.
+/// Rejects every peer, because this platform has no peer credentials.
 #[cfg(not(target_os = "linux"))]
 fn user_of_peer(_: &UnixStream) -> io::Result<u32> {
     Err(io::ErrorKind::Unsupported.into())

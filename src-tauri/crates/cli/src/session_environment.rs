@@ -172,7 +172,7 @@ mod tests {
         of.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
     }
 
-    /// Environment that a hostile repository could give a shim.
+    /// Returns the environment that a hostile repository could give a shim.
     fn hostile() -> Variables {
         variables(&[
             ("LD_PRELOAD", "/repo/evil.so"),

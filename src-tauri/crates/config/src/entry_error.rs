@@ -76,10 +76,10 @@ pub(super) enum EntryPathError {
     #[error("`{path}` is not a path", path = .0.escape_default())]
     NotAPath(String),
     /// The path starts with `~name`, the home directory of another user.
-    #[error("`{0}`: `~name` is not expanded; write the whole path")]
+    #[error("`{0}`: `~name` is not expanded; write the absolute path")]
     NamedHome(String),
     /// The path is relative.
-    #[error("`{0}` is a relative path; write the whole path")]
+    #[error("`{0}` is a relative path; write an absolute path")]
     Relative(String),
     /// The path of the home directory is not UTF-8.
     #[error("the path of the home directory is not valid UTF-8")]

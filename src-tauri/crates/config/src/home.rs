@@ -46,7 +46,7 @@ pub enum HomeError {
     #[error("this user's home directory is unknown; set `HOME`")]
     NoHome,
     /// Creating, reading or changing a directory failed.
-    #[error("`{path}` cannot be used: {source}")]
+    #[error("failed to use the directory `{path}`: {source}")]
     Io {
         /// Path of the directory.
         path: PathBuf,
@@ -63,7 +63,7 @@ pub enum HomeError {
     },
     /// Other users can write to the directory or to one of its ancestors.
     #[error(
-        "other users can write `{path}`: close it with `chmod go-w`, or move IronCurtain's files elsewhere"
+        "other users can write `{path}`; run `chmod go-w` on it, or move IronCurtain's files elsewhere"
     )]
     OthersWrite {
         /// Path of the directory.
@@ -221,7 +221,7 @@ fn own_programs() -> Option<PathBuf> {
 
 /// Error for a path that could not be resolved.
 #[derive(Debug, thiserror::Error)]
-#[error("`{path}` cannot be resolved: {problem}")]
+#[error("failed to resolve `{path}`: {problem}")]
 pub struct UnresolvedPath {
     /// Path that could not be resolved.
     pub path: String,

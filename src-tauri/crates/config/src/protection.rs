@@ -92,7 +92,7 @@ pub fn places(found: Resolution) -> Vec<CanonicalPath> {
     found.links.into_iter().map(|link| link.at).chain([found.path]).collect()
 }
 
-/// Collects protected paths and follows the symlinks in protected folders.
+/// Collector of protected paths, which follows the symlinks in protected folders.
 struct Following<'a> {
     person: &'a CanonicalPath,
     resolver: Resolver,

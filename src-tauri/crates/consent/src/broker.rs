@@ -71,7 +71,7 @@ impl QuestionOutcome {
     }
 }
 
-/// Shows all questions of the trusted process and tracks the open ones.
+/// Service that shows all questions of the trusted process and tracks the open ones.
 #[derive(Clone)]
 pub struct Broker {
     consent: Arc<dyn Consent>,

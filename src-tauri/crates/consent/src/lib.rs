@@ -199,7 +199,7 @@ pub struct Question {
     pub sandboxed: bool,
     /// `true` if the server is remote: it is not sandboxed, and receives the sent data.
     pub remote: bool,
-    /// The tool, or `None` if the server asks on its own.
+    /// Name of the tool, or `None` if the server asks without a tool call.
     pub tool: Option<String>,
     /// All effects of the call, the worst first. The first one is the headline. Never empty.
     pub consequences: Vec<Consequence>,
@@ -330,7 +330,7 @@ pub enum Reach {
     ProjectToChange,
     /// The surrounding folder that is already open for reading, for changing.
     OpenFolderToChange,
-    /// One port of one host.
+    /// A host with a port.
     Host,
     /// A tool, with its meaningful values fixed.
     Tool,
@@ -340,7 +340,7 @@ pub enum Reach {
     ReadingTools,
     /// Every tool of the server.
     AllTools,
-    /// This one request of a server.
+    /// Exactly this request of the server.
     Request,
 }
 
@@ -350,17 +350,17 @@ mod tests {
     use std::path::Path;
     use std::sync::Arc;
 
-    /// A broker with no stops.
+    /// Returns a broker without active stops.
     pub(super) fn broker(consent: Arc<impl Consent>) -> Broker {
         Broker::new(consent, Stops::open(Path::new("/proc/self/nothing").to_path_buf()), None)
     }
 
-    /// Scope of a call that names no paths or addresses.
+    /// Returns the scope of a call without paths and addresses.
     pub(super) fn scope() -> DenialScope {
         DenialScope::of_call("t", &[], &[], |_| false)
     }
 
-    /// A question that can be allowed once.
+    /// Returns a question that can be allowed once.
     pub(super) fn question(id: &str) -> Question {
         Question {
             id: id.into(),

@@ -222,7 +222,7 @@ mod tests {
     use ironcurtain_audit::Event;
     use ironcurtain_protocol::ProcessView;
 
-    /// A question of the agent with this process id.
+    /// Returns a question of the agent with this process id.
     fn inquiry(id: &str, agent: u32) -> Inquiry {
         let mut question = Question { session: format!("session of {agent}"), ..question(id) };
         question.client.chain = vec![ProcessView { pid: agent, exe: None, name: "agent".into() }];

@@ -28,7 +28,7 @@ const SPARE: usize = 32;
 /// Error for a call with more text than a question may show.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "this call sends {} kB of text, too long to show; at most {} kB can be shown: send less at a time", .length / 1024, LONGEST / 1024
+    "this call sends {} kB of text, too long to show; at most {} kB can be shown; send less at a time", .length / 1024, LONGEST / 1024
 )]
 pub struct TooLongToShow {
     /// Length of the call's text as shown, in bytes.
@@ -195,7 +195,7 @@ mod tests {
         let of = |length| Question { arguments: vec![("a".into(), "x".repeat(length))], ..question("q") };
         let waiting = WaitingQuestions::default();
         let refused = waiting.enter(&of(300 * 1024)).unwrap_err().to_string();
-        let expected = "this call sends 300 kB of text, too long to show; at most 256 kB can be shown: send less at a time";
+        let expected = "this call sends 300 kB of text, too long to show; at most 256 kB can be shown; send less at a time";
         assert_eq!(refused, expected);
         assert!(waiting.enter(&of(LONGEST)).is_err(), "with its name");
         waiting.enter(&of(LONGEST - 1)).unwrap();

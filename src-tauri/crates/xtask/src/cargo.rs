@@ -14,7 +14,7 @@ pub(crate) struct Built {
     pub(crate) package: PathBuf,
     /// Name of the Cargo target: a binary, an example, a test or a library.
     pub(crate) name: String,
-    /// `true` if it is a test program.
+    /// `true` for a test program.
     pub(crate) test: bool,
     /// Path of the program.
     pub(crate) program: PathBuf,

@@ -113,7 +113,7 @@ pub(super) fn reason_of(
 pub(super) mod tests {
     use super::*;
 
-    /// Derives the effects of tools from their names alone.
+    /// Implementation that derives the effects of tools from their names alone.
     pub(in super::super) struct ByName;
 
     impl Meanings for ByName {

@@ -27,13 +27,13 @@ pub struct Addition {
     pub name: String,
     /// Entry for the servers file.
     pub entry: Value,
-    /// Annotations of the server's tools, if they are known.
+    /// Annotations of the server's tools, or `None` if they are not known.
     pub annotations: Option<Value>,
     /// Data folder of the server, if it has one.
     pub data: Option<PathBuf>,
     /// Keys of the snippet that have no effect.
     pub ignored: Vec<String>,
-    /// Id in the catalog, if the server is in it.
+    /// Id in the catalog, or `None` if the catalog does not contain the server.
     pub known: Option<String>,
 }
 

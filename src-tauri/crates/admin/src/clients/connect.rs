@@ -71,7 +71,7 @@ pub struct ClientChange {
     hidden: Vec<Secret>,
 }
 
-/// An entry that a change leaves as it was.
+/// An entry that a change does not affect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unmoved {
     /// Name of the entry.

@@ -20,9 +20,9 @@ pub struct ClientReport {
     pub file: PathBuf,
     /// State of the client.
     pub state: ClientState,
-    /// Server entries in its settings.
+    /// Server entries in the client's settings.
     pub entries: Vec<EntryReport>,
-    /// Error from reading the settings, if it failed.
+    /// Error from reading the settings, or `None` on success.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
 }

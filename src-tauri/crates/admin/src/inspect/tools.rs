@@ -26,7 +26,7 @@ pub struct ListedTool {
     pub description: String,
     /// JSON Schema of the tool's arguments.
     pub input_schema: Value,
-    /// Hints about its effects.
+    /// Hints of the server about the tool's effects, unverified.
     #[serde(default, deserialize_with = "or_default")]
     pub annotations: ToolHints,
 }

@@ -33,11 +33,11 @@ pub enum BuildError {
     /// The program exited with a failure.
     #[error("it exited with status {status}{refused}; {said}")]
     Ended {
-        /// Exit status.
+        /// Exit status of the program.
         status: i32,
         /// Connections that were refused, as a clause of the message.
         refused: String,
-        /// Last lines of its output.
+        /// Last lines of the program's output.
         said: String,
     },
     /// Every version of the package requires a newer Python.

@@ -36,7 +36,7 @@ pub struct Update {
 
 /// Result of checking for another version.
 pub enum UpdateCheck {
-    /// No newer version exists than the contained current one.
+    /// The installed version, which is contained, is the newest.
     Newest(String),
     /// Another version was found and installed next to the current one.
     Found(Box<Update>),

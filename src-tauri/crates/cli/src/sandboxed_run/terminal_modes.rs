@@ -11,7 +11,7 @@ const KNOWN: [u16; 16] =
 /// DEC private modes that show the alternate screen.
 const ALTERNATE: [u16; 3] = [47, 1047, 1049];
 
-/// Tracks the modes that a program has set.
+/// Terminal modes that a program has set, parsed from its output.
 #[derive(Default)]
 pub struct TerminalModes {
     parser: Parser,

@@ -11,7 +11,7 @@ pub struct Exposure {
     pub file: PathBuf,
     /// Path that the server may write to: the file's canonical path or a symlink that leads to it.
     pub place: CanonicalPath,
-    /// Server that may write to it, and the reason.
+    /// Server that may write to the path, and the reason.
     pub by: WritableBy,
 }
 

@@ -12,7 +12,7 @@ pub(crate) struct Package {
     pub(crate) name: String,
     /// Names of the packages that are compiled into its library and programs.
     pub(crate) dependencies: Vec<String>,
-    /// Name and root file of its library and of each program.
+    /// Name and root file of the library and of each program in the package.
     roots: Vec<(String, PathBuf)>,
 }
 

@@ -35,7 +35,7 @@ pub enum BundleError {
     /// The bundle does not have this setting.
     #[error("unknown setting `{0}`; the bundle has `{1}`")]
     Unknown(String, String),
-    /// A setting for one value has several.
+    /// A setting that takes one value was given several.
     #[error("expected one value for `{0}`, found {1}")]
     Several(String, usize),
     /// The value of a path setting is not the absolute path of an existing file or folder.

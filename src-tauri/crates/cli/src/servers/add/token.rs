@@ -7,7 +7,7 @@ use ironcurtain_config::Servers;
 use ironcurtain_config::home::Home;
 use ironcurtain_secrets::SecretName;
 
-/// A typed token, which is stored when its server is added.
+/// A typed token, which is stored as a secret when the server is added.
 pub(super) struct Token {
     name: SecretName,
     typed: TypedSecret,
