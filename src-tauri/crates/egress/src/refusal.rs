@@ -62,7 +62,7 @@ pub enum ConnectionRefusal {
         why: String,
     },
     /// The first bytes on port 443 are not an acceptable ClientHello.
-    #[error("the connection to `{target}` was cut: {why}")]
+    #[error("closed the connection to `{target}`: {why}")]
     Hello {
         /// Host and port that the rules allow.
         target: String,
@@ -70,7 +70,7 @@ pub enum ConnectionRefusal {
         why: ClientHelloError,
     },
     /// The ClientHello names a host other than the allowed one.
-    #[error("the connection to `{target}` was cut: the TLS ClientHello names `{named}`")]
+    #[error("closed the connection to `{target}`: the TLS ClientHello names `{named}`")]
     OtherName {
         /// Host and port that the rules allow.
         target: String,
