@@ -201,7 +201,7 @@ impl ServerNetwork {
     }
 
     /// Applies the current rules and grants. Returns `true` once no connection depends on anything else, or `false`
-    /// after [`CUT_BOUND`].
+    /// if closing the others takes too long.
     pub async fn is_within_grants(&self) -> bool {
         self.caller.publish_rules(&self.reach);
         let rules = self.reach.rules().borrow().clone();

@@ -19,7 +19,7 @@ pub(crate) enum RaiseError {
     #[error("denied without a question: {0}")]
     Denied(Arc<str>),
     /// The access is already permitted. Contains the name of the operation.
-    #[error("the run may already {0} it")]
+    #[error("the run may already {0} this path")]
     Allowed(&'static str),
     /// The question was closed before the user saw it, for this reason.
     #[error("{0}")]

@@ -45,7 +45,7 @@ impl StderrTail {
             last.iter().copied().collect()
         };
         let text = String::from_utf8_lossy(&last);
-        // Drop the first line if it is truncated: it may end with part of a secret, which cannot be recognized.
+        // Drop the first line if it is truncated: it may start with part of a secret, which cannot be recognized.
         let whole =
             if last.len() < KEPT { &*text } else { text.split_once('\n').map_or("", |(_, rest)| rest) };
         let lines: Vec<&str> = whole.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
