@@ -75,7 +75,7 @@ pub enum PackageRecordError {
     #[error("{0}")]
     Read(#[from] ConfigError),
     /// The file is not a valid record.
-    #[error("`{file}`: {source}")]
+    #[error("failed to parse `{file}`: {source}")]
     NotUnderstood {
         /// Path of the record.
         file: PathBuf,
