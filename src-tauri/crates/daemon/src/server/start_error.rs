@@ -79,7 +79,7 @@ pub enum ServerStartError {
         source: io::Error,
     },
     /// The path is not valid UTF-8.
-    #[error("`{0}` is not UTF-8")]
+    #[error("the path `{0}` is not valid UTF-8")]
     NotUtf8(PathBuf),
     /// Its streams or its network listener cannot be used.
     #[error(transparent)]
