@@ -93,7 +93,7 @@ pub enum RuleError {
     #[error("`{0}` has no dot; write the full host name")]
     Short(String),
     /// The port is not a number from 1 to 65535.
-    #[error("invalid port in `{0}`: expected a number from 1 to 65535")]
+    #[error("invalid pattern `{0}`: the port must be a number from 1 to 65535")]
     Port(String),
     /// The host name is invalid.
     #[error("`{0}` is not a valid host name")]
