@@ -39,7 +39,7 @@ struct Kept<T> {
     state: T,
 }
 
-/// Stores the state in directory `id`, and returns the ticket that redeems it once.
+/// Stores the state in directory `id`, and returns a ticket with which it can be read once.
 ///
 /// # Errors
 /// Returns the operating system's error if the file cannot be written.

@@ -1,4 +1,4 @@
-//! State of one server of a connection, which has its own independent session.
+//! One server of a client's connection, with its own independent session.
 //!
 //! - The session judges, asks and records as if it were the client's only one. It receives lines through a channel.
 //! - A server that does not start or respond is reported as missing and retried; nothing waits for it.
@@ -52,7 +52,7 @@ pub(super) enum Phase {
     Ended,
 }
 
-/// One server of a client's connection, with the state of its session.
+/// State of one server of a client's connection.
 pub(super) struct Upstream {
     /// Unique number of the upstream; a restarted server gets another one.
     pub(super) number: u64,
