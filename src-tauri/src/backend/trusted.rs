@@ -24,7 +24,7 @@ pub(crate) struct TrustedProcess {
 pub(crate) enum TrustedProcessError {
     #[error(transparent)]
     Start(#[from] StartError),
-    #[error("failed to start a thread: {0}")]
+    #[error("failed to spawn a thread: {0}")]
     Thread(#[from] io::Error),
     #[error("IronCurtain stopped during startup; see its log")]
     Vanished,

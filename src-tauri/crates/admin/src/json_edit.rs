@@ -9,7 +9,7 @@ use std::fmt;
 #[derive(Debug, thiserror::Error)]
 pub enum JsonEditError {
     /// The path contains no key.
-    #[error("no key given")]
+    #[error("expected at least one key, found none")]
     NoKey,
     /// The text is invalid JSON, or a value on the path is not an object.
     #[error("{0}")]

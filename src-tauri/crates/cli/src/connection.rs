@@ -106,7 +106,7 @@ impl Connection {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(5))];
         let mut ancillary = SendAncillaryBuffer::new(&mut space);
         if !ancillary.push(SendAncillaryMessage::ScmRights(&descriptors)) {
-            bail!("no room for the descriptors");
+            bail!("failed to attach the file descriptors to the message: too many");
         }
         let stream = self.stream.get_mut();
         let sent = sendmsg(&*stream, &[IoSlice::new(&line)], &mut ancillary, SendFlags::empty())?;

@@ -21,7 +21,9 @@ pub(super) enum EntryError {
     )]
     Sse,
     /// A remote server has a key that only local servers use.
-    #[error("`{0}` is for local servers; a remote server has `url` and `headers`: remove one of them")]
+    #[error(
+        "`{0}` is for local servers, but this entry has the address of a remote server; remove one of them"
+    )]
     HereAndThere(&'static str),
     /// A remote server has a `sandbox` entry.
     #[error("`sandbox`: a remote server cannot be sandboxed, because it runs elsewhere; remove it")]

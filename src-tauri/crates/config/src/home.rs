@@ -62,9 +62,7 @@ pub enum HomeError {
         owner: u32,
     },
     /// Other users can write to the directory or to one of its ancestors.
-    #[error(
-        "other users can write `{path}`; run `chmod go-w` on it, or move IronCurtain's files elsewhere"
-    )]
+    #[error("other users can write `{path}`; run `chmod go-w` on it, or move IronCurtain's files elsewhere")]
     OthersWrite {
         /// Path of the directory.
         path: PathBuf,

@@ -101,7 +101,11 @@ fn build_for_release() -> anyhow::Result<Vec<Built>> {
 
 /// Returns the table that a benchmark program prints.
 fn measured(program: &mut Command) -> anyhow::Result<String> {
-    let output = program.stdin(Stdio::null()).stderr(Stdio::inherit()).output().context("the benchmark")?;
+    let output = program
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output()
+        .context("failed to start the benchmark")?;
     anyhow::ensure!(output.status.success(), "`{}` failed: {}", process::shown(program), output.status);
     Ok(String::from_utf8(output.stdout)?.trim_end().to_owned() + "\n")
 }

@@ -97,7 +97,7 @@ fn made(built: &[Built], is_release: bool) -> anyhow::Result<Packages> {
     made.files().into_iter().try_for_each(|file| say(&file.display().to_string()))?;
     let mut lintian = process::command("lintian");
     quietly(lintian.args(["--fail-on", "error,warning", "--allow-root"]).arg(&made.deb))
-        .context("lintian rejects the .deb")?;
+        .context("lintian found errors in the `.deb`")?;
     Ok(made)
 }
 
@@ -141,7 +141,8 @@ fn ours(path: &str) -> anyhow::Result<String> {
 
 /// Runs a tool. Shows its output only if it fails.
 fn quietly(command: &mut Command) -> anyhow::Result<String> {
-    let output = command.output().with_context(|| format!("`{}`", process::shown(command)))?;
+    let output =
+        command.output().with_context(|| format!("failed to start `{}`", process::shown(command)))?;
     let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
     anyhow::ensure!(output.status.success(), "`{}` failed: {said}", process::shown(command));
     Ok(said)

@@ -17,7 +17,7 @@ pub enum ServerFault {
     #[error(transparent)]
     Request(#[from] serde_json::Error),
     /// The server has exited or does not read its input.
-    #[error("exited, or does not read its input")]
+    #[error("has exited or does not read its input")]
     NoInput,
     /// The server closed its output.
     #[error("exited before it answered `{0}`")]

@@ -69,7 +69,10 @@ fn complete(packages: &Packages, _: &Packages) -> anyhow::Result<()> {
 /// Checks that the bill of materials contains the project's packages and dependencies, with licences.
 fn listed(packages: &Packages, _: &Packages) -> anyhow::Result<()> {
     let list: Value = serde_json::from_str(&fs::read_to_string(&packages.parts)?)?;
-    let components = list.get("components").and_then(Value::as_array).context("no components")?;
+    let components = list
+        .get("components")
+        .and_then(Value::as_array)
+        .context("the bill of materials has no components")?;
     for name in ["ironcurtain-daemon", "tokio", "rusqlite", "tauri"] {
         let one = components.iter().find(|one| one.get("name").is_some_and(|found| found == name));
         let one = one.with_context(|| format!("the bill of materials lacks `{name}`"))?;
