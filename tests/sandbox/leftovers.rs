@@ -12,7 +12,7 @@ use crate::{judge::WRITABLE, scene::Scene};
 pub(crate) struct Left {
     /// Paths of autostart files that were left behind.
     listed: BTreeSet<String>,
-    /// Reasons for which something was not scanned.
+    /// Reasons that something was not scanned.
     unseen: Vec<String>,
 }
 

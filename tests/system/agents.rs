@@ -46,7 +46,7 @@ struct Agent {
     variables: &'static [(&'static str, &'static str)],
     /// Arguments with which the client lists its servers.
     list: &'static [&'static str],
-    /// Text in that list that shows a working server, for clients that start their servers.
+    /// Text that the list contains if the server works.
     works: &'static str,
     /// Arguments with which the client sends one prompt to the model.
     run: &'static [&'static str],

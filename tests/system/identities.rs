@@ -67,7 +67,7 @@ impl Scene {
         answer["error"]["message"].as_str().map_or(Ok(()), |why| Err(why.to_owned()))
     }
 
-    /// Returns the reason for which the server is not started.
+    /// Returns the reason why the server is not started.
     #[track_caller]
     fn assert_refused(&self) -> String {
         self.start_session().unwrap_err()

@@ -99,7 +99,7 @@ fn settings_linked_into_granted_folder_are_rejected() {
     assert_eq!(in_force(), (7, true));
 }
 
-/// Returns the reason for which the daemon does not start on this machine.
+/// Returns the reason why the daemon does not start on this machine.
 fn not_started(machine: &Machine) -> String {
     let mut daemon = Command::new("timeout");
     daemon.arg(BOUND.as_secs().to_string()).arg(programs().join("ironcurtain"));

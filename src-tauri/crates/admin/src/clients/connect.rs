@@ -76,7 +76,7 @@ pub struct ClientChange {
 pub struct Unmoved {
     /// Name of the entry.
     pub name: String,
-    /// Reason for which the entry is unchanged.
+    /// Reason that the entry is unchanged.
     pub why: NotConnected,
 }
 

@@ -97,7 +97,7 @@ fn word(kind: &LintKind) -> &'static str {
     }
 }
 
-/// Reports the reason for which the policy or another file was rejected.
+/// Reports the reason why the policy or another file was rejected.
 fn refusal(file: &Path, error: &LoadError) -> Report {
     let (LoadError::Shape { message, .. }
     | LoadError::Rule { message, .. }

@@ -148,7 +148,7 @@ impl Inbox {
         waiting.closed || waiting.drawn.as_ref().is_some_and(|(_, over)| over.is_some())
     }
 
-    /// Returns the reason for which the question on the screen has ended.
+    /// Returns the reason why the question on the screen has ended.
     pub(super) fn why_over(&self) -> Withdrawn {
         let drawn = lock(&self.waiting).drawn.clone();
         drawn.and_then(|(_, over)| over).unwrap_or(Withdrawn::SessionEnded)
