@@ -21,7 +21,7 @@ pub(crate) enum FileKind {
     File,
 }
 
-/// Identity of a file, independent of its names.
+/// Identity of a file, which does not change if the file is renamed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct FileId {
     pub(crate) device: u64,
@@ -33,7 +33,8 @@ impl FileId {
         Self { device: stat.st_dev, inode: stat.st_ino }
     }
 
-    /// Returns the identity of the file at `path`, or of the symlink itself.
+    /// Returns the identity of the file at `path`. If `path` is a symlink, this is the identity of the symlink
+    /// itself.
     pub(crate) fn at(path: &Path) -> Option<Self> {
         lstat(path).ok().map(|stat| Self::of(&stat))
     }

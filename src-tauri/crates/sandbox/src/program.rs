@@ -32,7 +32,7 @@ pub fn program(args: impl Iterator<Item = String>) -> ExitCode {
     }
 }
 
-/// Serves as ssh's `ProxyCommand` inside a sandbox with a proxy.
+/// Acts as ssh's `ProxyCommand` inside a sandbox that has a proxy.
 fn connect(target: &[String]) -> ExitCode {
     let said = match target {
         [host, port] => {

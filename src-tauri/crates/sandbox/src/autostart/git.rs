@@ -54,8 +54,8 @@ pub(super) enum ConfigRepair {
     All { keys: Vec<String> },
 }
 
-/// Determines the repair of a configuration compared to its previous text, if any. `scratch` is the path of a work
-/// file.
+/// Determines the repair that a configuration needs, by comparing it with its previous text, if any. `scratch` is the
+/// path of a temporary file.
 pub(super) fn repair(
     before: Option<&[u8]>,
     now: &[u8],
@@ -160,7 +160,7 @@ struct GitRun {
     git: Command,
 }
 
-/// Reason why git returned no output.
+/// Reason git returned no output.
 enum GitFailure {
     /// Git is not installed or has failed.
     Refused,

@@ -12,9 +12,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Code point that encodes byte 0; that of another byte is higher by its value.
+/// Code point that encodes byte 0. Byte `n` is encoded as the code point that is higher by `n`.
 const FIRST: u32 = 0x10_FF00;
-/// First UTF-8 byte of these characters, which few other characters have.
+/// First UTF-8 byte of the encoding characters. Few other characters start with it.
 const LEAD: u8 = 0xF4;
 
 /// Encodes a name or path.
