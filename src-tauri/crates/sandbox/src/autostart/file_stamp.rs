@@ -66,8 +66,8 @@ impl FileStamp {
     }
 }
 
-/// Waits until `clock` is past `begun`, which usually takes one tick, and returns its time. If the clock is set back
-/// during the wait, returns its current time at once.
+/// Waits until `clock` is past `begun`, which usually takes one tick, and returns its time. Gives up after
+/// [`LONGEST_TICK`], because the clock may have been set back.
 pub(super) fn once_past(begun: (i64, u32), clock: impl Fn() -> (i64, u32)) -> (i64, u32) {
     let until = Instant::now() + LONGEST_TICK;
     loop {

@@ -137,7 +137,7 @@ pub(super) fn begun(path: &str, moved_to: &str) -> Option<String> {
     fs::symlink_metadata(&*raw(&begun)).is_ok().then_some(begun)
 }
 
-/// Returns the name of a file that was disarmed in place, for the path `kept` that it would have in quarantine.
+/// Returns the name that the file `name` gets when it is disarmed in place. `kept` is the file's slot in quarantine.
 fn disarmed(name: &str, kept: &Path) -> String {
     format!("{name}.quarantined-{}", kept.file_name().unwrap_or_default().display())
 }
@@ -153,7 +153,7 @@ impl BoundedCopy {
         Self { bytes: MOST_COPIED, names: MOST_NAMES }
     }
 
-    /// Copies a file, folder or symlink, including everything that the user could miss. Follows no symlinks and never
+    /// Copies a file, folder tree or symlink. Fails if a limit is exceeded. Skips sockets. Follows no symlinks and never
     /// blocks.
     pub(super) fn copy(&mut self, dir: &OwnedFd, name: &Path, to: &Path, depth: usize) -> io::Result<()> {
         let too_large = || io::Error::from(io::ErrorKind::FileTooLarge);

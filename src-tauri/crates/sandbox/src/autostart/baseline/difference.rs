@@ -19,8 +19,7 @@ pub(in crate::autostart) struct BaselineDifference {
     pub(in crate::autostart) change: ChangeKind,
     /// Previous content, if the baseline kept it.
     pub(in crate::autostart) before: Option<Vec<u8>>,
-    /// `true` if it is certain that the file is new or changed. The walk for the baseline may have missed it
-    /// otherwise.
+    /// `true` if the file is certainly new or changed. `false` if the walk for the baseline may have missed it.
     pub(in crate::autostart) is_known: bool,
 }
 
