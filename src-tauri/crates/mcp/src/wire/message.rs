@@ -168,7 +168,7 @@ impl Incoming {
 }
 
 impl Incoming {
-    /// Parses an outgoing line. Also returns the line's guard.
+    /// Parses an outgoing line, and returns the message with the line's guard.
     ///
     /// # Errors
     /// Returns the line unchanged if it is not a message.
