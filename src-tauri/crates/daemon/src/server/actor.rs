@@ -161,7 +161,7 @@ struct Actor {
     quick_ends: u32,
     /// Number of consecutive processes that exited before they answered `initialize`.
     unanswered: u32,
-    /// Number of consecutive restarts because the server kept using revoked access.
+    /// Number of restarts because the server kept using revoked access.
     restarts: u64,
     /// Number of started processes. Shared with the handle.
     starts: Arc<AtomicU64>,
