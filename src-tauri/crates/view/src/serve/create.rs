@@ -1,4 +1,4 @@
-//! Creates files and folders. New folders exist only in the view until a file in them is permitted.
+//! Creates files and folders. Until the run is permitted to create a file, its new entries exist only in the view.
 
 use std::{
     ffi::OsStr,
