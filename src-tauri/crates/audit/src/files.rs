@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub enum FileFinding {
     /// The file was moved to quarantine, where no program runs it.
     Quarantined {
-        /// Path of the file before.
+        /// Original path of the file.
         path: String,
         /// Path of the file in quarantine.
         moved_to: String,
@@ -63,9 +63,9 @@ pub enum FileDecision {
     },
     /// The user restored the file from quarantine.
     Returned,
-    /// The user restored the file, and the file that was in its place was moved.
+    /// The user restored the file. The file that was in its place was moved to quarantine.
     Exchanged {
-        /// New path of the file that was in its place.
+        /// Path in quarantine of the file that was in its place.
         moved_to: String,
     },
     /// The user deleted the file from quarantine.
