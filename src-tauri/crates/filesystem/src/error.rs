@@ -43,7 +43,7 @@ pub(crate) enum ToolError {
     Io(IoError),
 }
 
-/// Error of a system call, with the paths that it was about.
+/// Error of a system call, with the paths that the call was about.
 #[derive(Debug)]
 pub(crate) struct IoError {
     error: io::Error,

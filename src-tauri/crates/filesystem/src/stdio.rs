@@ -145,7 +145,7 @@ fn read(
     }
 }
 
-/// Parses a message. An error is the error response to send, or `None` if the line is to be ignored.
+/// Parses a message. On failure, returns the error response to send, or `None` if the line must be ignored.
 fn parse(line: &[u8]) -> Result<ClientJsonRpcMessage, Option<Refusal>> {
     let error = match serde_json::from_slice(line) {
         Ok(message) => return Ok(message),
