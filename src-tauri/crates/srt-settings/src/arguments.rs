@@ -42,7 +42,7 @@ pub enum CommandTask {
     Version,
     Run(CommandLine),
 }
-/// Command to run in the sandbox.
+/// Command that is run in the sandbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CommandLine {
     /// Command line for the shell.
@@ -58,7 +58,7 @@ pub enum PassedVariables {
     All,
 }
 
-/// Reason why a command line is invalid.
+/// Reason a command line is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UsageError {
     #[error("unknown option `{0}`; run with `--help` to list the options")]
