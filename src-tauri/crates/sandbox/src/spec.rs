@@ -205,7 +205,7 @@ impl Default for ResourceLimits {
     }
 }
 
-/// Reason why a [`Spec`] is invalid.
+/// Reason a [`Spec`] is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SpecError {
     /// The command is empty.

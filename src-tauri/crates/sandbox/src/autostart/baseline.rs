@@ -80,7 +80,7 @@ pub(super) struct Baseline {
     pub(super) entries: BTreeMap<String, BaselineEntry>,
     #[serde(skip)]
     files: BTreeMap<FileIdentity, String>,
-    /// Reasons why the baseline is incomplete.
+    /// Reasons the baseline is incomplete.
     #[serde(skip)]
     pub(super) missed: Vec<String>,
     #[serde(skip)]

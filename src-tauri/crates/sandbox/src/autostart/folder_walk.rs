@@ -31,7 +31,7 @@ pub(super) struct FolderWalk {
     until: Instant,
     /// Folders whose mode the walk has changed in order to open them.
     reopened: Option<ReopenedFolders>,
-    /// Reasons why something was skipped; only the first few are kept.
+    /// Reasons something was skipped; only the first few are kept.
     pub(super) missed: Vec<String>,
 }
 

@@ -153,8 +153,8 @@ impl BoundedCopy {
         Self { bytes: MOST_COPIED, names: MOST_NAMES }
     }
 
-    /// Copies a file, folder tree or symlink. Fails if a limit is exceeded. Skips sockets. Follows no symlinks and never
-    /// blocks.
+    /// Copies a file, folder tree or symlink. Fails if a limit is exceeded. Skips sockets, follows no symlinks and
+    /// never blocks.
     pub(super) fn copy(&mut self, dir: &OwnedFd, name: &Path, to: &Path, depth: usize) -> io::Result<()> {
         let too_large = || io::Error::from(io::ErrorKind::FileTooLarge);
         self.names = self.names.checked_sub(1).filter(|_| depth < DEEPEST).ok_or_else(too_large)?;

@@ -67,7 +67,7 @@ pub(crate) struct InitialMountsChild {
 enum ChildReport {
     /// The mounts are complete. Contains the mount ids by path.
     Shown(BTreeMap<String, u64>),
-    /// Reason why the mounts failed.
+    /// Reason the mounts failed.
     Failed(String),
 }
 

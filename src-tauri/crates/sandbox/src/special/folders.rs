@@ -67,7 +67,7 @@ pub(super) enum FolderEvent {
     Lost,
 }
 
-/// Reason why a folder cannot be watched.
+/// Reason a folder cannot be watched.
 #[derive(Debug)]
 pub(super) enum FolderError {
     /// The folder was removed, or belongs to another user and is inaccessible from the sandbox.

@@ -88,8 +88,8 @@ pub(super) fn start(
     Ok((bwrap, mounts))
 }
 
-/// Makes `closed` and `kept` read-only in the writable trees. Removes a writable tree from the plan if all of it is
-/// closed.
+/// Makes `closed` and `kept` read-only in the writable trees. A writable tree that is closed as a whole is no
+/// longer listed as writable.
 fn close(layout: &mut ViewLayout, closed: &[String], kept: &[String]) {
     layout.writable.retain(|root| !closed.iter().chain(kept).any(|closed| is_at_or_below(root, closed)));
     for root in &layout.writable {
