@@ -16,7 +16,7 @@ pub(super) enum Fault {
     InvalidCertificate {
         /// Host and port of the server.
         host: String,
-        /// Reason why the certificate is not accepted.
+        /// Reason the certificate is not accepted.
         problem: String,
     },
     /// The connection was lost before the response.

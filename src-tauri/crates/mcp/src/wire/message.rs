@@ -47,7 +47,7 @@ impl From<u64> for Id {
     }
 }
 
-/// Reason why a line is not a valid message.
+/// Reason a line is not a valid message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MessageError {
     /// Invalid JSON (JSON-RPC 2.0: -32700).
