@@ -197,7 +197,7 @@ pub enum Reply {
         grant: String,
         /// Servers that were restarted because they still had a granted file open.
         restarted: Vec<String>,
-        /// Reason why the revocation is not saved to disk yet; `None` if it is.
+        /// Reason the revocation is not saved to disk yet; `None` if it is.
         #[serde(default)]
         unstored: Option<String>,
     },
@@ -224,7 +224,7 @@ pub enum Reply {
     },
 }
 
-/// Reason why a request failed.
+/// Reason a request failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ErrorCode {

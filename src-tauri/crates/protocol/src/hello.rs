@@ -13,7 +13,7 @@ pub struct Hello {
     pub purpose: Purpose,
 }
 
-/// Reason why a program connects to the daemon.
+/// Reason a program connects to the daemon.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Purpose {
@@ -139,7 +139,7 @@ pub enum RunNote {
         status: i32,
         /// Number of files that the run used.
         used: RunUse,
-        /// Reason why the run was terminated before its program exited; `None` if the program exited.
+        /// Reason the run was terminated before its program exited; `None` if the program exited.
         cut_off: Option<String>,
         /// Files that the program used; empty unless [`RunHello::learn`] is set.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
