@@ -1,4 +1,4 @@
-//! Opens a session: creates its directory and starts its server.
+//! Opens a session: creates its directory and a handle to its server.
 
 use super::handover::{ClientState, SessionHandover};
 use super::in_flight::Requests;
