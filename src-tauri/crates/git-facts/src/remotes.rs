@@ -216,7 +216,7 @@ impl Remotes {
     }
 
     /// Replaces the longest matching prefix of an address; `None` if no prefix matches. If several prefixes have that
-    /// length, git uses the replacement that it read first.
+    /// length, git uses the replacement that it read first, even if it read that one for another prefix.
     fn instead(&self, url: &str, name: &str) -> Option<String> {
         let fits = |(_, beginning): &(&str, &str)| url.starts_with(beginning);
         let fitting: Vec<_> = self.settings.between("url.", name).filter(fits).collect();
