@@ -1,4 +1,4 @@
-//! Connects sockets for a sandbox that may have its own unix sockets or use services of this computer, after checking
+//! Connects sockets for a sandbox that may have its own unix sockets or use services on this computer, after checking
 //! the destination.
 //!
 //! - Seccomp cannot read the address that `connect` gets. Instead, the kernel reports each call, and a process of the

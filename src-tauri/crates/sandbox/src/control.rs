@@ -12,7 +12,7 @@ use crate::spec::{Mount, MountAccess};
 /// Request to the supervisor, sent as one line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ControlRequest {
-    /// Id that the reply repeats.
+    /// Id of the request, which the client chooses and the reply repeats.
     pub id: u64,
     /// Operation to perform.
     #[serde(flatten)]

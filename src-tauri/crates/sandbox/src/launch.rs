@@ -130,7 +130,7 @@ pub struct LaunchedRun {
     pub view: UnixStream,
     /// Handle for receiving the proxy's listener; set if the spec's network has a proxy.
     pub egress: Option<Egress>,
-    /// Link for services of this computer; set if the spec's network is [`NetworkAccess::ProxiedWithServices`].
+    /// Link for services on this computer; set if the spec's network is [`NetworkAccess::ProxiedWithServices`].
     pub services: Option<ServiceLink>,
     /// The supervisor's process id, for display.
     pub pid: u32,
@@ -194,7 +194,7 @@ struct RunDescriptors {
     view: OwnedFd,
     /// Link to the process that started the run.
     link: OwnedFd,
-    /// Link for services of this computer.
+    /// Link for services on this computer.
     services: Option<OwnedFd>,
 }
 

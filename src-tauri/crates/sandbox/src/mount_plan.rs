@@ -31,8 +31,8 @@ pub(crate) use resolve::{LayoutError, real, real_kind};
 pub(crate) enum PathTreatment {
     /// Cover the path with something empty and inaccessible. `points` are the paths below it that get mounts later.
     Hide { kind: FileKind, points: BTreeMap<String, FileKind> },
-    /// Cover a pipe, a socket, or a folder that cannot be searched for them. Has no effect if the path has another kind
-    /// of file by then.
+    /// Cover a pipe, a socket, or a folder that cannot be searched for them. Has no effect if another kind of file is
+    /// at the path when the plan is applied.
     Special,
     /// Show the path again inside a hidden tree.
     Reopen { writable: bool },

@@ -273,8 +273,8 @@ impl Mounts {
         Ok(outcome.let_go.map(|let_go| self.account(path, comes, let_go)))
     }
 
-    /// Combines the outcome of the last mount at `path` with those of earlier mounts there, and returns the proof. A
-    /// file that another mount still shows counts as removed only when that mount is removed.
+    /// Combines the outcome of the last mount at `path` with those of earlier mounts there, and returns the proof. If
+    /// another mount still shows the same file, the file is removed only when that mount is removed.
     fn account(&mut self, path: &str, comes: Option<u64>, let_go: UnmountOutcome) -> UnmountProof {
         let held_before = self.loose.remove(path);
         let Some(instead) = let_go.instead else {

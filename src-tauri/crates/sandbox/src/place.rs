@@ -1,6 +1,7 @@
 //! Opens and compares files and directories without following symlinks.
 //!
-//! - INVARIANT: files are opened by their canonical path. A symlink in it was created later, and is an error.
+//! - INVARIANT: files are opened by their canonical path. A symlink in that path must have been created later and is
+//!   an error.
 
 use std::{
     os::fd::{AsFd, OwnedFd},

@@ -72,7 +72,7 @@ impl RunLink {
         Ok((Self(ours), theirs))
     }
 
-    /// Sends the terminal settings of the run, if it has a terminal. Otherwise, the program starts immediately.
+    /// Sends the run's terminal settings. If `terminal` is `None`, the process inside starts the program immediately.
     ///
     /// # Errors
     /// Returns the error of the operating system.

@@ -1,6 +1,6 @@
 //! Files that git or another program runs or reads because a configuration or symlink refers to them.
 //!
-//! - A referenced path need not exist: a file that appears there later is judged in the same way.
+//! - A referenced path need not exist: a file that appears there later is judged like an existing one.
 
 use std::collections::BTreeMap;
 

@@ -146,7 +146,7 @@ pub(super) fn limited(error: Errno, limit: &str) -> io::Error {
     }
 }
 
-/// Returns whether a name in a folder is a folder itself.
+/// Returns whether the entry `name` of the folder `dir` is a folder.
 pub(super) fn is_folder(dir: &OwnedFd, name: &str) -> bool {
     FileStamp::of(dir, name).is_ok_and(|found| found.is_dir)
 }

@@ -1,7 +1,7 @@
 //! Reads a repository's configuration with git itself, and restores keys that make git run programs.
 //!
-//! - Git gets only the text, never the repository. It reads no other configuration, runs no program, and its working
-//!   directory is `/`.
+//! - Git receives the text of the configuration and never accesses the repository. It reads no other configuration
+//!   and runs no program. Its working directory is `/`.
 //! - INVARIANT: a configuration that git cannot parse or check is not considered harmless.
 
 mod keys;

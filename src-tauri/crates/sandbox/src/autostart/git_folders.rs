@@ -8,7 +8,7 @@ use super::{
 };
 use crate::place::is_at_or_below;
 
-/// Name in a folder, and `true` if it is a folder itself.
+/// Name of a folder's entry, and `true` if the entry is a folder.
 pub(super) type FolderName = (String, bool);
 
 /// Names that make git recognize a folder as a repository.

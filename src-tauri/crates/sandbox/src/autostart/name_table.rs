@@ -55,7 +55,7 @@ pub(super) enum RunVerdict {
     Harmless,
     /// The file is reported and stays in place.
     Listed,
-    /// A program of the user's runs the file automatically.
+    /// One of the user's programs runs the file automatically.
     Unasked,
 }
 

@@ -1,7 +1,8 @@
 //! Encodes names that are not UTF-8 as text.
 //!
 //! - Paths are strings everywhere. An invalid byte becomes a character at the end of the private use area, which real
-//!   names do not contain. If a name does contain such a character, each of its bytes is encoded in the same way.
+//!   names do not contain. If a name does contain such a character, each byte of that character is encoded like an
+//!   invalid byte.
 //! - INVARIANT: [`raw`] returns exactly the bytes that [`text`] encoded, so that a file of any name can be opened and
 //!   moved.
 

@@ -238,7 +238,7 @@ impl Watcher {
         }
     }
 
-    /// Records the paths that are hidden in a sandbox, in order to detect that one is replaced.
+    /// Records the paths that are hidden in a sandbox, so that their replacement is detected.
     pub fn hidden(&mut self, name: &str, paths: &[String]) {
         let Some(sandbox) = self.sandboxes.get_mut(name) else { return };
         sandbox.hidden = paths.to_vec();
@@ -297,7 +297,7 @@ impl Watcher {
         due.collect()
     }
 
-    /// Records that the supervisor of a sandbox has covered every path again.
+    /// Records that the supervisor of a sandbox has restored all lost covers.
     pub fn covered(&mut self, name: &str) {
         self.drain();
         let is_lost = |entry: &BaselineEntry| matches!(entry.cover, Cover::Replaced | Cover::Doubtful);

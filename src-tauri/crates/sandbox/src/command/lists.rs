@@ -117,7 +117,7 @@ impl Lists {
 }
 
 /// Returns the paths in the home directory and on this machine that no command may read. Excludes the kernel's file
-/// systems, of which every sandbox has its own.
+/// systems, because every sandbox has its own instances of them.
 fn always_hidden(home: &str) -> Vec<String> {
     let Ok(home) = CanonicalPath::assume_canonical(home) else { return vec![] };
     let paths = secrets(&home).into_iter().map(|path| path.as_str().to_owned());

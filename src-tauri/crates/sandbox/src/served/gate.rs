@@ -32,7 +32,7 @@ const MOST_UNNAMED: usize = 8192;
 pub(super) struct ChannelGate {
     permitted: RwLock<HashSet<PermittedAccess>>,
     asks: Mutex<Asks>,
-    /// Notified when the last request that waits for an answer to a question is gone.
+    /// Notified when no request is waiting for the answer to a question any more.
     left: Condvar,
     connection: Mutex<UnixStream>,
     to_name: SyncSender<NewAsk>,

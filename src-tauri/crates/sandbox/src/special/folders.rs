@@ -38,7 +38,7 @@ const WATCHED: WatchFlags = WatchFlags::CREATE
     .union(WatchFlags::ATTRIB)
     .union(WatchFlags::ONLYDIR);
 
-/// Watched folders by inotify watch.
+/// Watched folders, indexed by inotify watch.
 #[derive(Debug)]
 pub(super) struct WatchedFolders {
     queue: OwnedFd,

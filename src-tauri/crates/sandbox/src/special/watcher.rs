@@ -88,7 +88,7 @@ struct Root {
 /// Search of a folder tree, which also watches each folder.
 #[derive(Debug)]
 struct Walk {
-    /// Sandbox that waits for the result; `None` for a folder that appeared later.
+    /// Sandbox that is waiting for the result; `None` for a folder that appeared later.
     first: Option<LinkNumber>,
     root: String,
     waiting: Vec<String>,

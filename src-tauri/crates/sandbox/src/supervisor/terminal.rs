@@ -2,8 +2,8 @@
 //!
 //! - The command inherits the standard streams, except for files, which are copied through pipes. Our own messages go
 //!   to standard error, prefixed with the program name.
-//! - Signals are forwarded to the command's process group. The exit status is that of the command, 128 + n if signal n
-//!   killed it, or [`FAILED`] if it never ran.
+//! - Signals are forwarded to the command's process group. The exit status is the command's own, 128 + n if signal n
+//!   killed the command, or [`FAILED`] if the command never ran.
 //! - Like any command, the sandbox outlives its parent process. When it is killed, the sandbox is killed too.
 
 use std::{

@@ -136,7 +136,7 @@ fn meaning<'a>(key: &str, value: &'a str) -> ConfigValue<'a> {
     ConfigValue::Nothing
 }
 
-/// Interpreters, whose first argument is the program to run.
+/// Interpreters. Their first argument is the program to run.
 const INTERPRETERS: &[&str] =
     &["bash", "bun", "dash", "deno", "env", "exec", "node", "perl", "ruby", "sh", "sudo", "tsx", "uv", "zsh"];
 /// Words that can precede a program in a shell command.

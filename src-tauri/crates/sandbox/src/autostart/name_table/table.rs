@@ -26,7 +26,7 @@ pub(super) struct ListedGroup {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Protection {
-    /// A program of the user's runs the file automatically: read-only, and quarantined when new.
+    /// One of the user's programs runs the file automatically: read-only, and quarantined when new.
     Unasked,
     /// A program asks the user before it runs the file: read-only, and listed when new.
     Asked,

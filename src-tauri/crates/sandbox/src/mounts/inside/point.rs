@@ -3,7 +3,7 @@
 //!
 //! - The sandbox's root is read-only for all its processes. It is written through a detached copy that only the child
 //!   has.
-//! - Nothing is created in a tree of the host. A grant for a name that is missing in such a tree is refused.
+//! - Nothing is created in the host's trees. A grant is refused if its mount point would have to be created there.
 
 use std::os::fd::{AsFd, OwnedFd};
 
