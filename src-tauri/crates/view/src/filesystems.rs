@@ -21,7 +21,7 @@ const SERVED: [&str; 24] = [
 /// Time for which a parsed mount table is reused.
 const FRESH: Duration = Duration::from_secs(1);
 
-/// Mounts that this process can access, with the time at which they were read.
+/// Mount table of this process, and the time at which it was read.
 #[derive(Debug, Default)]
 pub(crate) struct FileSystems(Mutex<Option<(Instant, Vec<Mount>)>>);
 

@@ -1,4 +1,4 @@
-//! Requests that wait for permission. They block no thread.
+//! Requests that are waiting for permission. They block no thread.
 //!
 //! - An interruption may arrive before its request starts to wait, so early interruptions are remembered.
 

@@ -97,7 +97,7 @@ impl Server {
         Ok(wire::opened(handle, false))
     }
 
-    /// Checks that the opened file is the node's file, and is a regular file.
+    /// Checks that the opened file is a regular file and still the file of its node.
     fn check(&self, node: u64, file: FileId, facts: &Metadata) -> Result<(), Errno> {
         if FileId::of(facts) != file {
             return Err(self.replaced(node));
