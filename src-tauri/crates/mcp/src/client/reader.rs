@@ -178,7 +178,7 @@ impl ClientReader {
     }
 }
 
-/// Converts a message for the core. Returns `None` for a mere wake-up.
+/// Converts a message for the core. Returns `None` for a message that only wakes the reader.
 fn client_message(for_session: ToSession) -> Option<ClientMessage> {
     match for_session {
         ToSession::Line(line, share) => Some(ClientMessage::Line(Line::Whole(line, share))),
@@ -195,7 +195,7 @@ async fn until(time: Option<Instant>) {
     }
 }
 
-/// Returns whether a first message comes from a stateless client.
+/// Returns whether this first message was sent by a stateless client.
 fn is_modern(line: &[u8]) -> bool {
     match Incoming::parse(line) {
         Ok(Incoming::Request { method, params, .. }) => {

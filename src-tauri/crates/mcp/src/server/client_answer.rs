@@ -49,7 +49,7 @@ pub enum ClientRequest {
     TaskList,
     /// Any other request. Its response has no content.
     Other,
-    /// A request that waits for the user's approval. The client has not received it and cannot respond to it.
+    /// A request that is waiting for the user's approval. The client has not received it and cannot respond to it.
     Withheld,
 }
 

@@ -140,7 +140,7 @@ impl Allowance {
         }
     }
 
-    /// Returns a share of `bytes` bytes if one is immediately available. A long line never gets one this way.
+    /// Returns a share of `bytes` bytes if one is immediately available. Always returns `None` for a long line.
     #[must_use]
     pub fn take_now(&self, bytes: usize) -> Option<Share> {
         if bytes <= SHORT

@@ -39,7 +39,7 @@ pub(super) struct InputCall {
     rounds: u32,
 }
 
-/// Call that waits for the client's input.
+/// Call that is waiting for the client's input.
 struct Waiting {
     call: InputCall,
     state: Option<Box<RawValue>>,
