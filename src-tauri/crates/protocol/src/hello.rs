@@ -23,7 +23,7 @@ pub enum Purpose {
     /// standard input, output and error, one end of the link to the process that starts the run and, with
     /// [`RunAsk::Terminal`], the terminal for questions.
     Run(RunHello),
-    /// Sends requests of one of the user's own programs.
+    /// Sends requests on behalf of one of the user's own programs.
     Control,
     /// Replaces a daemon that has no way to ask the user; sent by the app.
     TakeOver,
