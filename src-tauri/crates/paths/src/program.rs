@@ -17,7 +17,7 @@ use std::process::Command;
 /// client may have set it, and a sandbox may be able to write to its directories.
 pub const SYSTEM_PATH: &str = "/usr/local/bin:/usr/bin:/bin:/run/current-system/sw/bin";
 
-/// Program of IronCurtain that was opened and checked.
+/// One of IronCurtain's own programs, opened and checked.
 #[derive(Debug)]
 pub struct OwnProgram {
     #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux starts by descriptor"))]
