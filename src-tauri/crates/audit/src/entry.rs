@@ -52,7 +52,7 @@ pub enum Event {
 }
 
 impl Event {
-    /// Returns `true` if the entry results from a decision or setting of the user, and must therefore survive a power
+    /// Returns `true` if the entry results from the user's decision or setting, and must therefore survive a power
     /// failure.
     #[must_use]
     pub(crate) fn is_a_persons(self) -> bool {

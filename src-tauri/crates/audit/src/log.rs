@@ -53,7 +53,7 @@ struct Shared {
     grown: Arc<Notify>,
 }
 
-/// Channel to the task that waits for the entry; `None` for a noted entry.
+/// Channel to the task that is waiting for the entry to be written; `None` for a noted entry.
 type Done = Option<oneshot::Sender<Result<u64, AuditError>>>;
 
 /// State that the lock protects.

@@ -16,8 +16,8 @@ const STARTED: [&str; 2] = ["\"event\":\"daemon\"", "\"summary\":\"the trusted p
 /// Prefix of the summary of an entry that records the end of a session.
 const END: &str = "the session of ";
 
-/// Number of starts of the trusted process to search, newest first. Each process records the end of the previous
-/// one's unfinished sessions when it starts. If it is killed before that, a later process does so.
+/// Number of process starts to go back in the log. When the trusted process starts, it records the end of sessions
+/// that the previous process left unfinished. If it is killed before that, the next one does so.
 const STARTS: usize = 3;
 
 /// Session without a recorded end.
