@@ -1,4 +1,4 @@
-//! Watches the folders of a sandbox that has no session, on a thread of its own.
+//! Watches the folders of a sandbox that has no session. Runs on a separate thread.
 //!
 //! - Findings are neither recorded nor shown to the user; the caller gets them as sentences.
 

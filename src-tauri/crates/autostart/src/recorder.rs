@@ -101,7 +101,7 @@ pub(super) struct Recorder {
     pub(super) state: PathBuf,
     pub(super) audit: Audit,
     pub(super) undecided: watch::Sender<Undecided>,
-    /// Counter, incremented when something that the user sees has changed.
+    /// Counter that is incremented whenever something that is displayed to the user has changed.
     pub(super) changes: watch::Sender<u64>,
 }
 
