@@ -27,7 +27,7 @@ pub struct Surroundings {
     pub protected: ProtectedPaths,
     /// Folder with the journals and the quarantined files of all sandboxes.
     pub sandboxes: CanonicalPath,
-    /// Folders that contain the data folders of all servers. Each server sees only its own data folder.
+    /// Folders that contain the data folders of all servers. Each server can see only its own.
     pub data: [PathBuf; 2],
 }
 
