@@ -48,8 +48,8 @@ pub(super) fn read_settings(
     }
 }
 
-/// Returns `true` if worktrees have their own settings. Extensions that some versions of git do not support are
-/// an error, because those versions may ignore the repository.
+/// Returns `true` if worktrees have their own settings. Fails if the repository uses an extension that some versions
+/// of git do not support, because those versions may ignore the repository.
 fn has_worktree_settings(own: &GitSettings) -> Result<bool, UnknownAddress> {
     let version = own.last("core.repositoryformatversion");
     let is_known = |(key, value): &(String, Option<String>)| match key.strip_prefix("extensions.") {

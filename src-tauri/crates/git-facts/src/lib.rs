@@ -4,8 +4,8 @@
 //!   from regular files that the caller permits, and git merely parses it (`git config --file -`). No hook,
 //!   file system monitor, credential helper, ssh command, pager or alias is started, and git follows no
 //!   include.
-//! - Git itself reads the configuration of the user and the machine (`git config --file` and `--system`),
-//!   because their behaviour depends on git. With `GIT_DIR` set, git reads only `HEAD` and `config` there, for
+//! - Git itself reads the configuration of the user and the machine (`git config --file` and `--system`), because the
+//!   location of these files depends on git. With `GIT_DIR` set, git reads only `HEAD` and `config` there, for
 //!   conditional includes.
 //! - Every run is limited in time, memory and output. An address that cannot be determined is replaced by one
 //!   that no pattern covers, so that the call requires approval or is denied.
@@ -38,7 +38,7 @@ pub struct GitContext {
     pub in_sandbox: bool,
 }
 
-/// Remotes of a call whose addresses are to be determined.
+/// Remotes in a call, whose addresses must be determined.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemoteQuestion {
     repositories: Vec<CanonicalPath>,

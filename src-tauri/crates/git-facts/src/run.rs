@@ -1,4 +1,4 @@
-//! Runs git in such a way that it can only parse configuration.
+//! Runs git so that it can only parse configuration.
 //!
 //! - Git runs in `/`, with an environment that contains only known variables, without a terminal, and with the
 //!   given input.
