@@ -2,8 +2,8 @@
 //! depth.
 //!
 //! - Paths that are created after the expansion are not covered.
-//! - For a deny, directories behind symlinks are searched, matches are denied at their real path, and a
-//!   directory that cannot be listed counts as a match. For an allow, none of this is done.
+//! - For a deny, directories behind symlinks are searched, matches are denied at their real path, and a directory
+//!   that cannot be listed counts as a match. None of this applies to an allow.
 
 use std::{
     collections::BTreeSet,
@@ -63,8 +63,8 @@ pub fn expand(base: &str, pattern: &str, purpose: PatternPurpose) -> Result<Vec<
 struct PatternSearch {
     purpose: PatternPurpose,
     found: BTreeSet<PathBuf>,
-    /// Device and inode of each visited directory, with the length of the remaining pattern. Prevents endless
-    /// recursion through symlinks.
+    /// Device and inode of each visited directory, with the length of the pattern that remained there. Prevents
+    /// endless recursion through symlinks.
     seen: BTreeSet<(u64, u64, usize)>,
 }
 
