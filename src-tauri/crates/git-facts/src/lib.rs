@@ -4,9 +4,9 @@
 //!   from regular files that the caller permits, and git merely parses it (`git config --file -`). No hook,
 //!   file system monitor, credential helper, ssh command, pager or alias is started, and git follows no
 //!   include.
-//! - Git itself reads the configuration of the user and the machine (`git config --file` and `--system`), because the
-//!   location of these files depends on git. With `GIT_DIR` set, git reads only `HEAD` and `config` there, for
-//!   conditional includes.
+//! - Git itself reads the configuration of the user and the machine (`git config --file` and `--system`), because git's
+//!   own rules determine what these files include. With `GIT_DIR` set, git reads only `HEAD` and `config` there,
+//!   for conditional includes.
 //! - Every run is limited in time, memory and output. An address that cannot be determined is replaced by one
 //!   that no pattern covers, so that the call requires approval or is denied.
 //! - This crate never decides, connects or writes.
