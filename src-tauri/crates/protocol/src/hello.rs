@@ -61,7 +61,7 @@ pub struct RunHello {
     /// Environment of the process that starts the run. The daemon passes on only the variables that the run profile
     /// names.
     pub env: BTreeMap<String, String>,
-    /// Where to send the run's questions to the user.
+    /// Place where the run's questions are shown to the user.
     #[serde(default)]
     pub ask: RunAsk,
     /// Ports of services on this computer to which the program may connect without approval.
