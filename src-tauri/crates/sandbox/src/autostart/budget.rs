@@ -73,7 +73,7 @@ impl MoveBudgets {
         self.0.entry(session(sandbox).to_owned()).or_default()
     }
 
-    /// If there are too many budgets, drops those of sessions that have no sandbox.
+    /// Drops the budgets of sessions that have no sandbox, once there are too many budgets.
     pub(super) fn tidy<'a>(&mut self, sandboxes: impl Iterator<Item = &'a String>) {
         if self.0.len() > MOST_KEPT {
             let live: BTreeSet<&str> = sandboxes.map(|name| session(name)).collect();

@@ -49,7 +49,7 @@ pub(super) fn plain(path: &str) -> Result<Option<&str>, LayoutError> {
     }
 }
 
-/// If `path` is a symlink, returns its path with the parent resolved.
+/// Returns the path of the symlink at `path`, with its parent resolved; `None` if `path` is not a symlink.
 pub(super) fn link(path: &str) -> Result<Option<String>, LayoutError> {
     let is_link = fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink());
     let Some((above, name)) = path.rsplit_once('/').filter(|_| is_link) else { return Ok(None) };
