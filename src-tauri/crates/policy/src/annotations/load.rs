@@ -70,7 +70,7 @@ pub(crate) struct StoredFile {
     #[serde(default = "crate::error::unsaid_version")]
     #[cfg_attr(test, schemars(extend("const" = 1)))]
     schema_version: u64,
-    /// Metadata of the program that generated the file; ignored.
+    /// Metadata that the generating program adds. Ignored.
     #[serde(default, rename = "generatedAt")]
     _generated_at: Option<String>,
     servers: BTreeMap<String, StoredServer>,
@@ -80,7 +80,7 @@ pub(crate) struct StoredFile {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct StoredServer {
-    /// Hash of the server's own tool descriptions; `servers annotate` compares it.
+    /// Hash of the server's own tool descriptions, which `servers annotate` compares.
     #[serde(default, rename = "inputHash")]
     _input_hash: Option<String>,
     #[cfg_attr(test, schemars(with = "Vec<crate::schemas::ToolShape>"))]
@@ -213,7 +213,7 @@ fn says_how_deep(argument: &str) -> bool {
     ["recurs", "depth", "descend"].iter().any(|word| argument.contains(word))
 }
 
-/// The roles of one argument belong to different categories.
+/// Error for an argument whose roles belong to different categories.
 #[derive(Debug, thiserror::Error)]
 #[error("`{0}` and `{1}` cannot be roles of one argument")]
 struct MixedRoles(Role, Role);
