@@ -106,7 +106,7 @@ pub(super) struct Start<'a> {
     pub(super) watch: Option<Watch<'a>>,
     /// Read-only paths in writable folders. Used only if the folders are not watched.
     pub(super) closed: BTreeMap<CanonicalPath, Vec<String>>,
-    /// Connection parameters for a remote server. `None` if the caller supports local servers only.
+    /// Connection parameters, which are needed if the server is remote.
     pub(super) transport: Option<RemoteTransport>,
     /// Refuses the server if data under its name belongs to another program. `None` if the server is only inspected.
     pub(super) gate: Option<&'a IdentityGate>,

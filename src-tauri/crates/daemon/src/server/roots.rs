@@ -1,5 +1,5 @@
-//! Computes a server's mounts and roots from grants and leases. Roots are derived from the mounts, and never affect
-//! access decisions.
+//! Computes a server's mounts and roots from grants and leases. Roots only reflect access; they never
+//! grant it.
 
 use ironcurtain_grants::mounts::Need;
 use ironcurtain_grants::{Files, StandingGrant};
