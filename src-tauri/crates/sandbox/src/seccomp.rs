@@ -275,7 +275,7 @@ fn without_x32(program: BpfProgram) -> BpfProgram {
     program
 }
 
-/// Loads a word of the call's data. The first word is the call number.
+/// Opcode that loads a word of the call's data. The first word is the call number.
 const LOAD: u16 = 0x20;
 const JUMP: u16 = 0x05;
 const JUMP_IF_EQUAL: u16 = 0x15;

@@ -21,7 +21,8 @@ use crate::{
     file_access::{AccessAnswer, FileAccess, FromView, PermittedAccess, ToView},
 };
 
-/// Time for which a question stays open after its last request stopped waiting. A program may retry immediately.
+/// Time for which a question stays open after the last request stopped waiting for it, because a program may retry
+/// immediately.
 const KEPT: Duration = Duration::from_secs(1);
 
 /// Maximum number of questions that are queued for sending.

@@ -99,7 +99,8 @@ const OPTIONS: &[&str] = &[
     "--stat",
 ];
 
-/// Returns whether a key with this value makes git run a program. Both are as git lists them.
+/// Returns whether a key with this value makes git run a program. Both have the form in which `git config --list`
+/// prints them.
 pub(super) fn runs(key: &str, value: &str, paths: &ConfigPaths<'_>) -> bool {
     let (section, rest) = key.split_once('.').unwrap_or((key, ""));
     let name = rest.rsplit('.').next().unwrap_or_default();

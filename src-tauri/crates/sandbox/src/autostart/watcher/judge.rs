@@ -322,8 +322,8 @@ impl WatchedSandbox {
         self.around(path).find_map(|(_, baseline)| baseline.difference(path, now, text, named, is_config))
     }
 
-    /// Returns the decision about a new folder with a listed name. The whole folder is quarantined if everything in
-    /// it would be.
+    /// Returns the decision about a new folder with a listed name. The whole folder is quarantined if all files in it
+    /// would be quarantined.
     fn folder_decision(
         &self,
         name: String,
