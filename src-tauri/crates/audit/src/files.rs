@@ -28,7 +28,7 @@ pub enum FileFinding {
         path: String,
         /// Time at which a program runs the file, as the end of the sentence "this runs ...".
         when: String,
-        /// Difference from the file before the session.
+        /// Kind of change during the session.
         change: FileChange,
         /// Always `None`, because the content of files is stored only in the session record.
         diff: Option<String>,
@@ -40,7 +40,7 @@ pub enum FileFinding {
     },
 }
 
-/// Difference of an autostart file from its state before the session.
+/// Kind of change to an autostart file during the session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FileChange {
