@@ -111,7 +111,7 @@ impl Listens {
         }
     }
 
-    /// Closes a subscription. Returns the resources that no subscription follows any more.
+    /// Closes a subscription. Returns the resources that no subscription follows any longer.
     pub(super) fn close(&mut self, id: &Id) -> Vec<String> {
         let Some(at) = self.0.iter().position(|listen| listen.id == *id) else { return Vec::new() };
         let closed = self.0.remove(at);
