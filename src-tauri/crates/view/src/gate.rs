@@ -71,7 +71,7 @@ pub trait Gate: Send + Sync + 'static {
     /// it if it were a folder.
     fn leads_to_programs(&self, path: &Path) -> bool;
 
-    /// Withdraws the question of the request with this [`Ticket::id`], which was interrupted.
+    /// Withdraws the question for a request that was interrupted. `ticket` is the [`Ticket::id`] of the request.
     fn withdraw(&self, ticket: u64);
 }
 
