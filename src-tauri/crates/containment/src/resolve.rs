@@ -138,7 +138,7 @@ pub fn resolve(
     }
 }
 
-/// Replaces the `~` in `~` and `~/x` by the home directory.
+/// Replaces the `~` in `~` and `~/x` with the home directory.
 #[must_use]
 pub fn expand_home(path: &str, home: &Path) -> String {
     match path.strip_prefix('~') {
