@@ -66,7 +66,7 @@ pub(crate) struct StoredFile {
     #[serde(default = "crate::error::unsaid_version")]
     #[cfg_attr(test, schemars(extend("const" = 1)))]
     schema_version: u64,
-    /// Metadata that the generating program adds. Ignored.
+    /// Metadata of the program that generated the file; ignored.
     #[serde(default, rename = "generatedAt")]
     _generated_at: Option<String>,
     #[cfg_attr(test, schemars(with = "BTreeMap<String, StoredList>"))]

@@ -115,8 +115,8 @@ impl ProtectedPaths {
         self.kept.iter().find(|kept| kept.path.contains(path) || (taken_away && path.contains(&kept.path)))
     }
 
-    /// Returns the autostart entry that matches a path. With `brings_folder`, a folder that contains an autostart file
-    /// matches too.
+    /// Returns the autostart entry that matches a path. With `brings_folder`, a folder that may contain an autostart
+    /// file matches too.
     pub(crate) fn starts(&self, path: &CanonicalPath, brings_folder: bool) -> Option<&'static KnownPath> {
         let is = |name: &str| path.as_str().strip_suffix(name).is_some_and(|above| above.ends_with('/'));
         let may_hold = |name: &str| name.rsplit_once('/').is_some_and(|(folder, _)| is(folder));

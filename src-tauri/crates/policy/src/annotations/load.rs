@@ -70,7 +70,7 @@ pub(crate) struct StoredFile {
     #[serde(default = "crate::error::unsaid_version")]
     #[cfg_attr(test, schemars(extend("const" = 1)))]
     schema_version: u64,
-    /// Metadata that the generating program adds. Ignored.
+    /// Metadata of the program that generated the file; ignored.
     #[serde(default, rename = "generatedAt")]
     _generated_at: Option<String>,
     servers: BTreeMap<String, StoredServer>,
@@ -80,7 +80,7 @@ pub(crate) struct StoredFile {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct StoredServer {
-    /// Hash of the server's own tool descriptions, which `servers annotate` compares.
+    /// Hash of the server's own tool descriptions; `servers annotate` compares it.
     #[serde(default, rename = "inputHash")]
     _input_hash: Option<String>,
     #[cfg_attr(test, schemars(with = "Vec<crate::schemas::ToolShape>"))]

@@ -107,7 +107,7 @@ pub(crate) struct StoredFile {
     schema_version: u64,
     #[cfg_attr(test, schemars(with = "Vec<crate::schemas::RuleShape>"))]
     rules: Vec<Map<String, Value>>,
-    /// Metadata that the generating program adds. Ignored.
+    /// Metadata of the program that generated the file; ignored.
     #[serde(default, rename = "generatedAt")]
     _generated_at: Option<Value>,
     #[serde(default, rename = "constitutionHash")]
