@@ -49,7 +49,7 @@ pub enum Granted {
 pub struct Files {
     /// Path of the file or folder.
     pub path: CanonicalPath,
-    /// Whether the grant is for the path itself or for everything below it.
+    /// Extent of the grant: only the path itself, or everything below it too.
     pub kind: GrantKind,
     /// Permitted kinds of access.
     pub access: AccessSet,

@@ -26,7 +26,7 @@ impl AllUses {
         self.all().extend(grants.map(|grant| (grant.id.clone(), uses(grant))));
     }
 
-    /// Counts one use of each grant. Returns `true` if all previous counts had been stored.
+    /// Counts one use of each grant. Returns `true` if the stored count of any of them was up to date until now.
     pub(super) fn count(&self, ids: &[String], now_ms: u64) -> bool {
         let mut all = self.all();
         let mut first = false;
