@@ -61,7 +61,7 @@ struct AppState {
     desktop: DialogConsent,
     home: PathBuf,
     pickers: Pickers,
-    /// Grants that were revoked in this window and can be restored, newest last.
+    /// Grants that were revoked in this window and can still be restored, newest last.
     revoked: Mutex<Vec<StandingGrant>>,
     drafts: ServerDrafts,
     client_drafts: ClientDrafts,
