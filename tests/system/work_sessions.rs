@@ -129,7 +129,7 @@ impl Call {
         }
     }
 
-    /// Returns the places about which the existing system asks once for this tool.
+    /// Returns the places for which the existing system asks only once for this tool.
     fn places(&self, home: &Path) -> Vec<String> {
         let folder = |path: &Path| match path.is_dir() {
             true => path.display().to_string(),
@@ -292,6 +292,6 @@ fn work_sessions_ask_few_questions_and_do_nothing_unapproved() {
     assert_eq!(all.iter().map(|of| of.calls).collect::<Vec<_>>(), [150, 60, 80]);
     assert!(all.iter().all(|of| of.existing < of.everything), "{all:?}");
     assert!(all.iter().all(|of| of.ours * 5 <= of.existing), "{all:?}");
-    // A user can read this number of questions.
+    // A user can be expected to read this number of questions.
     assert!(all.iter().all(|of| of.ours <= 10), "{all:?}");
 }
