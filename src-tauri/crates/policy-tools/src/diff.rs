@@ -46,8 +46,7 @@ pub enum ProbeOutcome {
     Allow,
     /// The call requires approval.
     Escalate,
-    /// No rule covers a value. The call is denied unless a grant covers the value or the user approves it as an allowed
-    /// host.
+    /// No rule covers a value. The call is denied unless a grant covers the value or the user approves its host.
     Uncovered,
     /// A rule denies the call, regardless of grants and approvals.
     Deny,

@@ -59,7 +59,7 @@ impl<'a> Slot<'a> {
         self.values.extend(alike.into_iter().find(|value| declared.lets(value)).map(Some));
     }
 
-    /// Adds values such that every possible combination of the conditions on this argument holds for one of them.
+    /// Adds one value for each combination of results that the conditions on this argument can have.
     fn take_conditions(&mut self, tool: &ToolAnnotation, declared: &Declared<'_>) {
         let all = tool.arguments.iter().flat_map(|(_, roles)| &roles.when);
         let guards: Vec<_> = all.filter(|guard| *guard.argument == **self.name).collect();
