@@ -41,7 +41,7 @@ impl Drop for Stage {
 }
 
 impl Stage {
-    /// Creates options with these allowed and denied patterns and without a user.
+    /// Starts a proxy with these allowed and denied patterns, which has no user to ask.
     pub fn new(allowed: &[&str], denied: &[&str]) -> Self {
         let rules = HostRules::new(allowed, denied, false).unwrap();
         Self::with(Options { rules, limits: ProxyLimits::default(), ask: None })
