@@ -19,7 +19,7 @@ pub fn before(server: &Command) -> anyhow::Result<Command> {
     Ok(relay)
 }
 
-/// If the option was given, runs as a relay until the client disconnects. Otherwise, returns `None`.
+/// Runs as a relay until the client disconnects. Returns `None` if the option was not given.
 pub fn run_if_asked() -> Option<anyhow::Result<()>> {
     let mut words = std::env::args_os().skip(1);
     (words.next()? == OPTION).then(|| {
