@@ -23,7 +23,7 @@ const LONGEST_LINE: usize = 4000;
 /// Maximum number of queued lines, for all sessions together.
 const QUEUE: usize = 1024;
 
-/// Maximum number of log files that are kept open.
+/// Maximum number of log files to keep open.
 const MOST_OPEN: usize = 32;
 
 /// Handle to the thread that writes the logs. The thread exits when the last handle is dropped.
