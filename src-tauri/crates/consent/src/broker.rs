@@ -201,7 +201,7 @@ impl Broker {
         self.lock_elsewhere().remove(session);
     }
 
-    /// Applies a denial to the further calls that the user chose to deny with it.
+    /// Applies a denial to the other calls that the user chose to deny at the same time.
     pub(super) fn apply_denial(
         &self,
         inquiry: &Inquiry,
