@@ -321,7 +321,7 @@ pub(super) fn mount(need: &Need, closed: Vec<String>) -> Mount {
     if need.file { mount.of_file() } else { mount }
 }
 
-/// Spawns a program that the kernel kills when this process exits.
+/// Spawns a program that is killed when this process exits.
 async fn bound(
     command: std::process::Command,
     hold: impl FnOnce(ironcurtain_sandbox::Hold) -> ProcessHold,
