@@ -15,8 +15,8 @@ use ironcurtain_secrets::{SecretError, in_time};
 
 /// Verifies the hash chain of the log.
 ///
-/// If the trusted process is running, asks it which entry is the newest. Otherwise, checks that the log ends with the
-/// entry recorded in `audit-head.json` and in the keyring.
+/// Asks the trusted process to verify the log if it is running. Otherwise, checks that the log ends with the entry
+/// recorded in `audit-head.json` and in the keyring.
 pub fn verify() -> anyhow::Result<Reply> {
     if let Some(mut connection) = Connection::open_if_running()? {
         return connection.ask(Request::VerifyAudit);

@@ -57,8 +57,8 @@ impl ProgramTerminal {
         tcgetattr(&self.file).is_ok_and(|modes| modes.local_modes.contains(LocalModes::ICANON))
     }
 
-    /// Reads the available output. Returns `None` if there is none yet, and an empty list if no process in the
-    /// sandbox has the terminal open.
+    /// Reads the available output. Returns `None` if no output is available yet, and an empty list if no
+    /// process in the sandbox has the terminal open.
     pub fn read(&mut self) -> io::Result<Option<Vec<u8>>> {
         let output = super::read_some(&self.file)?;
         self.modes.read(output.as_deref().unwrap_or_default());
