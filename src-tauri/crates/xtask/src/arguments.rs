@@ -68,8 +68,8 @@ pub(crate) struct Measuring {
 pub(crate) enum Scope {
     /// The whole project.
     Everything,
-    /// For checks: everything except the app. For tests: only those that need no display, sandbox, network or
-    /// package registry.
+    /// For checks: everything except the app. For tests: only the ones that need no display, sandbox, network
+    /// or package registry.
     Fast,
 }
 
