@@ -106,7 +106,7 @@ async fn follow(app: AppHandle) {
     show(&app, TrayState::default());
 }
 
-/// Exits the app once the trusted process has exited, for whatever reason.
+/// Exits the app once the trusted process has exited for any reason.
 async fn exit_when_ended(app: AppHandle) {
     let ended = app.state::<Shell>().backend.ended();
     ended.await;
@@ -134,7 +134,7 @@ fn show(app: &AppHandle, state: TrayState) {
     }
 }
 
-/// Sends a request to the trusted process. If it is refused, tells the user why.
+/// Sends a request to the trusted process. If it is refused, shows the user the reason.
 fn ask(app: &AppHandle, request: Request) {
     let app = app.clone();
     tauri::async_runtime::spawn(async move {
