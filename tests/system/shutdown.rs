@@ -144,7 +144,6 @@ fn final_scan_completes_after_kills_at_any_instant() {
         });
         // All final scans are complete now. A kill between the audit entry and the journal entry causes a second
         // report.
-        // report.
         assert!(machine.command(&["stop"]).status.success());
         assert!(!left[0].exists() && left[1].exists());
         assert!(

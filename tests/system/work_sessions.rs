@@ -1,10 +1,7 @@
-//! Work sessions, modelled on real ones, as lists of calls in `tests/work`. Compares the number of questions with that
-//! of asking about everything outside and with that of the existing system, and checks that nothing happens without an
-//! answer that covers it.
-//! an answer that covers it.
-//! - The user allows everything that the work needs, for the session, with the widest project or folder that is
-//!   offered.
-//! - The user approves everything that the work requires, for the session, with the widest project or folder offered.
+//! Replays work sessions, modelled on real ones, which `tests/work` stores as lists of calls.
+//! - Counts IronCurtain's questions, those of asking about everything outside, and those of the existing system.
+//! - Checks that no call is allowed without an answer that covers it.
+//! - The user allows everything that the work needs, for the session, with the widest project or folder offered.
 //! - The existing system asks about each escalation, but only once for the same tool with the same folder, host or
 //!   account.
 
