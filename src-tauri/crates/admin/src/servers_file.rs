@@ -1,4 +1,5 @@
-//! Edits `mcp-servers.json`. No other module writes this file.
+//! Edits `mcp-servers.json`. All of IronCurtain's changes to this file are made through this
+//! module.
 //!
 //! - Writes a text only if it is valid and the file has not changed since it was read.
 
