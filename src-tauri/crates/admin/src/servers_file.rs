@@ -1,5 +1,4 @@
-//! Edits `mcp-servers.json`. All of IronCurtain's changes to this file are made through this
-//! module.
+//! Edits and validates the text of `mcp-servers.json`.
 //!
 //! - Writes a text only if it is valid and the file has not changed since it was read.
 
