@@ -6,6 +6,7 @@ import * as parts from "./parts.js";
 import { suspendedPanel } from "./server_identity.js";
 import { limits } from "./server_limits.js";
 import { processes } from "./server_live.js";
+import { loginButton, loginPanel } from "./server_login.js";
 import { openings } from "./server_openings.js";
 import { checkButton, installButton, updatePanel } from "./server_package.js";
 import { removalPanel, removeButton } from "./server_remove.js";
@@ -47,6 +48,7 @@ export function serverRow(server, reload) {
         ${main === "review" ? nothing : reviewButton(server, key)}
         ${main === "install" ? nothing : installButton(server, done)}
         ${checkButton(server, key)}
+        ${loginButton(server, key)}
         ${removeButton(server, key)}`)}`,
   }, () => details(server, done, reload));
 }
@@ -95,6 +97,7 @@ const details = (server, done, reload) => html`
   ${server.problem ? parts.warning(server.problem) : nothing}
   ${removalPanel(server, reload)}
   ${updatePanel(server, done)}
+  ${loginPanel(server, done)}
   ${server.description ? html`<p>${server.description}</p>` : nothing}
   <dl>
     <dt>${SERVERS.command}</dt><dd><code>${server.command}</code></dd>

@@ -5,7 +5,10 @@
 //!   can read.
 //! - Never prints them.
 
+mod login;
 mod typed;
+
+pub use login::LoginKeeper;
 
 use crate::connection::Connection;
 use crate::lines::TextLines;
@@ -13,11 +16,11 @@ use crate::screen::Screen;
 use anyhow::bail;
 use clap::Subcommand;
 use ironcurtain_admin::plain_secrets::{self, PlainSecret, SecretMove};
-use ironcurtain_config::Server;
+use ironcurtain_config::{RemoteServer, Server};
 use ironcurtain_config::home::Home;
 use ironcurtain_protocol::{Passphrase, Reply, Request, SecretsFileView};
 use ironcurtain_secrets::{
-    Secret, SecretError, SecretFileError, SecretName, SecretPlace, SecretStore, in_time,
+    Logins, Secret, SecretError, SecretFileError, SecretName, SecretPlace, SecretStore, in_time,
 };
 use serde_json::{Value, json};
 use std::process::ExitCode;
@@ -153,15 +156,10 @@ impl TypedSecret {
                 secret
             }
             SecretPlace::Nowhere(why) => {
-                let question = format!(
-                    "There is no keyring here. Store secrets in an encrypted file, `{}`? You will type its passphrase after each \
-                     start of IronCurtain.",
-                    store.path().display()
-                );
                 if !make_file && !screen.has_terminal() {
                     return Err(why.into());
                 }
-                if !make_file && !screen.confirmed(&question)? {
+                if !make_file && !may_make(&store, screen)? {
                     return Ok(None);
                 }
                 let secret = typed::line(prompt)?;
@@ -170,6 +168,11 @@ impl TypedSecret {
             }
         };
         Ok(Some(Self { store, secret, unlocked }))
+    }
+
+    /// Reads a secret that is stored with another one.
+    pub fn line(prompt: &str) -> anyhow::Result<Secret> {
+        typed::line(prompt)
     }
 
     /// Stores the secret under a name.
@@ -182,6 +185,15 @@ impl TypedSecret {
         let name = name.clone();
         ask(move || self.store.set(&name, &self.secret))
     }
+}
+
+/// Asks whether to create the encrypted file.
+fn may_make(store: &SecretStore, screen: Screen) -> anyhow::Result<bool> {
+    screen.confirmed(&format!(
+        "There is no keyring here. Store secrets in an encrypted file, `{}`? You will type its passphrase after each start of \
+         IronCurtain.",
+        store.path().display()
+    ))
 }
 
 /// Creates the encrypted file. On a terminal, the passphrase must be typed twice, because it cannot be recovered.
@@ -227,8 +239,13 @@ pub fn opened() -> anyhow::Result<SecretStore> {
 
 /// Returns the store for a server started by this command, unlocked only if the server needs a secret.
 pub fn opened_for(server: Option<&Server>) -> anyhow::Result<SecretStore> {
-    let needs = server.is_some_and(|server| !server.secret_names().is_empty());
-    if needs { opened() } else { store() }
+    let store = store()?;
+    let logins = Logins::of(&store);
+    let needs = server.is_some_and(|server| {
+        let uses_login = server.remote.as_ref().is_some_and(RemoteServer::uses_login);
+        !server.secret_names().is_empty() || uses_login && logins.mark(&server.name).is_some()
+    });
+    if needs { opened() } else { Ok(store) }
 }
 
 /// Checks that every secret named by a server's entry exists. Call this before downloading anything for the server.

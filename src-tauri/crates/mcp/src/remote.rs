@@ -14,6 +14,7 @@ mod exchange;
 mod fault;
 mod headers;
 mod http;
+pub mod login;
 mod renewal;
 mod session;
 
@@ -21,8 +22,10 @@ use crate::wire::{Allowance, Input, Output, pair};
 use exchange::{Ends, Exchange, Notes};
 use http::Http;
 use ironcurtain_egress::{Dialer, HostPort};
+use login::ServerLogin;
 use std::borrow::Cow;
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tokio::task::JoinError;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -35,8 +38,9 @@ const COPIES: u32 = 2;
 /// Redacts the secrets sent to the server from its responses.
 pub type Redact = Box<dyn for<'a> Fn(&'a [u8]) -> Cow<'a, [u8]> + Send + Sync>;
 
-/// Returns a message for a refused login (401 or 403) that says what to do.
-pub type RefusedLogin = Box<dyn Fn(u16) -> String + Send + Sync>;
+/// Returns a message for a refused login (401 or 403) that says what to do. The second argument is the scope that the server
+/// requires, if it names one.
+pub type RefusedLogin = Box<dyn Fn(u16, Option<&str>) -> String + Send + Sync>;
 
 /// The URL of a remote server and its configured headers.
 #[derive(Clone, Copy)]
@@ -57,6 +61,10 @@ pub struct RemoteOptions<'a> {
     pub redact: Redact,
     /// Explains a refused login.
     pub refused: RefusedLogin,
+    /// Login whose token is sent; `None` if the entry has its own credentials.
+    pub login: Option<ServerLogin>,
+    /// Called once, when the server first refuses a request because the user must log in.
+    pub needs_login: Box<dyn Fn() + Send + Sync>,
     /// Memory for the server's messages.
     pub memory: &'a Allowance,
     /// Delays the shutdown of the trusted process until dropped.
@@ -101,9 +109,16 @@ pub struct RemoteHold {
     _end: DropGuard,
     reason: Arc<OnceLock<String>>,
     fault: Arc<Mutex<String>>,
+    needs_login: Arc<AtomicBool>,
 }
 
 impl RemoteHold {
+    /// Returns whether the server refused a request because the user must log in.
+    #[must_use]
+    pub fn needs_login(&self) -> bool {
+        self.needs_login.load(Ordering::Relaxed)
+    }
+
     /// Returns why the connection ended, if it was not closed by us.
     #[must_use]
     pub fn reason(&self) -> Option<&str> {
@@ -125,24 +140,30 @@ pub async fn connect(
     endpoint: RemoteEndpoint<'_>,
     options: RemoteOptions<'_>,
 ) -> Result<RemoteConnection, RemoteError> {
-    let RemoteOptions { dialer, redact, refused, memory, waited_for } = options;
-    let http = Http::new(endpoint, dialer, refused).await?;
+    let RemoteOptions { dialer, redact, refused, login, needs_login, memory, waited_for } = options;
+    let http = Http::new(endpoint, dialer, (refused, login)).await?;
     let (from_us, stdin) = pair()?;
     let (stdout, to_us) = pair()?;
     let (stderr, log) = pair()?;
     let (end, reason, fault) = (CancellationToken::new(), Arc::default(), Arc::default());
+    let refused_login = Arc::<AtomicBool>::default();
     let ends = Ends { to_us, log, redact };
     let exchange = Exchange::new(
         http,
         ends,
         memory.another(COPIES),
-        Notes { reason: Arc::clone(&reason), fault: Arc::clone(&fault) },
+        Notes {
+            reason: Arc::clone(&reason),
+            fault: Arc::clone(&fault),
+            refused_login: Arc::clone(&refused_login),
+            needs_login,
+        },
     );
     let conversation = conversation::run(exchange, from_us, memory.another(COPIES), end.clone());
     tokio::spawn(async move {
         conversation.await;
         drop(waited_for);
     });
-    let hold = RemoteHold { _end: end.drop_guard(), reason, fault };
+    let hold = RemoteHold { _end: end.drop_guard(), reason, fault, needs_login: refused_login };
     Ok(RemoteConnection { stdin, stdout, stderr, hold })
 }

@@ -1,5 +1,6 @@
 //! Reasons that a request to a remote server failed, with actionable messages for users and agents.
 
+use super::login::LoginError;
 use crate::wire::MAX_LINE_BYTES;
 use ironcurtain_egress::ConnectionRefusal;
 use ironcurtain_egress::address::AddressScope;
@@ -35,8 +36,16 @@ pub(super) enum Fault {
     )]
     Truncated,
     /// Refused login.
-    #[error("{0}")]
-    Unauthorized(String),
+    #[error("{advice}")]
+    Unauthorized {
+        /// HTTP status.
+        status: u16,
+        /// What happened and what to do.
+        advice: String,
+    },
+    /// The login has expired, or cannot be renewed now.
+    #[error(transparent)]
+    Login(#[from] LoginError),
     /// The server is overloaded or unavailable.
     #[error("the server is overloaded or unavailable ({status}){after}", after = after(.retry_after))]
     Busy {
@@ -105,6 +114,11 @@ impl Fault {
 }
 
 impl Fault {
+    /// Returns whether the user must log in.
+    pub(super) fn needs_login(&self) -> bool {
+        matches!(self, Self::Unauthorized { status: 401, .. } | Self::Login(LoginError::Expired { .. }))
+    }
+
     /// Returns whether the explanation of an error says that the server does not know the session. Some servers answer 400
     /// instead of 404.
     pub(super) fn is_about_session(&self, explanation: &[u8]) -> bool {

@@ -4,13 +4,14 @@
 //! - Certificates are verified with the system's roots.
 
 use super::fault::Fault;
+use super::login::ServerLogin;
 use super::{RefusedLogin, RemoteEndpoint, RemoteError};
 use futures_util::TryStreamExt;
 use http_body_util::{BodyDataStream, BodyExt, Full, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
-use hyper::{Method, Request, Response};
+use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use ironcurtain_egress::{Dialed, Dialer, HostPort};
 use rustix::net::sockopt;
@@ -47,7 +48,7 @@ const REASON: (usize, Duration) = (16 * 1024, Duration::from_secs(5));
 
 type Sender = SendRequest<Full<Bytes>>;
 
-trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
@@ -60,6 +61,7 @@ pub(super) struct Http {
     tls: Option<(TlsConnector, ServerName<'static>)>,
     headers: HeaderMap,
     refused: RefusedLogin,
+    login: Option<ServerLogin>,
     kept: Mutex<Vec<(Sender, Instant)>>,
 }
 
@@ -74,7 +76,7 @@ impl Http {
     pub(super) async fn new(
         endpoint: RemoteEndpoint<'_>,
         dialer: Dialer,
-        refused: RefusedLogin,
+        (refused, login): (RefusedLogin, Option<ServerLogin>),
     ) -> Result<Self, RemoteError> {
         let RemoteEndpoint { url, target, headers: filled } = endpoint;
         let host = url.host_str().unwrap_or_default();
@@ -106,6 +108,7 @@ impl Http {
             tls,
             headers,
             refused,
+            login,
             kept: Mutex::default(),
         })
     }
@@ -115,8 +118,22 @@ impl Http {
         &self.refused
     }
 
-    /// Sends a request and returns the response head.
-    pub(super) async fn send(&self, method: Method, headers: HeaderMap, body: Bytes) -> Result<Reply, Fault> {
+    /// Sends a request and returns the response head. If the server refuses its token, sends it again with a new one: a request
+    /// that was answered with 401 was not carried out.
+    pub(super) async fn send(&self, method: Method, mut headers: HeaderMap, body: Bytes) -> Result<Reply, Fault> {
+        let Some(login) = &self.login else { return self.send_once(method, headers, body).await };
+        let token = login.header().await?;
+        headers.extend(token.clone().map(|token| (header::AUTHORIZATION, token)));
+        let reply = self.send_once(method.clone(), headers.clone(), body.clone()).await?;
+        if reply.response.status() != StatusCode::UNAUTHORIZED {
+            return Ok(reply);
+        }
+        let Some(token) = login.after(token.as_ref()).await? else { return Ok(reply) };
+        headers.insert(header::AUTHORIZATION, token);
+        self.send_once(method, headers, body).await
+    }
+
+    async fn send_once(&self, method: Method, headers: HeaderMap, body: Bytes) -> Result<Reply, Fault> {
         let mut request = Request::new(Full::new(body));
         *request.uri_mut() = self.path.parse().map_err(|_| Fault::NotFound)?;
         let all = request.headers_mut();
@@ -167,17 +184,9 @@ impl Http {
     async fn connect(&self) -> Result<Sender, Fault> {
         let Dialed { stream, mut permit } = self.dialer.open(&self.target).await?;
         notice_silence(&stream);
-        let stream: Box<dyn Stream> = match &self.tls {
-            None => Box::new(stream),
-            Some((connector, name)) => {
-                let session = tokio::time::timeout(TLS_BOUND, connector.connect(name.clone(), stream)).await;
-                let session = session.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
-                Box::new(session.map_err(|problem| Fault::InvalidCertificate {
-                    host: self.target.to_string(),
-                    problem: problem.to_string(),
-                })?)
-            }
-        };
+        let stream = secured(stream, self.tls.as_ref()).await.map_err(|problem| {
+            Fault::InvalidCertificate { host: self.target.to_string(), problem: problem.to_string() }
+        })?;
         let (sender, connection) =
             http1::handshake(TokioIo::new(stream)).await.map_err(|problem| self.broke(&problem))?;
         // The task ends when the last sender is dropped or the network rules change.
@@ -230,8 +239,18 @@ fn notice_silence(stream: &TcpStream) {
     let _ = sockopt::set_tcp_keepcnt(stream, 3);
 }
 
+/// Starts TLS on a connection, if it is to be encrypted.
+pub(super) async fn secured(
+    stream: TcpStream,
+    tls: Option<&(TlsConnector, ServerName<'static>)>,
+) -> io::Result<Box<dyn Stream>> {
+    let Some((connector, name)) = tls else { return Ok(Box::new(stream)) };
+    let session = tokio::time::timeout(TLS_BOUND, connector.connect(name.clone(), stream)).await;
+    Ok(Box::new(session.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))?))
+}
+
 /// Creates a TLS connector that trusts the system's current roots.
-fn connector() -> Result<TlsConnector, RemoteError> {
+pub(super) fn connector() -> Result<TlsConnector, RemoteError> {
     let found = rustls_native_certs::load_native_certs();
     let mut roots = RootCertStore::empty();
     let (taken, _) = roots.add_parsable_certificates(found.certs);

@@ -65,6 +65,8 @@ impl Actor {
             watch,
             transport: o.network.as_deref().map(|network| RemoteTransport {
                 dialer: network.dialer(),
+                dial: network.dial(),
+                notify: network.notifier(),
                 memory: o.memory.clone(),
                 waited_for: Some(o.waited_for.clone()),
             }),

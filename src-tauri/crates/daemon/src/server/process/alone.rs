@@ -13,11 +13,13 @@ use ironcurtain_config::{AutostartSettings, FileView, Server, Servers};
 use ironcurtain_containment::{Profile, ServerPrograms, Surroundings};
 use ironcurtain_grants::mounts::Need;
 use ironcurtain_grants::{GrantTable, StandingGrant};
+use ironcurtain_mcp::remote::login::Dial;
 use ironcurtain_mcp::wire::Memory;
 use ironcurtain_paths::{CanonicalPath, random_name};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 /// Memory budget for a remote server outside any session, in MiB.
 const ALONE_MIB: u32 = 64;
@@ -38,6 +40,13 @@ pub struct LoneProcess {
     pub process: Process,
     /// Watch of its writable folders, or `None` if they are removed with it.
     pub watch: Option<LoneWatch>,
+}
+
+/// Creates dialers for a server's login outside any session.
+#[must_use]
+pub fn unrecorded(server: &str) -> Dial {
+    let server = server.to_owned();
+    Arc::new(move |rules| unrecorded_dialer(&server, rules))
 }
 
 /// Starts a server outside any session, with this network.
@@ -64,6 +73,8 @@ pub async fn start_alone(
     };
     let transport = server.remote.as_ref().map(|remote| RemoteTransport {
         dialer: unrecorded_dialer(&server.name, remote.rules().unwrap_or_default()),
+        dial: unrecorded(&server.name),
+        notify: Arc::new(|_| {}),
         memory: Memory::new(ALONE_MIB, ALONE_MIB).allowance(1),
         waited_for: None,
     });
