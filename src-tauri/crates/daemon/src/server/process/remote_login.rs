@@ -94,6 +94,7 @@ impl LoginStore for KeptLogin {
 /// Credentials for a remote server, for advice.
 pub(super) struct Advice {
     server: String,
+    url: String,
     address: String,
     /// Address to show in commands, without the query.
     typed: String,
@@ -119,16 +120,17 @@ impl Advice {
             None => Credentials::Login,
         };
         let typed = if server.url().query().is_some() { "URL".to_owned() } else { server.to_string() };
-        Self { server: name.to_owned(), address: server.to_string(), typed, with, logins }
+        let (url, address) = (server.url().to_string(), server.to_string());
+        Self { server: name.to_owned(), url, address, typed, with, logins }
     }
 
     /// Returns a message that the server refused the credentials with this status, and what to do.
     pub(super) fn words(&self, status: u16, scope: Option<&str>) -> String {
-        let Self { server, address, typed, with, logins } = self;
+        let Self { server, url, address, typed, with, logins } = self;
         let refused = if status == 401 { "did not accept" } else { "refused access to" };
         let token = format!("if you have a token, run: ironcurtain servers add {typed} --token");
         match with {
-            Credentials::Login => match (status, logins.mark(server), scope) {
+            Credentials::Login => match (status, logins.mark(server).filter(|mark| mark.url == *url), scope) {
                 (401, Some(_), _) => format!(
                     "`{address}` did not accept your login ({status}); to log in again, run: ironcurtain servers login {server}"
                 ),
