@@ -20,7 +20,8 @@ struct LoginHost {
 
 impl LoginHost {
     fn start() -> Self {
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/system/remote_servers/login.py");
+        let script =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/system/remote_servers/login.py");
         let mut command = Command::new("/usr/bin/python3");
         command.arg(script).env("PYTHONPATH", installed("pypi")).env("PYTHONDONTWRITEBYTECODE", "1");
         let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
@@ -139,7 +140,11 @@ fn a_login_is_made_used_renewed_and_ended() {
     });
 
     let shown = log_in(&world);
-    for line in [format!("Server: far, {}", host.url()), format!("Authorization server: {}", host.base()), "Scopes: use".to_owned()] {
+    for line in [
+        format!("Server: far, {}", host.url()),
+        format!("Authorization server: {}", host.base()),
+        "Scopes: use".to_owned(),
+    ] {
         assert!(shown.contains(&line), "{line} in {shown}");
     }
     let mut client = world.connect("far");

@@ -11,7 +11,9 @@ use crate::named_server::{UnknownServer, named_server};
 use ironcurtain_config::home::Home;
 use ironcurtain_config::{ConfigError, Server, Servers};
 use ironcurtain_daemon::server::process::unrecorded;
-use ironcurtain_mcp::remote::login::{CallbackListener, ClientChoice, LoginError, LoginServer, Offer, StoredLogin};
+use ironcurtain_mcp::remote::login::{
+    CallbackListener, ClientChoice, LoginError, LoginServer, Offer, StoredLogin,
+};
 use ironcurtain_secrets::{LoginMark, Logins, Secret, SecretError, SecretFileError, SecretStore, in_time};
 use ironcurtain_visible as visible;
 use std::collections::BTreeMap;
@@ -39,10 +41,14 @@ pub enum LogInError {
     #[error(transparent)]
     Unknown(#[from] UnknownServer),
     /// The server runs on this computer.
-    #[error("`{0}` runs on this computer, so there is no login; to store a token for it, run: ironcurtain secrets set NAME")]
+    #[error(
+        "`{0}` runs on this computer, so there is no login; to store a token for it, run: ironcurtain secrets set NAME"
+    )]
     Local(String),
     /// The entry has a header with credentials.
-    #[error("the entry of `{0}` has an `Authorization` header; to log in instead, remove that header from `mcp-servers.json`")]
+    #[error(
+        "the entry of `{0}` has an `Authorization` header; to log in instead, remove that header from `mcp-servers.json`"
+    )]
     HasHeader(String),
     /// The stored login cannot be read.
     #[error(transparent)]
@@ -51,7 +57,9 @@ pub enum LogInError {
     #[error(transparent)]
     Login(#[from] LoginError),
     /// No browser can be opened.
-    #[error("no browser can be opened here; run this in a terminal: ironcurtain servers login {0} --no-browser")]
+    #[error(
+        "no browser can be opened here; run this in a terminal: ironcurtain servers login {0} --no-browser"
+    )]
     NoBrowser(String),
     /// No random number was available.
     #[error(transparent)]
@@ -122,7 +130,9 @@ impl LoginPlan {
         let offer = offer.await?;
         offer.check(&choice)?;
         let all: BTreeMap<String, LoginMark> = logins.all()?;
-        let shares = |(other, mark): (String, LoginMark)| (other != name && mark.issuer == offer.issuer()).then_some(other);
+        let shares = |(other, mark): (String, LoginMark)| {
+            (other != name && mark.issuer == offer.issuer()).then_some(other)
+        };
         let shared_with = all.into_iter().filter_map(shares).collect();
         Ok(Self { address: remote.to_string(), server, offer, choice, shared_with })
     }
@@ -145,10 +155,14 @@ impl LoginPlan {
             scopes => format!("Scopes: {}", scopes.join(", ")),
         });
         if self.offer.is_elsewhere() {
-            lines.push(format!("`{name}` gets a token of another host. Log in only if you know that it uses this host."));
+            lines.push(format!(
+                "`{name}` gets a token of another host. Log in only if you know that it uses this host."
+            ));
         }
         for other in &self.shared_with {
-            lines.push(format!("`{other}` has a login there too. `{name}` gets a token of the same account service."));
+            lines.push(format!(
+                "`{other}` has a login there too. `{name}` gets a token of the same account service."
+            ));
         }
         lines.iter().map(|line| visible::line(line)).collect()
     }
@@ -188,7 +202,8 @@ async fn earlier(logins: &Logins, name: &str, url: &Url) -> Result<Option<Stored
     match in_time(move || logins.tokens(&name)).await {
         Ok(tokens) => Ok(StoredLogin::parse(tokens.reveal())),
         Err(
-            SecretError::Missing(_) | SecretError::File(SecretFileError::Missing(_) | SecretFileError::Locked(_)),
+            SecretError::Missing(_)
+            | SecretError::File(SecretFileError::Missing(_) | SecretFileError::Locked(_)),
         ) => Ok(None),
         Err(problem) => Err(problem),
     }

@@ -16,8 +16,8 @@ use crate::screen::Screen;
 use anyhow::bail;
 use clap::Subcommand;
 use ironcurtain_admin::plain_secrets::{self, PlainSecret, SecretMove};
-use ironcurtain_config::{RemoteServer, Server};
 use ironcurtain_config::home::Home;
+use ironcurtain_config::{RemoteServer, Server};
 use ironcurtain_protocol::{Passphrase, Reply, Request, SecretsFileView};
 use ironcurtain_secrets::{
     Logins, Secret, SecretError, SecretFileError, SecretName, SecretPlace, SecretStore, in_time,

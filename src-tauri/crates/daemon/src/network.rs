@@ -29,11 +29,11 @@ use crate::services::Services;
 use asking::HostAsker;
 use ironcurtain_config::NetworkSettings;
 use ironcurtain_consent::Principal;
-use ironcurtain_mcp::remote::login::Dial;
 use ironcurtain_egress::{
     AskHost, Connections, Dialer, HostPort, HostRules, Proxy, ProxyLimits, Record, RuleError, SystemResolver,
     serve,
 };
+use ironcurtain_mcp::remote::login::Dial;
 use reach::ReachableHosts;
 use recording::ConnectionRecorder;
 use run_asking::{RunAsker, RunAsking};

@@ -121,7 +121,9 @@ impl Logins {
     pub fn end(&self, server: &str) -> Result<Option<LoginMark>, SecretError> {
         let struck = self.strike(server)?;
         match self.store.remove(&SecretName::of_login(server)) {
-            Ok(()) | Err(SecretError::Missing(_) | SecretError::File(SecretFileError::Missing(_))) => Ok(struck),
+            Ok(()) | Err(SecretError::Missing(_) | SecretError::File(SecretFileError::Missing(_))) => {
+                Ok(struck)
+            }
             Err(problem) => Err(problem),
         }
     }

@@ -69,7 +69,9 @@ pub fn login(home: &Home, arguments: &LoginArguments, screen: Screen) -> anyhow:
         scopes => format!(" ({})", scopes.join(", ")),
     };
     keeper.keep(login)?;
-    screen.note(&format!("You are logged in to `{name}`{scopes}. Running sessions use the login from now on."))?;
+    screen.note(&format!(
+        "You are logged in to `{name}`{scopes}. Running sessions use the login from now on."
+    ))?;
     Ok(ExitCode::SUCCESS)
 }
 

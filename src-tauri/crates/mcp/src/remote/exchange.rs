@@ -188,7 +188,9 @@ impl Exchange {
                 }
                 // The server offers no such stream.
                 Err(Fault::Status { status: 405, .. } | Fault::NotFound) => return,
-                Err(fault @ (Fault::Unauthorized { .. } | Fault::Login(_) | Fault::WebPage | Fault::Form(_))) => {
+                Err(
+                    fault @ (Fault::Unauthorized { .. } | Fault::Login(_) | Fault::WebPage | Fault::Form(_)),
+                ) => {
                     return self.say(&format!("failed to listen for unsolicited messages: {fault}")).await;
                 }
                 Err(Fault::Forgotten) => match self.renew(&session).await {

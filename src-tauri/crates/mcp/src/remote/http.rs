@@ -120,7 +120,12 @@ impl Http {
 
     /// Sends a request and returns the response head. If the server refuses its token, sends it again with a new one: a request
     /// that was answered with 401 was not carried out.
-    pub(super) async fn send(&self, method: Method, mut headers: HeaderMap, body: Bytes) -> Result<Reply, Fault> {
+    pub(super) async fn send(
+        &self,
+        method: Method,
+        mut headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<Reply, Fault> {
         let Some(login) = &self.login else { return self.send_once(method, headers, body).await };
         let token = login.header().await?;
         headers.extend(token.clone().map(|token| (header::AUTHORIZATION, token)));

@@ -1,11 +1,11 @@
 //! The user's login at a remote server, and advice if the server rejects credentials.
 
+use futures_util::future::BoxFuture;
 use ironcurtain_config::RemoteServer;
 use ironcurtain_mcp::remote::login::{LoginError, LoginStore, StoredLogin};
 use ironcurtain_secrets::{
     LoginMark, Logins, Secret, SecretError, SecretFileError, SecretMask, SecretName, in_time, named_in_header,
 };
-use futures_util::future::BoxFuture;
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -130,20 +130,22 @@ impl Advice {
         let refused = if status == 401 { "did not accept" } else { "refused access to" };
         let token = format!("if you have a token, run: ironcurtain servers add {typed} --token");
         match with {
-            Credentials::Login => match (status, logins.mark(server).filter(|mark| mark.url == *url), scope) {
-                (401, Some(_), _) => format!(
-                    "`{address}` did not accept your login ({status}); to log in again, run: ironcurtain servers login {server}"
-                ),
-                (401, None, _) => format!(
-                    "`{address}` wants you to log in ({status}); run: ironcurtain servers login {server}   ({token})"
-                ),
-                (_, Some(LoginMark { scopes, .. }), Some(scope)) => format!(
-                    "`{address}` requires a scope that your login does not have ({status}); to request it, run: ironcurtain servers \
+            Credentials::Login => {
+                match (status, logins.mark(server).filter(|mark| mark.url == *url), scope) {
+                    (401, Some(_), _) => format!(
+                        "`{address}` did not accept your login ({status}); to log in again, run: ironcurtain servers login {server}"
+                    ),
+                    (401, None, _) => format!(
+                        "`{address}` wants you to log in ({status}); run: ironcurtain servers login {server}   ({token})"
+                    ),
+                    (_, Some(LoginMark { scopes, .. }), Some(scope)) => format!(
+                        "`{address}` requires a scope that your login does not have ({status}); to request it, run: ironcurtain servers \
                      login {server} --scope \"{}\"",
-                    together(&scopes, scope)
-                ),
-                (_, _, _) => format!("`{address}` refused access ({status}); {token}"),
-            },
+                        together(&scopes, scope)
+                    ),
+                    (_, _, _) => format!("`{address}` refused access ({status}); {token}"),
+                }
+            }
             Credentials::Plain => format!(
                 "`{address}` {refused} the token in its entry ({status}); to give it another one, run: ironcurtain servers add \
                  {typed} --token"

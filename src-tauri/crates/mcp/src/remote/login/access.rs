@@ -3,10 +3,10 @@
 //! - A login that was made or ended during the connection takes effect with the next request.
 //! - Of several connections that need a new token, one renews it.
 
+use super::LoginServer;
 use super::error::LoginError;
 use super::refresh::renewed;
 use super::stored::StoredLogin;
-use super::LoginServer;
 use futures_util::future::BoxFuture;
 use hyper::header::HeaderValue;
 use tokio::sync::Mutex;
@@ -52,7 +52,10 @@ impl ServerLogin {
     }
 
     /// Returns another header after the server refused this one with 401; `None` if there is no other.
-    pub(crate) async fn after(&self, refused: Option<&HeaderValue>) -> Result<Option<HeaderValue>, LoginError> {
+    pub(crate) async fn after(
+        &self,
+        refused: Option<&HeaderValue>,
+    ) -> Result<Option<HeaderValue>, LoginError> {
         let mut held = self.held.lock().await;
         let Some((mark, login)) = self.current(&mut held).await? else { return Ok(None) };
         let now = bearer(login);

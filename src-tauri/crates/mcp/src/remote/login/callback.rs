@@ -146,7 +146,8 @@ fn heard(head: &str, state: &str, port: u16) -> Heard {
     let (Some("GET"), Some(target)) = (words.next(), words.next()) else { return Heard::Other };
     let host = format!("127.0.0.1:{port}");
     let is_host = |line: &str| {
-        line.split_once(':').is_some_and(|(name, value)| name.eq_ignore_ascii_case("host") && value.trim() == host)
+        line.split_once(':')
+            .is_some_and(|(name, value)| name.eq_ignore_ascii_case("host") && value.trim() == host)
     };
     let Ok(url) = Url::parse(&format!("http://{host}{target}")) else { return Heard::Other };
     if !lines.any(is_host) || url.path() != PATH || !target.starts_with(PATH) {
@@ -154,7 +155,8 @@ fn heard(head: &str, state: &str, port: u16) -> Heard {
     }
     // A parameter that occurs twice is ambiguous.
     let value = |key: &str| {
-        let mut found = url.query_pairs().filter(|(name, _)| name == key).map(|(_, value)| value.into_owned());
+        let mut found =
+            url.query_pairs().filter(|(name, _)| name == key).map(|(_, value)| value.into_owned());
         let first = found.next();
         first.filter(|_| found.next().is_none())
     };
@@ -166,7 +168,9 @@ fn heard(head: &str, state: &str, port: u16) -> Heard {
         return Heard::Refused(said(&why));
     }
     match value("code").filter(|code| !code.is_empty()) {
-        Some(code) => Heard::Answer(Callback { code: code.into(), state: state.to_owned(), issuer: value("iss") }),
+        Some(code) => {
+            Heard::Answer(Callback { code: code.into(), state: state.to_owned(), issuer: value("iss") })
+        }
         // A token in the address, as of the implicit flow, is never accepted.
         None => Heard::Refused("it sent no code".to_owned()),
     }

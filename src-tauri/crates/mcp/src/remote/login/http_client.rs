@@ -61,7 +61,8 @@ impl OAuthHttpClient for LoginHttpClient {
 impl LoginHttpClient {
     async fn fetch(&self, request: Request<Vec<u8>>) -> Result<Response<Vec<u8>>, LoginRequestError> {
         let url = request.uri().to_string();
-        let not_secure = || LoginRequestError::NotSecure(url.split(['?', '#']).next().unwrap_or_default().to_owned());
+        let not_secure =
+            || LoginRequestError::NotSecure(url.split(['?', '#']).next().unwrap_or_default().to_owned());
         let parsed = Url::parse(&url).map_err(|_| not_secure())?;
         let target = self.0.checked(&parsed)?;
         let host = target.to_string();
@@ -84,7 +85,9 @@ impl LoginHttpClient {
                 let name = url.host_str().unwrap_or_default().trim_matches(['[', ']']).to_owned();
                 let name = ServerName::try_from(name).map_err(io::Error::other);
                 let name = name.map_err(|source| LoginRequestError::Certificate { host: host(), source })?;
-                let connector = tokio::task::spawn_blocking(connector).await.map_err(super::super::RemoteError::from)??;
+                let connector = tokio::task::spawn_blocking(connector)
+                    .await
+                    .map_err(super::super::RemoteError::from)??;
                 Some((connector, name))
             }
         };
@@ -107,7 +110,8 @@ impl LoginHttpClient {
         let request = Request::from_parts(head, Full::new(Bytes::from(body)));
         let (head, body) = sender.send_request(request).await.map_err(broke)?.into_parts();
         // Metadata is never an event stream, and a stream does not end.
-        let kind = head.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+        let kind =
+            head.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
         let body = if kind.starts_with("text/event-stream") {
             Vec::new()
         } else {
@@ -156,7 +160,8 @@ impl LoginServer {
     fn rules(&self, target: &HostPort) -> Result<HostRules, LoginRequestError> {
         let listed = self.allowed_addresses.iter();
         let listed = listed.filter(|address| scope(**address) != Some(AddressScope::Metadata));
-        let listed = listed.map(|address| HostPort { host: Host::Address(*address), port: target.port }.to_string());
+        let listed =
+            listed.map(|address| HostPort { host: Host::Address(*address), port: target.port }.to_string());
         let hosts = std::iter::once(target.to_string()).chain(listed);
         HostRules::new(hosts, None::<&str>, false)
             .map_err(|_| LoginRequestError::NotSecure(target.to_string()))
@@ -187,7 +192,9 @@ mod tests {
     #[test]
     fn a_login_contacts_public_hosts_over_https_and_listed_addresses() {
         let public = server("https://mcp.example.com/mcp", &[]);
-        for taken in ["https://auth.example.com/token", "https://8.8.8.8/token", "https://mcp.example.com:8443/"] {
+        for taken in
+            ["https://auth.example.com/token", "https://8.8.8.8/token", "https://mcp.example.com:8443/"]
+        {
             assert_eq!(refused(&public, taken), "", "{taken}");
         }
         for private in [
@@ -202,7 +209,9 @@ mod tests {
         ] {
             assert!(refused(&public, private).contains("is not a public address"), "{private}");
         }
-        for plain in ["http://auth.example.com/token", "ftp://auth.example.com/", "https://me:pw@auth.example.com/"] {
+        for plain in
+            ["http://auth.example.com/token", "ftp://auth.example.com/", "https://me:pw@auth.example.com/"]
+        {
             assert!(refused(&public, plain).contains("must start with `https://`"), "{plain}");
         }
         let local = server("http://127.0.0.1:3001/mcp", &[]);

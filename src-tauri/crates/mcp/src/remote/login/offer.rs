@@ -81,8 +81,11 @@ impl Offer {
         let host = |url: &str| Url::parse(url).ok().and_then(|url| url.host_str().map(str::to_owned));
         let issuer = host(self.issuer());
         let endpoints = [&self.metadata.authorization_endpoint, &self.metadata.token_endpoint];
-        let mut hosts: Vec<String> =
-            endpoints.into_iter().filter_map(|url| host(url)).filter(|one| Some(one) != issuer.as_ref()).collect();
+        let mut hosts: Vec<String> = endpoints
+            .into_iter()
+            .filter_map(|url| host(url))
+            .filter(|one| Some(one) != issuer.as_ref())
+            .collect();
         hosts.dedup();
         hosts
     }
@@ -142,7 +145,8 @@ impl Offer {
         let begun = begun.await;
         let (client, page) = begun.map_err(|problem| LoginError::of("starting the login", &problem))?;
         let page = checked(&server, &page)?;
-        let value = |key: &str| page.query_pairs().find(|(name, _)| name == key).map(|(_, value)| value.into_owned());
+        let value =
+            |key: &str| page.query_pairs().find(|(name, _)| name == key).map(|(_, value)| value.into_owned());
         let methods = metadata.additional_fields.get(AUTH_METHODS);
         let login = StoredLogin {
             url: server.url.to_string(),
@@ -150,7 +154,10 @@ impl Offer {
             issuer: metadata.issuer,
             authorization_endpoint: metadata.authorization_endpoint,
             token_endpoint: metadata.token_endpoint,
-            token_endpoint_auth_methods: methods.cloned().and_then(|all| serde_json::from_value(all).ok()).unwrap_or_default(),
+            token_endpoint_auth_methods: methods
+                .cloned()
+                .and_then(|all| serde_json::from_value(all).ok())
+                .unwrap_or_default(),
             client_id: client.client_id,
             client_secret: client.client_secret,
             is_own_client,
@@ -173,7 +180,11 @@ impl BegunLogin {
     /// Returns the `state` that the browser must bring back.
     #[must_use]
     pub fn state(&self) -> String {
-        self.page.query_pairs().find(|(key, _)| key == "state").map(|(_, value)| value.into_owned()).unwrap_or_default()
+        self.page
+            .query_pairs()
+            .find(|(key, _)| key == "state")
+            .map(|(_, value)| value.into_owned())
+            .unwrap_or_default()
     }
 
     /// Exchanges the code for tokens, once.
@@ -186,9 +197,11 @@ impl BegunLogin {
         let exchanged = manager.exchange_code_for_token_with_issuer(&code, &state, issuer.as_deref());
         let response = unlogged(exchanged).await;
         let mask = |text: String| said(&text.replace(code.as_str(), "[code]"));
-        let response = response.map_err(|problem| match LoginError::of("exchanging the code for a token", &problem) {
-            LoginError::Step { step, reason } => LoginError::Step { step, reason: mask(reason) },
-            other => other,
+        let response = response.map_err(|problem| {
+            match LoginError::of("exchanging the code for a token", &problem) {
+                LoginError::Step { step, reason } => LoginError::Step { step, reason: mask(reason) },
+                other => other,
+            }
         })?;
         login.take(&server.name, &response)?;
         Ok(login)

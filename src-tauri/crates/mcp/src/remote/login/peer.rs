@@ -16,7 +16,8 @@ const OWNER: usize = 7;
 
 /// Returns whether the peer's socket belongs to this user.
 pub(super) fn is_own(stream: &TcpStream) -> bool {
-    let (Ok(SocketAddr::V4(peer)), Ok(SocketAddr::V4(own))) = (stream.peer_addr(), stream.local_addr()) else {
+    let (Ok(SocketAddr::V4(peer)), Ok(SocketAddr::V4(own))) = (stream.peer_addr(), stream.local_addr())
+    else {
         return false;
     };
     let owner = TABLES.iter().find_map(|table| owner(&std::fs::read_to_string(table).ok()?, peer, own));

@@ -18,7 +18,9 @@ use std::sync::Arc;
 /// [`LoginError::Expired`] if the user must log in again, and other errors if the authorization server does not answer.
 pub(super) async fn renewed(server: &LoginServer, login: &StoredLogin) -> Result<StoredLogin, LoginError> {
     let expired = || LoginError::Expired { server: server.name.clone() };
-    let (Some(refresh), Some(resource)) = (&login.refresh_token, login.resource()) else { return Err(expired()) };
+    let (Some(refresh), Some(resource)) = (&login.refresh_token, login.resource()) else {
+        return Err(expired());
+    };
     let refreshed = unlogged(async {
         let http = Arc::new(LoginHttpClient(server.clone()));
         // The manager names its base address as the resource.
@@ -30,10 +32,13 @@ pub(super) async fn renewed(server: &LoginServer, login: &StoredLogin) -> Result
         }
         manager.configure_client(client)?;
         let token = AccessToken::new(login.access_token.clone());
-        let mut tokens = OAuthTokenResponse::new(token, BasicTokenType::Bearer, VendorExtraTokenFields::default());
+        let mut tokens =
+            OAuthTokenResponse::new(token, BasicTokenType::Bearer, VendorExtraTokenFields::default());
         tokens.set_refresh_token(Some(RefreshToken::new(refresh.clone())));
         let store = InMemoryCredentialStore::new();
-        store.save(StoredCredentials::new(login.client_id.clone(), Some(tokens), login.scopes.clone(), None)).await?;
+        store
+            .save(StoredCredentials::new(login.client_id.clone(), Some(tokens), login.scopes.clone(), None))
+            .await?;
         manager.set_credential_store(store);
         manager.refresh_token().await
     });

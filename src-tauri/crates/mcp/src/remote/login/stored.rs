@@ -143,7 +143,10 @@ impl Drop for StoredLogin {
 /// Omits the tokens.
 impl fmt::Debug for StoredLogin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StoredLogin").field("url", &self.url).field("issuer", &self.issuer()).finish_non_exhaustive()
+        f.debug_struct("StoredLogin")
+            .field("url", &self.url)
+            .field("issuer", &self.issuer())
+            .finish_non_exhaustive()
     }
 }
 

@@ -34,13 +34,17 @@ async fn a_login_finds_the_authorization_server_registers_and_exchanges_the_code
     let page = begun.page().clone();
     let value = |key: &str| page.query_pairs().find(|(name, _)| name == key).unwrap().1.into_owned();
     assert!(page.as_str().starts_with(&format!("{}/authorize?", hosts.auth.base)), "{page}");
-    assert_eq!((value("response_type"), value("client_id"), value("scope")), ("code".into(), "c1".into(), "read".into()));
+    assert_eq!(
+        (value("response_type"), value("client_id"), value("scope")),
+        ("code".into(), "c1".into(), "read".into())
+    );
     assert_eq!((value("code_challenge_method"), value("resource")), ("S256".into(), hosts.url()));
     assert_eq!(value("redirect_uri"), listener.redirect());
     let registered = hosts.auth.last("/register").json();
     assert_eq!(registered["redirect_uris"], serde_json::json!([listener.redirect()]));
 
-    let answer = format!("{}?code=code-1&state={}&iss={}", listener.redirect(), begun.state(), hosts.auth.base);
+    let answer =
+        format!("{}?code=code-1&state={}&iss={}", listener.redirect(), begun.state(), hosts.auth.base);
     let browser = tokio::spawn(async move { got(&answer).await });
     let callback = listener.answer(&value("state")).await.unwrap();
     let login = begun.finish(callback).await.unwrap();
@@ -53,7 +57,10 @@ async fn a_login_finds_the_authorization_server_registers_and_exchanges_the_code
     assert_eq!(challenge, value("code_challenge"));
     let secrets: Vec<&str> = login.secrets().collect();
     assert_eq!(secrets, ["access-1", "refresh-1"]);
-    assert_eq!((login.url(), login.issuer(), login.scopes()), (hosts.url().as_str(), hosts.auth.base.as_str(), &["read".to_owned()][..]));
+    assert_eq!(
+        (login.url(), login.issuer(), login.scopes()),
+        (hosts.url().as_str(), hosts.auth.base.as_str(), &["read".to_owned()][..])
+    );
     assert!(!format!("{login:?}").contains("access-1"));
     assert_eq!(StoredLogin::parse(&login.text()), Some(login));
 }
@@ -63,7 +70,11 @@ async fn a_server_without_a_challenge_is_found_at_the_well_known_address() {
     let hosts = Hosts::start().await;
     hosts.mcp.set("/mcp", 405, "", "");
     let offer = Offer::discover(hosts.server()).await.unwrap();
-    assert_eq!((offer.issuer(), offer.is_elsewhere()), (hosts.auth.base.as_str(), false), "both are on 127.0.0.1");
+    assert_eq!(
+        (offer.issuer(), offer.is_elsewhere()),
+        (hosts.auth.base.as_str(), false),
+        "both are on 127.0.0.1"
+    );
     assert_eq!(offer.scopes(&ClientChoice::default()), ["read"]);
     // An OpenID provider has its metadata elsewhere.
     let metadata = hosts.auth.answer("/.well-known/oauth-authorization-server");
@@ -89,7 +100,11 @@ async fn without_registration_the_user_is_told_to_give_a_client_id() {
     let offer = Offer::discover(hosts.server()).await.unwrap();
     let refused = offer.check(&ClientChoice::default()).err().unwrap().to_string();
     assert!(refused.contains("ironcurtain servers login far --client-id ID"), "{refused}");
-    let own = ClientChoice { client_id: Some("mine".into()), client_secret: Some("s3cret".into()), ..ClientChoice::default() };
+    let own = ClientChoice {
+        client_id: Some("mine".into()),
+        client_secret: Some("s3cret".into()),
+        ..ClientChoice::default()
+    };
     let listener = CallbackListener::open().await.unwrap();
     let begun = offer.begin(own, &listener.redirect()).await.unwrap();
     assert!(begun.page().as_str().contains("client_id=mine") && !begun.page().as_str().contains("s3cret"));

@@ -72,7 +72,9 @@ impl FakeHost {
         let answer = self.answers.lock().unwrap().get(&path).cloned().unwrap_or(none);
         let Answer { status, headers, body } = answer;
         let length = body.len();
-        let text = format!("HTTP/1.1 {status} X\r\n{headers}Content-Length: {length}\r\nConnection: close\r\n\r\n{body}");
+        let text = format!(
+            "HTTP/1.1 {status} X\r\n{headers}Content-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+        );
         let _ = stream.write_all(text.as_bytes()).await;
     }
 
@@ -109,9 +111,10 @@ async fn read(stream: &mut TcpStream) -> (String, String) {
         let text = String::from_utf8_lossy(&bytes).into_owned();
         if let Some((head, body)) = text.split_once("\r\n\r\n") {
             let length = head.to_lowercase();
-            let length = length.split("content-length: ").nth(1).map_or(0, |rest| {
-                rest.lines().next().unwrap().trim().parse::<usize>().unwrap()
-            });
+            let length = length
+                .split("content-length: ")
+                .nth(1)
+                .map_or(0, |rest| rest.lines().next().unwrap().trim().parse::<usize>().unwrap());
             if body.len() >= length {
                 return (head.to_owned(), body.to_owned());
             }
@@ -160,7 +163,8 @@ impl Hosts {
         let (mcp, auth) = (FakeHost::start().await, FakeHost::start().await);
         let hosts = Self { mcp, auth, names: BTreeMap::new(), dialled: Arc::default() };
         let resource = format!("{}/.well-known/oauth-protected-resource/mcp", hosts.mcp.base);
-        let challenge = format!("WWW-Authenticate: Bearer resource_metadata=\"{resource}\", scope=\"read\"\r\n");
+        let challenge =
+            format!("WWW-Authenticate: Bearer resource_metadata=\"{resource}\", scope=\"read\"\r\n");
         hosts.mcp.set("/mcp", 401, &challenge, "");
         hosts.announces(&hosts.auth.base);
         let base = &hosts.auth.base;
@@ -173,7 +177,9 @@ impl Hosts {
                 "authorization_response_iss_parameter_supported": false,
             }),
         );
-        hosts.auth.json("/register", &json!({ "client_id": "c1", "redirect_uris": ["http://127.0.0.1/callback"] }));
+        hosts
+            .auth
+            .json("/register", &json!({ "client_id": "c1", "redirect_uris": ["http://127.0.0.1/callback"] }));
         hosts.auth.json("/token", &tokens(1, "read"));
         hosts
     }
@@ -235,7 +241,11 @@ impl Resolve for Names {
     }
 }
 
-fn dialer(rules: HostRules, names: BTreeMap<&'static str, IpAddr>, dialled: Arc<Mutex<Vec<String>>>) -> Dialer {
+fn dialer(
+    rules: HostRules,
+    names: BTreeMap<&'static str, IpAddr>,
+    dialled: Arc<Mutex<Vec<String>>>,
+) -> Dialer {
     let (sender, rules) = watch::channel(Arc::new(rules));
     Dialer::new(Proxy {
         server: "far".into(),

@@ -66,7 +66,11 @@ async fn a_refused_or_expiring_token_is_renewed_at_the_approved_endpoint() {
     assert_eq!((field("grant_type"), field("refresh_token")), ("refresh_token".into(), "refresh-1".into()));
     assert_eq!((field("resource"), field("scope")), (hosts.url(), "read".into()));
     assert_eq!(other.auth.received().len(), 0);
-    assert_eq!(bearer(login.after(first.as_ref()).await.unwrap()), "Bearer access-2", "one refusal renews it once");
+    assert_eq!(
+        bearer(login.after(first.as_ref()).await.unwrap()),
+        "Bearer access-2",
+        "one refusal renews it once"
+    );
     assert_eq!(hosts.auth.count("/token"), 2);
 
     // A response without a refresh token keeps the old one.
@@ -74,7 +78,8 @@ async fn a_refused_or_expiring_token_is_renewed_at_the_approved_endpoint() {
     kept.change(|login| login.expires_at = Some(1));
     let login = ServerLogin::new(hosts.server(), Box::new(kept.clone()));
     assert_eq!(bearer(login.header().await.unwrap()), "Bearer access-3");
-    let secrets: Vec<String> = kept.0.lock().unwrap().as_ref().unwrap().1.secrets().map(str::to_owned).collect();
+    let secrets: Vec<String> =
+        kept.0.lock().unwrap().as_ref().unwrap().1.secrets().map(str::to_owned).collect();
     assert_eq!(secrets, ["access-3", "refresh-2"]);
 }
 
