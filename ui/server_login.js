@@ -3,8 +3,6 @@
 import { actButton, planPanel } from "./action_button.js";
 import * as backend from "./backend.js";
 import { html, live, nothing } from "./html.js";
-import { closeMenu } from "./menu.js";
-import { show } from "./opened.js";
 import * as parts from "./parts.js";
 import { focusOn, redraw } from "./state.js";
 import { SERVERS } from "./texts/servers.js";
@@ -17,11 +15,32 @@ let planned = null;
 const clients = new Map();
 
 /**
+ * Returns the login in a server's details.
  * @param {Server} server
- * @param {string} key Key of its row.
+ * @param {(words: string) => Promise<void>} done
  */
-export const loginButton = (server, key) =>
-  !server.can_log_in ? nothing : actButton({
+export function loginPanel(server, done) {
+  if (!server.can_log_in) return nothing;
+  if (planned?.server === server.name) return panel(server, planned.planned, done);
+  return html`
+    ${server.login ? html`<p>${SERVERS.loggedIn(server.login.issuer, server.login.scopes)}</p>` : nothing}
+    ${clientFields(server)}
+    <div class="both start">
+      ${loginButton(server)}
+      ${server.login ? actButton({
+        key: `logout:${server.name}`,
+        ...SERVERS.logout,
+        label: SERVERS.logoutLabel(server.name),
+        says: SERVERS.logoutSays(server.name),
+        again: true,
+        act: async () => done(await backend.logOut(server.name)),
+      }) : nothing}
+    </div>`;
+}
+
+/** @param {Server} server */
+const loginButton = (server) =>
+  actButton({
     key: `login:${server.name}`,
     ...SERVERS.login,
     ready: server.login ? SERVERS.loginAgain : SERVERS.login.ready,
@@ -35,38 +54,10 @@ export const loginButton = (server, key) =>
         // The authorization server may need a client that the user registered.
         if (!client) clients.set(server.name, { id: "", secret: "" });
         throw problem;
-      } finally {
-        closeMenu();
-        show(key);
-        redraw();
       }
       focusOn(`login-leave:${server.name}`);
     },
   });
-
-/**
- * Returns the login in a server's details.
- * @param {Server} server
- * @param {(words: string) => Promise<void>} done
- */
-export function loginPanel(server, done) {
-  if (!server.can_log_in) return nothing;
-  if (planned?.server === server.name) return panel(server, planned.planned, done);
-  return html`
-    ${server.login ? html`
-      <p>${SERVERS.loggedIn(server.login.issuer, server.login.scopes)}</p>
-      <div class="both start">
-        ${actButton({
-          key: `logout:${server.name}`,
-          ...SERVERS.logout,
-          label: SERVERS.logoutLabel(server.name),
-          says: SERVERS.logoutSays(server.name),
-          again: true,
-          act: async () => done(await backend.logOut(server.name)),
-        })}
-      </div>` : nothing}
-    ${clientFields(server)}`;
-}
 
 /** @param {Server} server */
 function clientFields(server) {

@@ -6,7 +6,7 @@ import * as parts from "./parts.js";
 import { suspendedPanel } from "./server_identity.js";
 import { limits } from "./server_limits.js";
 import { processes } from "./server_live.js";
-import { loginButton, loginPanel } from "./server_login.js";
+import { loginPanel } from "./server_login.js";
 import { openings } from "./server_openings.js";
 import { checkButton, installButton, updatePanel } from "./server_package.js";
 import { removalPanel, removeButton } from "./server_remove.js";
@@ -48,7 +48,6 @@ export function serverRow(server, reload) {
         ${main === "review" ? nothing : reviewButton(server, key)}
         ${main === "install" ? nothing : installButton(server, done)}
         ${checkButton(server, key)}
-        ${loginButton(server, key)}
         ${removeButton(server, key)}`)}`,
   }, () => details(server, done, reload));
 }

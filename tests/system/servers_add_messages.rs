@@ -150,7 +150,7 @@ fn login_required_message_names_a_working_command() {
     };
     let (added, said) = add(&[], "");
     let wanted = format!(
-        "Its tools can be listed once you are logged in: `{url}` wants you to log in (401); run: ironcurtain servers login 127   (if \
+        "Its tools can be listed once you are logged in: `{url}` wants you to log in (401); run: ironcurtain servers login 127.0.0.1   (if \
          you have a token, run: ironcurtain servers add {url} --token)\n"
     );
     assert!(added && said.contains(&wanted) && !said.contains('{'), "{said}");

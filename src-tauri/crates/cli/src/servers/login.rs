@@ -60,8 +60,10 @@ pub fn login(home: &Home, arguments: &LoginArguments, screen: Screen) -> anyhow:
     }
     let opened = |page: &url::Url| {
         let is_open = !arguments.no_browser && open_in_browser(page);
-        let shown = is_open || screen.note(&format!("Open this page in your browser:\n{page}")).is_ok();
-        shown && screen.note("Waiting for your browser, for at most five minutes ...").is_ok()
+        let shows =
+            || screen.note("Open this page in your browser:").and_then(|()| screen.note(page.as_str()));
+        let is_shown = is_open || shows().is_ok();
+        is_shown && screen.note("Waiting for your browser, for at most five minutes ...").is_ok()
     };
     let login = runtime.block_on(plan.perform(opened))?;
     let scopes = match login.mark.scopes.as_slice() {
