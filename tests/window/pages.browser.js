@@ -358,8 +358,11 @@ test("server limits change after a summary, and invalid numbers are not treated 
 });
 
 test("login shows who gets a token before the browser opens, and can be ended", async () => {
-  await browser.go("servers");
+  await browser.go("settings");
   await made(`for (const name of ["far", "hub"]) made.servers.servers.push({ ...made.servers.servers[0], name, remote: true, sandboxed: false, can_log_in: true, login: null, limits: [], live: [] })`);
+  await browser.run(`location.hash = "servers"; return true`);
+  await browser.until(`document.querySelector("#page-servers h1") !== null`);
+  await browser.settled();
   await press("server:filesystem");
   await press("server:far");
   await browser.until(`document.querySelector('${key("login:far")}') !== null`);

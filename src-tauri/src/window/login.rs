@@ -46,7 +46,7 @@ pub(super) async fn log_in(state: &AppState) -> Result<String, CommandError> {
     let plan = state.login.0.lock().unwrap_or_else(PoisonError::into_inner).take();
     let plan = plan.ok_or_else(|| CommandError::malformed("nothing to log in to: review the login again"))?;
     let logins = Logins::of(&trusted(state)?.daemon.secrets());
-    let login = plan.perform(|page| open_in_browser(page)).await.map_err(CommandError::refused)?;
+    let login = plan.perform(open_in_browser).await.map_err(CommandError::refused)?;
     let name = visible::line(&login.server);
     let stored = in_time(move || logins.begin(&login.server, &login.mark, &login.tokens)).await;
     stored.map_err(CommandError::refused)?;

@@ -101,8 +101,8 @@ pub enum LoginError {
 }
 
 impl LoginError {
-    /// Converts an error of rmcp in one step of the login.
-    pub(super) fn of(step: &'static str, problem: &AuthError) -> Self {
+    /// Converts an error of rmcp in one step of the login. The other side may repeat the secrets that it was sent.
+    pub(super) fn of(step: &'static str, problem: &AuthError, sent: &[&str]) -> Self {
         if let AuthError::AuthorizationServerMismatch { expected_issuer, received_issuer } = problem {
             return Self::Issuer { expected: said(expected_issuer), received: said(received_issuer) };
         }
@@ -114,6 +114,9 @@ impl LoginError {
         while let Some(inner) = source {
             reason = format!("{reason}: {inner}");
             source = inner.source();
+        }
+        for sent in sent.iter().filter(|sent| !sent.is_empty()) {
+            reason = reason.replace(sent, "[secret]");
         }
         Self::Step { step, reason: said(&reason) }
     }

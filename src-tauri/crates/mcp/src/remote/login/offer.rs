@@ -48,7 +48,7 @@ impl Offer {
     /// [`LoginError`] if the server offers no login, or names an address that may not be contacted.
     pub async fn discover(server: LoginServer) -> Result<Self, LoginError> {
         let http = Arc::new(LoginHttpClient(server.clone()));
-        let failed = |problem| LoginError::of("reading where to log in", &problem);
+        let failed = |problem| LoginError::of("reading where to log in", &problem, &[]);
         let discovered = unlogged(async {
             let mut manager =
                 AuthorizationManager::new_with_oauth_http_client(server.url.clone(), http).await?;
@@ -143,7 +143,7 @@ impl Offer {
             Ok::<_, AuthError>((client, manager.get_authorization_url(&named).await?))
         });
         let begun = begun.await;
-        let (client, page) = begun.map_err(|problem| LoginError::of("starting the login", &problem))?;
+        let (client, page) = begun.map_err(|problem| LoginError::of("starting the login", &problem, &[]))?;
         let page = checked(&server, &page)?;
         let value =
             |key: &str| page.query_pairs().find(|(name, _)| name == key).map(|(_, value)| value.into_owned());
@@ -196,13 +196,9 @@ impl BegunLogin {
         let Callback { code, state, issuer } = callback;
         let exchanged = manager.exchange_code_for_token_with_issuer(&code, &state, issuer.as_deref());
         let response = unlogged(exchanged).await;
-        let mask = |text: String| said(&text.replace(code.as_str(), "[code]"));
-        let response = response.map_err(|problem| {
-            match LoginError::of("exchanging the code for a token", &problem) {
-                LoginError::Step { step, reason } => LoginError::Step { step, reason: mask(reason) },
-                other => other,
-            }
-        })?;
+        let step = "exchanging the code for a token";
+        let sent = [code.as_str(), login.client_secret.as_deref().unwrap_or_default()];
+        let response = response.map_err(|problem| LoginError::of(step, &problem, &sent))?;
         login.take(&server.name, &response)?;
         Ok(login)
     }

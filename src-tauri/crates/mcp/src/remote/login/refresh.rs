@@ -42,9 +42,11 @@ pub(super) async fn renewed(server: &LoginServer, login: &StoredLogin) -> Result
         manager.set_credential_store(store);
         manager.refresh_token().await
     });
-    let response = refreshed.await.map_err(|problem| match problem {
-        AuthError::TokenRefreshRejected(_) | AuthError::AuthorizationRequired => expired(),
-        other => LoginError::of("renewing the login", &other),
+    let sent = [refresh.as_str(), login.client_secret.as_deref().unwrap_or_default()];
+    let response = refreshed.await.map_err(|problem| {
+        let is_over =
+            matches!(problem, AuthError::TokenRefreshRejected(_) | AuthError::AuthorizationRequired);
+        if is_over { expired() } else { LoginError::of("renewing the login", &problem, &sent) }
     })?;
     let mut renewed = login.clone();
     renewed.take(&server.name, &response)?;
