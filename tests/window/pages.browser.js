@@ -363,10 +363,7 @@ test("login shows who gets a token before the browser opens, and can be ended", 
   await browser.run(`location.hash = "servers"; return true`);
   await browser.until(`document.querySelector("#page-servers h1") !== null`);
   await browser.settled();
-  await press("server:filesystem");
   await press("server:far");
-  await browser.until(`document.querySelector('${key("login:far")}') !== null`);
-  assert.equal(await browser.run(`document.querySelector('${key("login:filesystem")}')`), null, "a local server has no login");
   await press("login:far");
   for (const words of ["Authorization server: https://auth.example.com/<b>not markup</b>", "Scopes: read, write", "Open `auth.example.com` in your browser"]) await says(words);
   await press("login-leave:far");
@@ -389,6 +386,9 @@ test("login shows who gets a token before the browser opens, and can be ended", 
   await press("login:hub");
   await says("to log in for `hub`?");
   assert.deepEqual((await called("plan_login")).map(({ server, client_id }) => [server, client_id]), [["far", null], ["far", null], ["hub", null], ["hub", "mine"]]);
+  await press("server:filesystem");
+  await says("the session's own folder");
+  assert.equal(await browser.run(`document.querySelector('${key("login:filesystem")}')`), null, "a local server has no login");
 });
 
 test("profile is created, changed, removed and assigned to a client after a preview", async () => {

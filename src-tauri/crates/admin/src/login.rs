@@ -12,7 +12,7 @@ use ironcurtain_config::home::Home;
 use ironcurtain_config::{ConfigError, Server, Servers};
 use ironcurtain_daemon::server::process::unrecorded;
 use ironcurtain_mcp::remote::login::{
-    CallbackListener, ClientChoice, LoginError, LoginServer, Offer, StoredLogin,
+    CallbackListener, ClientChoice, LoginError, LoginOffer, LoginServer, StoredLogin,
 };
 use ironcurtain_secrets::{LoginMark, Logins, Secret, SecretError, SecretFileError, SecretStore, in_time};
 use ironcurtain_visible as visible;
@@ -70,7 +70,7 @@ pub enum LogInError {
 pub struct LoginPlan {
     server: Server,
     address: String,
-    offer: Offer,
+    offer: LoginOffer,
     choice: ClientChoice,
     /// Other servers with a login at the same authorization server.
     shared_with: Vec<String>,
@@ -120,7 +120,7 @@ impl LoginPlan {
             (None, None) => ClientChoice::default(),
         };
         let choice = ClientChoice { scopes: options.scopes, ..choice };
-        let offer = Offer::discover(LoginServer {
+        let offer = LoginOffer::discover(LoginServer {
             name: name.to_owned(),
             url: remote.url().clone(),
             target: remote.target().clone(),

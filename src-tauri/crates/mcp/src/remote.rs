@@ -17,6 +17,7 @@ mod http;
 pub mod login;
 mod renewal;
 mod session;
+mod tls;
 
 use crate::wire::{Allowance, Input, Output, pair};
 use exchange::{Ends, Exchange, Notes};

@@ -1,4 +1,4 @@
-//! Where a login is stored: the keyring, or the encrypted file, which this process or the trusted process has unlocked.
+//! Storage of a login: the keyring, or the encrypted file, which this process or the trusted process has unlocked.
 
 use super::{ask, make, may_make, open, store, unlocked_elsewhere};
 use crate::connection::Connection;

@@ -40,7 +40,7 @@ pub(super) enum Fault {
     Unauthorized {
         /// HTTP status.
         status: u16,
-        /// What happened and what to do.
+        /// Explanation and advice.
         advice: String,
     },
     /// The login has expired, or cannot be renewed now.

@@ -1,10 +1,10 @@
 //! HTTP/1.1 connections to a remote server, opened on demand, kept alive briefly, with TLS for `https`.
 //!
 //! - A request is written once. If a connection closes before anything was written, the request uses a new one.
-//! - Certificates are verified with the system's roots.
 
 use super::fault::Fault;
 use super::login::ServerLogin;
+use super::tls::{Tls, connector, secured};
 use super::{RefusedLogin, RemoteEndpoint, RemoteError};
 use futures_util::TryStreamExt;
 use http_body_util::{BodyDataStream, BodyExt, Full, Limited};
@@ -16,23 +16,17 @@ use hyper_util::rt::TokioIo;
 use ironcurtain_egress::{Dialed, Dialer, HostPort};
 use rustix::net::sockopt;
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::AsyncRead;
 use tokio::net::TcpStream;
 use tokio::time::Instant;
-use tokio_rustls::TlsConnector;
-use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::ServerName;
-use tokio_rustls::rustls::{self, ClientConfig, RootCertStore};
 use tokio_util::io::StreamReader;
 use url::Position;
 
 /// Accepted content types.
 const FORMS: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
-
-/// Timeout for the TLS handshake.
-const TLS_BOUND: Duration = Duration::from_secs(15);
 
 /// Lifetime of an idle connection. Servers close theirs after five seconds or more.
 const KEPT: Duration = Duration::from_secs(4);
@@ -48,17 +42,13 @@ const REASON: (usize, Duration) = (16 * 1024, Duration::from_secs(5));
 
 type Sender = SendRequest<Full<Bytes>>;
 
-pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
-
-impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
-
 /// HTTP client for one remote server.
 pub(super) struct Http {
     dialer: Dialer,
     target: HostPort,
     /// Path and query.
     path: String,
-    tls: Option<(TlsConnector, ServerName<'static>)>,
+    tls: Option<Tls>,
     headers: HeaderMap,
     refused: RefusedLogin,
     login: Option<ServerLogin>,
@@ -242,33 +232,6 @@ fn notice_silence(stream: &TcpStream) {
     let _ = sockopt::set_tcp_keepidle(stream, Duration::from_secs(30));
     let _ = sockopt::set_tcp_keepintvl(stream, Duration::from_secs(10));
     let _ = sockopt::set_tcp_keepcnt(stream, 3);
-}
-
-/// Starts TLS on a connection, if it is to be encrypted.
-pub(super) async fn secured(
-    stream: TcpStream,
-    tls: Option<&(TlsConnector, ServerName<'static>)>,
-) -> io::Result<Box<dyn Stream>> {
-    let Some((connector, name)) = tls else { return Ok(Box::new(stream)) };
-    let session = tokio::time::timeout(TLS_BOUND, connector.connect(name.clone(), stream)).await;
-    Ok(Box::new(session.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))?))
-}
-
-/// Creates a TLS connector that trusts the system's current roots.
-pub(super) fn connector() -> Result<TlsConnector, RemoteError> {
-    let found = rustls_native_certs::load_native_certs();
-    let mut roots = RootCertStore::empty();
-    let (taken, _) = roots.add_parsable_certificates(found.certs);
-    if taken == 0 {
-        let problem = found.errors.first().map_or_else(|| "none found".to_owned(), ToString::to_string);
-        return Err(RemoteError::NoRoots(problem));
-    }
-    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_protocol_versions(rustls::ALL_VERSIONS)
-        .map_err(io::Error::other)?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    Ok(TlsConnector::from(Arc::new(config)))
 }
 
 /// Joins a message into one line; in JSON, line breaks occur only between tokens.

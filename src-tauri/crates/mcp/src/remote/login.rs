@@ -4,7 +4,7 @@
 //! - INVARIANT: no error and no log line contains a token, an authorization code or a client secret. rmcp's log is off.
 //! - A login belongs to the address of one server. Its token endpoint is the one that the user approved: it is stored, and not
 //!   discovered again.
-//! - Decides nothing for the user: the caller shows an [`Offer`] and asks before it calls [`Offer::begin`].
+//! - Decides nothing for the user: the caller shows an [`LoginOffer`] and asks before it calls [`LoginOffer::begin`].
 
 mod access;
 mod callback;
@@ -18,7 +18,7 @@ mod stored;
 pub use access::{LoginStore, ServerLogin};
 pub use callback::{Callback, CallbackListener};
 pub use error::LoginError;
-pub use offer::{BegunLogin, ClientChoice, Offer};
+pub use offer::{BegunLogin, ClientChoice, LoginOffer};
 pub use stored::StoredLogin;
 
 use ironcurtain_egress::{Dialer, Host, HostPort, HostRules};

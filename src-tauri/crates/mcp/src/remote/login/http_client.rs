@@ -4,7 +4,7 @@
 //! - Connects to an address that is not public only if the server has it itself, or its entry lists it.
 //! - Follows no redirect.
 
-use super::super::http::{connector, secured};
+use super::super::tls::{connector, secured};
 use super::LoginServer;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Bytes;

@@ -13,7 +13,7 @@ use url::Url;
 const CLIENT_NAME: &str = "IronCurtain Desktop";
 
 /// Login that a server offers. Nothing was registered yet.
-pub struct Offer {
+pub struct LoginOffer {
     server: LoginServer,
     manager: AuthorizationManager,
     metadata: AuthorizationMetadata,
@@ -41,7 +41,7 @@ pub struct BegunLogin {
     login: StoredLogin,
 }
 
-impl Offer {
+impl LoginOffer {
     /// Reads from the server where to log in, and from the authorization server how. Sends no secret.
     ///
     /// # Errors

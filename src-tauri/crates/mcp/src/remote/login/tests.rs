@@ -4,7 +4,7 @@ mod attacks;
 mod hosts;
 mod renewal;
 
-use super::{BegunLogin, CallbackListener, ClientChoice, LoginError, LoginServer, Offer, StoredLogin};
+use super::{BegunLogin, CallbackListener, ClientChoice, LoginError, LoginOffer, LoginServer, StoredLogin};
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use hosts::{Hosts, got};
@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 /// Registers a client and opens a port.
 async fn begun(server: LoginServer) -> Result<(BegunLogin, CallbackListener), LoginError> {
     let listener = CallbackListener::open().await?;
-    let offer = Offer::discover(server).await?;
+    let offer = LoginOffer::discover(server).await?;
     Ok((offer.begin(ClientChoice::default(), &listener.redirect()).await?, listener))
 }
 
@@ -69,7 +69,7 @@ async fn a_login_finds_the_authorization_server_registers_and_exchanges_the_code
 async fn a_server_without_a_challenge_is_found_at_the_well_known_address() {
     let hosts = Hosts::start().await;
     hosts.mcp.set("/mcp", 405, "", "");
-    let offer = Offer::discover(hosts.server()).await.unwrap();
+    let offer = LoginOffer::discover(hosts.server()).await.unwrap();
     assert_eq!(
         (offer.issuer(), offer.is_elsewhere()),
         (hosts.auth.base.as_str(), false),
@@ -80,7 +80,7 @@ async fn a_server_without_a_challenge_is_found_at_the_well_known_address() {
     let metadata = hosts.auth.answer("/.well-known/oauth-authorization-server");
     hosts.auth.set("/.well-known/oauth-authorization-server", 404, "", "");
     hosts.auth.set("/.well-known/openid-configuration", 200, "Content-Type: application/json\r\n", &metadata);
-    assert!(Offer::discover(hosts.server()).await.is_ok());
+    assert!(LoginOffer::discover(hosts.server()).await.is_ok());
 }
 
 #[tokio::test]
@@ -88,7 +88,7 @@ async fn a_server_that_announces_nothing_offers_no_login() {
     let hosts = Hosts::start().await;
     hosts.mcp.set("/mcp", 401, "WWW-Authenticate: Bearer\r\n", "");
     hosts.mcp.set("/.well-known/oauth-protected-resource/mcp", 404, "", "");
-    let refused = Offer::discover(hosts.server()).await.err().unwrap();
+    let refused = LoginOffer::discover(hosts.server()).await.err().unwrap();
     assert!(matches!(refused, LoginError::NotOffered { .. }), "{refused}");
     assert!(refused.to_string().contains("run: ironcurtain servers add http://127.0.0.1"), "{refused}");
 }
@@ -97,7 +97,7 @@ async fn a_server_that_announces_nothing_offers_no_login() {
 async fn without_registration_the_user_is_told_to_give_a_client_id() {
     let hosts = Hosts::start().await;
     hosts.metadata(|metadata| drop(metadata.remove("registration_endpoint")));
-    let offer = Offer::discover(hosts.server()).await.unwrap();
+    let offer = LoginOffer::discover(hosts.server()).await.unwrap();
     let refused = offer.check(&ClientChoice::default()).err().unwrap().to_string();
     assert!(refused.contains("ironcurtain servers login far --client-id ID"), "{refused}");
     let own = ClientChoice {

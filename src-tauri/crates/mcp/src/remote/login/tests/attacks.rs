@@ -1,11 +1,11 @@
 //! Hostile servers, authorization servers and pages.
 
 use super::hosts::{FakeHost, Hosts, got, tokens};
-use super::{ClientChoice, LoginError, Offer, begun, logged_in};
+use super::{ClientChoice, LoginError, LoginOffer, begun, logged_in};
 use serde_json::json;
 
 async fn refused(hosts: &Hosts) -> String {
-    Offer::discover(hosts.server()).await.err().map(|problem| problem.to_string()).unwrap_or_default()
+    LoginOffer::discover(hosts.server()).await.err().map(|problem| problem.to_string()).unwrap_or_default()
 }
 
 #[tokio::test]
@@ -160,7 +160,7 @@ async fn addresses_that_are_not_public_are_contacted_only_if_the_entry_lists_the
     ] {
         hosts.announces(private);
         hosts.dialled.lock().unwrap().clear();
-        let said = Offer::discover(hosts.strict()).await.err().map(|problem| problem.to_string());
+        let said = LoginOffer::discover(hosts.strict()).await.err().map(|problem| problem.to_string());
         let said = said.unwrap_or_else(|| panic!("`{private}` was accepted"));
         let own = hosts.mcp.base.trim_start_matches("http://");
         assert!(dialled().iter().all(|host| host == own), "{private}: {:?}", dialled());
@@ -220,12 +220,12 @@ async fn a_client_secret_is_not_sent_to_another_authorization_server() {
         issuer: Some(issuer.to_owned()),
         scopes: None,
     };
-    let offer = Offer::discover(hosts.server()).await.unwrap();
+    let offer = LoginOffer::discover(hosts.server()).await.unwrap();
     let said = offer.check(&own("https://before.example")).err().unwrap().to_string();
     assert!(said.contains("changed from `https://before.example`") && !said.contains("s3cret"), "{said}");
     let began = offer.begin(own("https://before.example"), "http://127.0.0.1:1/callback").await;
     assert!(matches!(began.err(), Some(LoginError::OtherIssuer { .. })));
-    let offer = Offer::discover(hosts.server()).await.unwrap();
+    let offer = LoginOffer::discover(hosts.server()).await.unwrap();
     offer.check(&own(&hosts.auth.base)).unwrap();
 }
 
