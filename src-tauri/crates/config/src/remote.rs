@@ -1,7 +1,7 @@
-//! Address and headers of a remote server.
+//! Address and HTTP headers of a remote server.
 //!
-//! - Unencrypted traffic stays on this machine or its network.
-//! - A displayed address has no query, because some providers put keys there.
+//! - Unencrypted connections are limited to this machine and its network.
+//! - The address is displayed without its query, because some providers put API keys there.
 
 use super::entry_error::RemoteEntryError;
 use hyper::header::{self, HeaderName, HeaderValue};
@@ -12,7 +12,7 @@ use std::fmt;
 use std::net::IpAddr;
 use url::Url;
 
-/// Transport headers, which an entry cannot set.
+/// HTTP headers that the transport sets and that an entry cannot set.
 const OURS: [HeaderName; 7] = [
     header::ACCEPT,
     header::CONNECTION,
@@ -23,10 +23,10 @@ const OURS: [HeaderName; 7] = [
     HeaderName::from_static("last-event-id"),
 ];
 
-/// Prefix of the protocol's headers.
+/// Prefix of the headers that the MCP specification defines.
 const PROTOCOL_PREFIX: &str = "mcp-";
 
-/// A server reached by streamable HTTP.
+/// A server that is reached over streamable HTTP.
 #[derive(Clone, PartialEq, Eq)]
 pub struct RemoteServer {
     url: Url,
@@ -37,7 +37,7 @@ pub struct RemoteServer {
 }
 
 impl RemoteServer {
-    /// Validates an entry's values.
+    /// Creates a server after validating the values of its entry.
     pub(super) fn new(
         url: &str,
         headers: BTreeMap<String, String>,
@@ -69,7 +69,7 @@ impl RemoteServer {
         Ok(server)
     }
 
-    /// Returns the full address.
+    /// Returns the address with its query.
     #[must_use]
     pub fn url(&self) -> &Url {
         &self.url
@@ -81,7 +81,7 @@ impl RemoteServer {
         &self.target
     }
 
-    /// Returns the headers of every request as written; a value may name a secret.
+    /// Returns the headers that every request has, as configured. A value may refer to a secret.
     #[must_use]
     pub fn headers(&self) -> &BTreeMap<String, String> {
         &self.headers
@@ -111,7 +111,7 @@ impl RemoteServer {
         self
     }
 
-    /// Returns rules that allow only this host, with the private addresses that the entry permits.
+    /// Returns proxy rules that allow only this host and the private addresses that the entry permits.
     ///
     /// # Errors
     /// Returns an error if the host or an address is invalid.
@@ -128,14 +128,14 @@ impl RemoteServer {
     }
 }
 
-/// Formats the address without its query.
+/// Writes the address without its query.
 impl fmt::Display for RemoteServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&shown(self.url.as_str()))
     }
 }
 
-/// Omits the values of headers.
+/// Omits the values of headers, which may be credentials.
 impl fmt::Debug for RemoteServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<&String> = self.headers.keys().collect();
@@ -143,7 +143,7 @@ impl fmt::Debug for RemoteServer {
     }
 }
 
-/// Returns whether the address, as written, is on this machine or its network.
+/// Returns `true` if the host, as configured, is on this machine or its network.
 fn is_local(host: &Host) -> bool {
     match host {
         Host::Address(address) => address::scope(*address).is_some(),

@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// Notifies the user.
 pub(in crate::server) type Notify = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// Parameters of the connection.
+/// Options for connecting to a remote server.
 pub(super) struct RemoteStart<'a> {
     /// Name of the server.
     pub(super) name: &'a str,
@@ -23,7 +23,7 @@ pub(super) struct RemoteStart<'a> {
     pub(super) transport: RemoteTransport,
 }
 
-/// Prepares the connection. Nothing is sent before the first message.
+/// Prepares the connection. Sends nothing before the first message.
 pub(super) async fn start(start: RemoteStart<'_>) -> Result<Process, ServerStartError> {
     let RemoteStart { name, server, secrets, transport } = start;
     let RemoteTransport { dialer, dial, notify, memory, waited_for } = transport;

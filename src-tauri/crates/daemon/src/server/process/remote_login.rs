@@ -96,7 +96,7 @@ pub(super) struct Advice {
     server: String,
     url: String,
     address: String,
-    /// Address to show in commands, without the query.
+    /// Address for display in commands, without the query.
     typed: String,
     with: Credentials,
     logins: Logins,
