@@ -120,6 +120,14 @@ impl LoginError {
         }
         Self::Step { step, reason: said(&reason) }
     }
+
+    /// Adds the advice to use a token, if a step failed.
+    pub(super) fn or_a_token(mut self, url: &str) -> Self {
+        if let Self::Step { reason, .. } = &mut self {
+            reason.push_str(&format!("; if you have a token, run: ironcurtain servers add {url} --token"));
+        }
+        self
+    }
 }
 
 /// Returns a text of a server for a sentence.

@@ -48,7 +48,8 @@ impl LoginOffer {
     /// [`LoginError`] if the server offers no login, or names an address that may not be contacted.
     pub async fn discover(server: LoginServer) -> Result<Self, LoginError> {
         let http = Arc::new(LoginHttpClient(server.clone()));
-        let failed = |problem| LoginError::of("reading where to log in", &problem, &[]);
+        let address = shown(&server.url);
+        let failed = |problem| LoginError::of("reading where to log in", &problem, &[]).or_a_token(&address);
         let discovered = unlogged(async {
             let mut manager =
                 AuthorizationManager::new_with_oauth_http_client(server.url.clone(), http).await?;

@@ -164,7 +164,7 @@ async fn addresses_that_are_not_public_are_contacted_only_if_the_entry_lists_the
         let said = said.unwrap_or_else(|| panic!("`{private}` was accepted"));
         let own = hosts.mcp.base.trim_start_matches("http://");
         assert!(dialled().iter().all(|host| host == own), "{private}: {:?}", dialled());
-        assert!(said.contains(why), "{private}: {said}");
+        assert!(said.contains(why) && said.contains("servers add http://127.0.0.1"), "{private}: {said}");
     }
     assert_eq!(hosts.auth.received().len(), 0);
     assert_eq!(refused(&hosts).await, "", "the entry lists 127.0.0.1");
