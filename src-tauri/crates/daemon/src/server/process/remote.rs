@@ -23,7 +23,7 @@ pub(super) struct RemoteStart<'a> {
     pub(super) transport: RemoteTransport,
 }
 
-/// Prepares the connection. Sends nothing before the first message.
+/// Prepares the connection. Nothing is sent until the first message.
 pub(super) async fn start(start: RemoteStart<'_>) -> Result<Process, ServerStartError> {
     let RemoteStart { name, server, secrets, transport } = start;
     let RemoteTransport { dialer, dial, notify, memory, waited_for } = transport;

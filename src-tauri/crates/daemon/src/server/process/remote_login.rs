@@ -96,7 +96,7 @@ pub(super) struct Advice {
     server: String,
     url: String,
     address: String,
-    /// Address for display in commands, without the query.
+    /// Server address to show in suggested commands, without its query.
     typed: String,
     with: Credentials,
     logins: Logins,
