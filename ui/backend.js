@@ -101,6 +101,12 @@ export const planOpening = (server, wanted) => invoke("plan_opening", { server, 
 export const writeOpening = () => invoke("write_opening");
 /** @type {(server: string, opening: import("./types.js").Opening) => Promise<string>} */
 export const closeOpening = (server, opening) => invoke("close_opening", { server, opening });
+/** @type {(server: string, id: string | null, secret: string | null) => Promise<import("./types.js").PlannedLogin>} The client's id and secret, if the user registered one. */
+export const planLogin = (server, id, secret) => invoke("plan_login", { server, client_id: id, client_secret: secret });
+/** @type {() => Promise<string>} Makes the login that was shown. Waits for the browser. */
+export const logIn = () => invoke("log_in");
+/** @type {(server: string) => Promise<string>} */
+export const logOut = (server) => invoke("log_out", { server });
 /** @type {(server: string, wanted: Record<string, number | null | undefined>) => Promise<import("./types.js").PlannedLimits>} Null means the default. */
 export const planLimits = (server, wanted) => invoke("plan_limits", { server, wanted });
 /** @type {() => Promise<string>} Writes the plan that was shown. */

@@ -6,6 +6,7 @@ import * as parts from "./parts.js";
 import { suspendedPanel } from "./server_identity.js";
 import { limits } from "./server_limits.js";
 import { processes } from "./server_live.js";
+import { loginPanel } from "./server_login.js";
 import { openings } from "./server_openings.js";
 import { checkButton, installButton, updatePanel } from "./server_package.js";
 import { removalPanel, removeButton } from "./server_remove.js";
@@ -95,6 +96,7 @@ const details = (server, done, reload) => html`
   ${server.problem ? parts.warning(server.problem) : nothing}
   ${removalPanel(server, reload)}
   ${updatePanel(server, done)}
+  ${loginPanel(server, done)}
   ${server.description ? html`<p>${server.description}</p>` : nothing}
   <dl>
     <dt>${SERVERS.command}</dt><dd><code>${server.command}</code></dd>

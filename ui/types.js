@@ -63,7 +63,8 @@
  * @typedef {{ name: string, description: string | null, command: string, sandboxed: boolean, remote: boolean, reaches: string[],
  *   tools: { name: string, means: string }[], version: string | null, problem: string | null, can_install: boolean,
  *   live: LiveServer[], openings: ServerOpening[], limits: ServerLimit[], secrets: string[], network: Network | null,
- *   suspended?: Suspended | null }} Server
+ *   suspended?: Suspended | null, can_log_in?: boolean, login?: { issuer: string, scopes: string[] } | null }} Server
+ * @typedef {{ lines: string[], question: string }} PlannedLogin
  * @typedef {{ hosts: string[], asks: boolean }} Network
  *   Hosts that a sandboxed server may reach, and if it asks about others. Null if it has no network, or no sandbox.
  * @typedef {{ before: string | null, now: string, change: string, grants: string[], data: string | null, annotated: number,

@@ -16,6 +16,7 @@ mod commands;
 mod file_picker;
 mod grants;
 mod identity;
+mod login;
 mod open_bundle;
 mod practice;
 mod preferences;
@@ -49,6 +50,7 @@ use add_server::AdditionDraft;
 use clients::ClientDrafts;
 use file_picker::Pickers;
 use ironcurtain_grants::StandingGrant;
+use login::LoginDraft;
 use secrets::SecretMoveDraft;
 use server_change::ServerChangeDrafts;
 use servers::ServerDrafts;
@@ -67,6 +69,7 @@ struct AppState {
     client_drafts: ClientDrafts,
     addition: AdditionDraft,
     server_changes: ServerChangeDrafts,
+    login: LoginDraft,
     secret_move: SecretMoveDraft,
 }
 
@@ -82,6 +85,7 @@ impl AppState {
             client_drafts: ClientDrafts::default(),
             addition: AdditionDraft::default(),
             server_changes: ServerChangeDrafts::default(),
+            login: LoginDraft::default(),
             secret_move: SecretMoveDraft::default(),
         }
     }

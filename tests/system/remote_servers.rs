@@ -4,6 +4,7 @@
 mod everything;
 mod fake_server;
 mod faults;
+mod login;
 mod streams;
 mod tls;
 

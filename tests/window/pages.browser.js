@@ -357,6 +357,40 @@ test("server limits change after a summary, and invalid numbers are not treated 
   assert.equal(await browser.run(`document.querySelector('${key("limits-plan:git")}')`), null);
 });
 
+test("login shows who gets a token before the browser opens, and can be ended", async () => {
+  await browser.go("settings");
+  await made(`for (const name of ["far", "hub"]) made.servers.servers.push({ ...made.servers.servers[0], name, remote: true, sandboxed: false, can_log_in: true, login: null, limits: [], live: [] })`);
+  await browser.run(`location.hash = "servers"; return true`);
+  await browser.until(`document.querySelector("#page-servers h1") !== null`);
+  await browser.settled();
+  await press("server:far");
+  await press("login:far");
+  for (const words of ["Authorization server: https://auth.example.com/<b>not markup</b>", "Scopes: read, write", "Open `auth.example.com` in your browser"]) await says(words);
+  await press("login-leave:far");
+  await browser.until(`document.querySelector('${key("login-open:far")}') === null`);
+  assert.deepEqual(await called("log_in"), []);
+  await press("login:far");
+  await press("login-open:far");
+  await says("You are logged in to far.");
+  await says("Logged in at https://auth.example.com (read, write)");
+  await press("logout:far");
+  await says("Agents can no longer use your account through far.");
+  assert.deepEqual(await called("log_out"), []);
+  await press("logout:far:yes");
+  await says("You are logged out of far.");
+  // An authorization server that registers no programs: the user's own client id.
+  await press("server:hub");
+  await press("login:hub");
+  await says("does not let programs register themselves");
+  await browser.run(`const field = document.querySelector('${key("login-client:hub")}'); field.value = "mine"; field.dispatchEvent(new Event("input")); return true`);
+  await press("login:hub");
+  await says("to log in for `hub`?");
+  assert.deepEqual((await called("plan_login")).map(({ server, client_id }) => [server, client_id]), [["far", null], ["far", null], ["hub", null], ["hub", "mine"]]);
+  await press("server:filesystem");
+  await says("the session's own folder");
+  assert.equal(await browser.run(`document.querySelector('${key("login:filesystem")}')`), null, "a local server has no login");
+});
+
 test("profile is created, changed, removed and assigned to a client after a preview", async () => {
   await browser.go("servers/profiles");
   await says("given to Claude Code");

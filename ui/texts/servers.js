@@ -102,6 +102,20 @@ export const SERVERS = {
   closeLabel: (/** @type {string} */ what, /** @type {string} */ name) => `Close ${what} to ${name}`,
   closeSays: (/** @type {string} */ name, /** @type {string} */ what, /** @type {number} */ sessions) => `${name} no longer always has access to ${what}.${sessions > 0 ? ` It ends for ${count(sessions, "session")}, so that this holds at once.` : ""}`,
 
+  // Its login
+  login: { ready: "Log in\u2026", going: "Reading where to log in\u2026", done: "Read", failed: "Not possible" },
+  loginAgain: "Log in again\u2026",
+  loginLabel: (/** @type {string} */ name) => `Log in\u2026 to ${name}`,
+  loggedIn: (/** @type {string} */ issuer, /** @type {string[]} */ scopes) => `Logged in at ${issuer}${scopes.length === 0 ? "" : ` (${scopes.join(", ")})`}`,
+  openBrowser: { ready: "Open browser", going: "Waiting for your browser\u2026", done: "Logged in", failed: "Not logged in" },
+  openBrowserLabel: (/** @type {string} */ name) => `Open browser: log in to ${name}`,
+  logout: { ready: "Log out", going: "Logging out\u2026", done: "Logged out", failed: "Not logged out" },
+  logoutLabel: (/** @type {string} */ name) => `Log out of ${name}`,
+  logoutSays: (/** @type {string} */ name) => `Agents can no longer use your account through ${name}.`,
+  clientText: "Register an application there, with the redirect address http://127.0.0.1/callback.",
+  clientId: "Client id",
+  clientSecret: "Client secret, if it has one",
+
   // Its limits
   limits: "Limits",
   noLimit: "no limit",

@@ -4,8 +4,9 @@
 
 use super::command_error::CommandError;
 use super::{
-    AppState, add_server, bundles, clients, grants, identity, practice, profiles, record, restrictions,
-    rules, secrets, server_change, server_log, servers, sessions, settings, snapshot, starting_folder,
+    AppState, add_server, bundles, clients, grants, identity, login, practice, profiles, record,
+    restrictions, rules, secrets, server_change, server_log, servers, sessions, settings, snapshot,
+    starting_folder,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -77,6 +78,9 @@ commands! {
     server_change::remove_server();
     server_change::restore_server(name);
     server_change::forget_server(name);
+    login::plan_login(server, client_id, client_secret);
+    login::log_in();
+    login::log_out(server);
     identity::decide_identity(server, found, keep);
     server_change::plan_opening(server, wanted);
     server_change::write_opening();

@@ -11,6 +11,7 @@ use ironcurtain_admin::openings::{Opening, openings};
 use ironcurtain_admin::removal::{RemovedServer, removed_servers};
 use ironcurtain_config::ConfigError;
 use ironcurtain_config::FileView;
+use ironcurtain_config::RemoteServer;
 use ironcurtain_config::Server;
 use ironcurtain_config::Servers;
 use ironcurtain_config::home::Home;
@@ -20,6 +21,7 @@ use ironcurtain_packages::{PackageState, Packages, RunnerCommand};
 use ironcurtain_policy::{Annotations, Role, ToolAnnotation};
 use ironcurtain_policy_tools::propose::Proposal;
 use ironcurtain_protocol::SessionView;
+use ironcurtain_secrets::{LoginMark, Logins, SecretStore};
 use ironcurtain_visible as visible;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -97,6 +99,17 @@ struct ServerRow {
     limits: Vec<LimitRow>,
     /// Names of the secrets that the server's entry uses.
     secrets: Vec<String>,
+    /// The user can log in to it.
+    can_log_in: bool,
+    /// The user's login.
+    login: Option<LoginRow>,
+}
+
+/// Login at a remote server.
+#[derive(Debug, Serialize)]
+struct LoginRow {
+    issuer: String,
+    scopes: Vec<String>,
 }
 
 /// Hosts that a server may reach, and the treatment of all other hosts.
@@ -175,12 +188,14 @@ impl ServersView {
         let servers = Servers::load(home)?;
         let snapshot = PolicySnapshot::load(home, &servers)?;
         let packages = Packages::of(home);
+        let logins = Logins::of(&SecretStore::of(&home.state));
         let mut suspended = suspended(home)?;
         let row = |server: &Server| {
             let at = suspended.iter().position(|one| one.name == server.name);
             let suspended = at.map(|at| SuspendedRow::new(home, &suspended.swap_remove(at)));
             let live = sessions.iter().filter(|session| session.server == server.name).map(live);
-            row(server, &snapshot.annotations, packages.state(server), live.collect(), suspended)
+            let login = logins.mark(&server.name).map(logged_in);
+            row(server, &snapshot.annotations, packages.state(server), live.collect(), (suspended, login))
         };
         Ok(Self {
             servers: servers.iter().map(row).collect(),
@@ -206,7 +221,7 @@ fn row(
     annotations: &Annotations,
     package: PackageState,
     live: Vec<LiveServer>,
-    suspended: Option<SuspendedRow>,
+    (suspended, login): (Option<SuspendedRow>, Option<LoginRow>),
 ) -> ServerRow {
     let (version, problem) = match package {
         PackageState::NoPackage => (None, None),
@@ -232,7 +247,14 @@ fn row(
         openings: openings(server).into_iter().map(|opening| opened(server, opening)).collect(),
         limits: limits(server).into_iter().map(limited).collect(),
         secrets: server.secret_names().iter().map(|name| name.as_str().to_owned()).collect(),
+        can_log_in: server.remote.as_ref().is_some_and(RemoteServer::uses_login),
+        login,
     }
+}
+
+fn logged_in(mark: LoginMark) -> LoginRow {
+    let scopes = mark.scopes.iter().map(|scope| visible::line(scope)).collect();
+    LoginRow { issuer: visible::line(&mark.issuer), scopes }
 }
 
 fn network(server: &Server) -> Option<NetworkRow> {

@@ -120,7 +120,7 @@ fn unreachable_server_fails_initialize_with_a_reason() {
         answer["error"]["message"]
             .as_str()
             .unwrap_or_default()
-            .contains("wants you to sign in (401); IronCurtain cannot sign in through a browser yet")
+            .contains("wants you to log in (401); run: ironcurtain servers login other")
     });
     far.behave_correctly();
     world.connect("other");

@@ -14,6 +14,7 @@ use ironcurtain_config::home::{Home, HomeError};
 use ironcurtain_config::{ConfigError, PolicySnapshot, Server, Servers, SnapshotError};
 use ironcurtain_grants::{Binding, Bindings, IdentityDecision, StandingGrant, StoreError};
 use ironcurtain_packages::Packages;
+use ironcurtain_secrets::SecretError;
 use ironcurtain_server_identity::{
     Digests, IdentityError, IdentitySuspension, KeptUnderName, ServerIdentity,
 };
@@ -44,6 +45,9 @@ pub enum IdentityChangeError {
     /// A folder could not be created.
     #[error(transparent)]
     Home(#[from] HomeError),
+    /// The login could not be ended.
+    #[error(transparent)]
+    Login(#[from] SecretError),
     /// The data folder could not be moved.
     #[error("failed to move `{path}`: {source}")]
     Move {

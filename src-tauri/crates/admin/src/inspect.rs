@@ -104,6 +104,9 @@ pub enum InspectError {
     /// A remote server did not answer.
     #[error("{0}")]
     Unanswered(String),
+    /// A remote server wants the user to log in.
+    #[error("{0}")]
+    NeedsLogin(String),
     /// The server violated the protocol or exceeded a limit.
     #[error("the server `{server}` {fault}{said}")]
     Misbehaved {
@@ -229,6 +232,7 @@ pub(crate) async fn inspect_server(
     let listed = match listed {
         Ok(Ok(tools)) => Ok(tools),
         Ok(Err(ServerFault::Unanswered(why))) => Err(InspectError::Unanswered(why)),
+        Ok(Err(ServerFault::NeedsLogin(why))) => Err(InspectError::NeedsLogin(why)),
         Ok(Err(fault)) => Err(InspectError::Misbehaved { server: server.name.clone(), fault, said }),
         Err(_) => Err(slow(inspection, &server.name, said)),
     };

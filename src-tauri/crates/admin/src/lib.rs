@@ -18,6 +18,7 @@ pub mod install;
 pub mod introduction;
 mod json_edit;
 pub mod limits;
+pub mod login;
 mod named_server;
 pub mod openings;
 pub mod plain_secrets;

@@ -5,7 +5,10 @@
 //!   to every program of the user.
 //! - Never prints a secret or a passphrase.
 
+mod login;
 mod typed;
+
+pub use login::LoginKeeper;
 
 use crate::connection::Connection;
 use crate::lines::TextLines;
@@ -13,11 +16,11 @@ use crate::screen::Screen;
 use anyhow::bail;
 use clap::Subcommand;
 use ironcurtain_admin::plain_secrets::{self, PlainSecret, SecretMove};
-use ironcurtain_config::Server;
 use ironcurtain_config::home::Home;
+use ironcurtain_config::{RemoteServer, Server};
 use ironcurtain_protocol::{Passphrase, Reply, Request, SecretsFileView};
 use ironcurtain_secrets::{
-    Secret, SecretError, SecretFileError, SecretName, SecretPlace, SecretStore, in_time,
+    Logins, Secret, SecretError, SecretFileError, SecretName, SecretPlace, SecretStore, in_time,
 };
 use serde_json::{Value, json};
 use std::process::ExitCode;
@@ -154,15 +157,10 @@ impl TypedSecret {
                 secret
             }
             SecretPlace::Nowhere(why) => {
-                let question = format!(
-                    "There is no keyring here. Store secrets in an encrypted file, `{}`? You will type its passphrase after each \
-                     start of IronCurtain.",
-                    store.path().display()
-                );
                 if !make_file && !screen.has_terminal() {
                     return Err(why.into());
                 }
-                if !make_file && !screen.confirmed(&question)? {
+                if !make_file && !may_make(&store, screen)? {
                     return Ok(None);
                 }
                 let secret = typed::line(prompt)?;
@@ -171,6 +169,11 @@ impl TypedSecret {
             }
         };
         Ok(Some(Self { store, secret, unlocked }))
+    }
+
+    /// Reads a secret that is stored with another one.
+    pub fn line(prompt: &str) -> anyhow::Result<Secret> {
+        typed::line(prompt)
     }
 
     /// Stores the secret under this name.
@@ -183,6 +186,15 @@ impl TypedSecret {
         let name = name.clone();
         ask(move || self.store.set(&name, &self.secret))
     }
+}
+
+/// Asks whether to create the encrypted file.
+fn may_make(store: &SecretStore, screen: Screen) -> anyhow::Result<bool> {
+    screen.confirmed(&format!(
+        "There is no keyring here. Store secrets in an encrypted file, `{}`? You will type its passphrase after each start of \
+         IronCurtain.",
+        store.path().display()
+    ))
 }
 
 /// Creates the encrypted file. On a terminal, asks for the passphrase twice, because it cannot be recovered.
@@ -229,8 +241,13 @@ pub fn opened() -> anyhow::Result<SecretStore> {
 /// Returns the secret store for a server that this command starts. Unlocks the store only if the server needs a
 /// secret.
 pub fn opened_for(server: Option<&Server>) -> anyhow::Result<SecretStore> {
-    let needs = server.is_some_and(|server| !server.secret_names().is_empty());
-    if needs { opened() } else { store() }
+    let store = store()?;
+    let logins = Logins::of(&store);
+    let needs = server.is_some_and(|server| {
+        let uses_login = server.remote.as_ref().is_some_and(RemoteServer::uses_login);
+        !server.secret_names().is_empty() || uses_login && logins.mark(&server.name).is_some()
+    });
+    if needs { opened() } else { Ok(store) }
 }
 
 /// Returns an error if a secret that the server's entry refers to is not stored. Called before anything is downloaded

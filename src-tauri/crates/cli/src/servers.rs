@@ -9,6 +9,7 @@ mod diff;
 mod identity;
 mod install;
 mod limits;
+mod login;
 mod show;
 
 pub use add::{command_words, given_secret};
@@ -48,6 +49,13 @@ pub enum ServersAction {
     Close(change::OpeningOptions),
     /// Show or change the resource limits of a server.
     Limits(limits::LimitsOptions),
+    /// Log in to a remote server through your browser.
+    Login(login::LoginArguments),
+    /// Delete the login at a remote server.
+    Logout {
+        /// Name of the server.
+        name: String,
+    },
     /// Show the grants and data that are suspended because a server name now starts another program; keep them, or
     /// start afresh.
     Identity(identity::IdentityOptions),
@@ -94,6 +102,8 @@ pub fn perform(action: &ServersAction, screen: Screen) -> anyhow::Result<ExitCod
         ServersAction::Close(options) => change::close(&home, options, screen),
         ServersAction::Identity(options) => identity::perform(&home, options, screen),
         ServersAction::Diff(options) => diff::perform(&home, options, screen),
+        ServersAction::Login(arguments) => login::login(&home, arguments, screen),
+        ServersAction::Logout { name } => login::logout(name, screen),
         ServersAction::Limits(options) => limits::perform(&home, options, screen),
         ServersAction::Install(options) => install::install(home, options, screen),
         ServersAction::Update(options) => install::update(home, options, screen),

@@ -9,6 +9,7 @@ use ironcurtain_egress::{Host, HostPort, HostRules, address};
 use ironcurtain_secrets as secrets;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::net::IpAddr;
 use url::Url;
 
 /// HTTP headers that the transport sets and that an entry cannot set.
@@ -32,6 +33,7 @@ pub struct RemoteServer {
     target: HostPort,
     headers: BTreeMap<String, String>,
     allowed_addresses: Vec<String>,
+    uses_login: bool,
 }
 
 impl RemoteServer {
@@ -60,7 +62,9 @@ impl RemoteServer {
         for (name, value) in &headers {
             checked_header(name, value)?;
         }
-        let server = Self { url: parsed, target: HostPort { host, port }, headers, allowed_addresses };
+        let uses_login = !headers.keys().any(|name| name.eq_ignore_ascii_case("authorization"));
+        let target = HostPort { host, port };
+        let server = Self { url: parsed, target, headers, allowed_addresses, uses_login };
         server.rules()?;
         Ok(server)
     }
@@ -83,8 +87,26 @@ impl RemoteServer {
         &self.headers
     }
 
-    /// Returns the server without headers that refer to a secret.
+    /// Returns the addresses that are not public and that its host, or its authorization server, may have.
+    #[must_use]
+    pub fn allowed_addresses(&self) -> Vec<IpAddr> {
+        let parsed = self.allowed_addresses.iter().filter_map(|text| HostPort::parse(text, Some(0)).ok());
+        let addresses = parsed.filter_map(|listed| match listed.host {
+            Host::Address(address) => Some(address),
+            Host::Name(_) => None,
+        });
+        addresses.collect()
+    }
+
+    /// Returns whether the user's login is sent: the entry has no credentials of its own.
+    #[must_use]
+    pub fn uses_login(&self) -> bool {
+        self.uses_login
+    }
+
+    /// Returns the server without the headers that name a secret, and without the user's login.
     pub(super) fn without_secrets(mut self) -> Self {
+        self.uses_login = false;
         self.headers.retain(|_, value| secrets::named_in_header(value) == Ok(None));
         self
     }

@@ -22,7 +22,7 @@ pub(super) struct StoredRemote {
     /// Headers sent with every message. A value may name a secret: `keyring:NAME`, `Bearer keyring:NAME`.
     #[serde(default)]
     headers: BTreeMap<String, String>,
-    /// Non-public addresses that the host may resolve to, such as `10.1.2.3`.
+    /// Non-public addresses that the host, or its authorization server, may have, such as `10.1.2.3`.
     #[serde(default)]
     allowed_addresses: Vec<String>,
     /// Treatment of the server's requests for the agent client's model (`sampling/createMessage`).

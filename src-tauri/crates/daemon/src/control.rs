@@ -97,14 +97,14 @@ pub(crate) async fn answer(state: &Arc<DaemonState>, request: Request, asker: As
             let shown = |names: Vec<SecretName>| names.iter().map(ToString::to_string).collect();
             names.map_or_else(|failed| failed, |names| Reply::SecretNames(shown(names)))
         }
-        Request::StoreSecret { name, secret } => match SecretName::try_from(name.as_str()) {
+        Request::StoreSecret { name, secret } => match SecretName::stored(&name) {
             Ok(name) => {
                 let secret = Secret::new(secret.reveal().to_owned());
                 done(with_secrets(state, move |store| store.set(&name, &secret)).await)
             }
             Err(problem) => failed(ErrorCode::Malformed, problem.to_string()),
         },
-        Request::RemoveSecret { name } => match SecretName::try_from(name.as_str()) {
+        Request::RemoveSecret { name } => match SecretName::stored(&name) {
             Ok(name) => done(with_secrets(state, move |store| store.remove(&name)).await),
             Err(problem) => failed(ErrorCode::Malformed, problem.to_string()),
         },

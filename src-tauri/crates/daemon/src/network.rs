@@ -7,6 +7,7 @@
 mod asking;
 mod basis;
 mod caller;
+mod fixed;
 mod local;
 mod pace;
 mod reach;
@@ -20,7 +21,7 @@ pub(crate) use local::LocalServices;
 pub use local::RunPorts;
 pub use reach::HostLease;
 pub use run_targets::RunTargets;
-pub(crate) use unrecorded::unrecorded_dialer;
+pub use unrecorded::unrecorded_dialer;
 
 use crate::run_notes::RunNotes;
 use crate::services::Services;
@@ -31,6 +32,7 @@ use ironcurtain_egress::{
     AskHost, Connections, Dialer, HostPort, HostRules, Proxy, ProxyLimits, Record, RuleError, SystemResolver,
     serve,
 };
+use ironcurtain_mcp::remote::login::Dial;
 use reach::ReachableHosts;
 use recording::ConnectionRecorder;
 use run_asking::{RunAsker, RunAsking};
@@ -164,6 +166,22 @@ impl ServerNetwork {
     #[must_use]
     pub fn dialer(&self) -> Dialer {
         Dialer::new(self.proxy())
+    }
+
+    /// Returns what creates dialers with other rules, under the server's record.
+    #[must_use]
+    pub fn dial(self: &Arc<Self>) -> Dial {
+        let network = Arc::clone(self);
+        Arc::new(move |rules| {
+            let (rules, record) = fixed::rules(rules, network.record.clone());
+            Dialer::new(Proxy { rules, record, ask: None, ..network.proxy() })
+        })
+    }
+
+    /// Returns what notifies the user.
+    pub(crate) fn notifier(&self) -> Arc<dyn Fn(&str) + Send + Sync> {
+        let caller = self.caller.clone();
+        Arc::new(move |notice| caller.services.broker.notify(notice))
     }
 
     fn proxy(&self) -> Proxy {

@@ -17,15 +17,19 @@ mod exchange;
 mod fault;
 mod headers;
 mod http;
+pub mod login;
 mod renewal;
 mod session;
+mod tls;
 
 use crate::wire::{Allowance, Input, Output, pair};
 use exchange::{Ends, Exchange, Notes};
 use http::Http;
 use ironcurtain_egress::{Dialer, HostPort};
+use login::ServerLogin;
 use std::borrow::Cow;
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tokio::task::JoinError;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -38,8 +42,9 @@ const COPIES: u32 = 2;
 /// Callback that redacts the secrets sent to the server from its responses.
 pub type Redact = Box<dyn for<'a> Fn(&'a [u8]) -> Cow<'a, [u8]> + Send + Sync>;
 
-/// Callback that returns the message for a refused login (status 401 or 403), including advice for the user.
-pub type RefusedLogin = Box<dyn Fn(u16) -> String + Send + Sync>;
+/// Callback that returns the message for a refused login (status 401 or 403), including advice for the user. The second argument
+/// is the scope that the server requires, if it names one.
+pub type RefusedLogin = Box<dyn Fn(u16, Option<&str>) -> String + Send + Sync>;
 
 /// URL of a remote server and its configured headers.
 #[derive(Clone, Copy)]
@@ -60,6 +65,10 @@ pub struct RemoteOptions<'a> {
     pub redact: Redact,
     /// Returns the message for a refused login.
     pub refused: RefusedLogin,
+    /// Login whose token is sent; `None` if the entry has its own credentials.
+    pub login: Option<ServerLogin>,
+    /// Called once, when the server first refuses a request because the user must log in.
+    pub needs_login: Box<dyn Fn() + Send + Sync>,
     /// Memory for the server's messages.
     pub memory: &'a Allowance,
     /// Token that delays the shutdown of the trusted process until the connection has closed.
@@ -104,9 +113,16 @@ pub struct RemoteHold {
     _end: DropGuard,
     reason: Arc<OnceLock<String>>,
     fault: Arc<Mutex<String>>,
+    needs_login: Arc<AtomicBool>,
 }
 
 impl RemoteHold {
+    /// Returns whether the server refused a request because the user must log in.
+    #[must_use]
+    pub fn needs_login(&self) -> bool {
+        self.needs_login.load(Ordering::Relaxed)
+    }
+
     /// Returns the reason the connection closed; `None` if it is open or was closed by us.
     #[must_use]
     pub fn reason(&self) -> Option<&str> {
@@ -128,24 +144,30 @@ pub async fn connect(
     endpoint: RemoteEndpoint<'_>,
     options: RemoteOptions<'_>,
 ) -> Result<RemoteConnection, RemoteError> {
-    let RemoteOptions { dialer, redact, refused, memory, waited_for } = options;
-    let http = Http::new(endpoint, dialer, refused).await?;
+    let RemoteOptions { dialer, redact, refused, login, needs_login, memory, waited_for } = options;
+    let http = Http::new(endpoint, dialer, (refused, login)).await?;
     let (from_us, stdin) = pair()?;
     let (stdout, to_us) = pair()?;
     let (stderr, log) = pair()?;
     let (end, reason, fault) = (CancellationToken::new(), Arc::default(), Arc::default());
+    let refused_login = Arc::<AtomicBool>::default();
     let ends = Ends { to_us, log, redact };
     let exchange = Exchange::new(
         http,
         ends,
         memory.another(COPIES),
-        Notes { reason: Arc::clone(&reason), fault: Arc::clone(&fault) },
+        Notes {
+            reason: Arc::clone(&reason),
+            fault: Arc::clone(&fault),
+            refused_login: Arc::clone(&refused_login),
+            needs_login,
+        },
     );
     let conversation = conversation::run(exchange, from_us, memory.another(COPIES), end.clone());
     tokio::spawn(async move {
         conversation.await;
         drop(waited_for);
     });
-    let hold = RemoteHold { _end: end.drop_guard(), reason, fault };
+    let hold = RemoteHold { _end: end.drop_guard(), reason, fault, needs_login: refused_login };
     Ok(RemoteConnection { stdin, stdout, stderr, hold })
 }

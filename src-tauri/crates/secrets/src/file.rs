@@ -108,7 +108,7 @@ fn read(path: &Path, passphrase: &Secret) -> Result<(Mark, Contents), SecretFile
     let other = || SecretFileError::Other(path.to_path_buf());
     let texts: BTreeMap<String, String> = serde_json::from_slice(&content).map_err(|_| other())?;
     let named = |(name, text): (String, String)| {
-        let name = SecretName::try_from(name.as_str()).map_err(|_| other())?;
+        let name = SecretName::stored(&name).map_err(|_| other())?;
         Ok((name, Secret::new(text)))
     };
     Ok((mark, texts.into_iter().map(named).collect::<Result<_, SecretFileError>>()?))
@@ -135,7 +135,7 @@ fn not_too_long(path: &Path, bytes: &[u8]) -> Result<(), SecretFileError> {
 }
 
 /// Locks the file's folder, so that no other process writes the file. Dropping the returned handle releases the lock.
-fn turn(path: &Path) -> Result<File, SecretFileError> {
+pub(super) fn turn(path: &Path) -> Result<File, SecretFileError> {
     let at = |source| SecretFileError::Io { path: path.to_path_buf(), source };
     let folder = path.parent().ok_or_else(|| at(io::ErrorKind::NotFound.into()))?;
     let folder = File::open(folder).map_err(at)?;

@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+/// Prefix of the names of logins.
+const LOGIN: &str = "login:";
+
 /// Maximum length of a name in characters.
 const LONGEST: usize = 100;
 
@@ -18,6 +21,31 @@ pub struct SecretName(String);
 pub struct SecretNameError(String);
 
 impl SecretName {
+    /// Returns the name under which the login at a server is stored. It is never parsed from a setting.
+    #[must_use]
+    pub fn of_login(server: &str) -> Self {
+        Self(format!("{LOGIN}{server}"))
+    }
+
+    /// Parses the name of a stored secret, which may be that of a login.
+    ///
+    /// # Errors
+    /// Returns [`SecretNameError`] if the name is invalid.
+    pub fn stored(text: &str) -> Result<Self, SecretNameError> {
+        let Some(server) = text.strip_prefix(LOGIN) else { return Self::try_from(text) };
+        let is_taken = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+        if server.is_empty() || !server.chars().all(is_taken) {
+            return Err(SecretNameError(text.chars().take(LONGEST).collect()));
+        }
+        Ok(Self::of_login(server))
+    }
+
+    /// Returns `true` for the name of a login.
+    #[must_use]
+    pub fn is_login(&self) -> bool {
+        self.0.starts_with(LOGIN)
+    }
+
     /// Returns the name as text.
     #[must_use]
     pub fn as_str(&self) -> &str {

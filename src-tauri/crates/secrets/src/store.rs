@@ -165,7 +165,7 @@ impl SecretStore {
         if !is_there(&self.path)? {
             return Keyring::open(Shelf::Secrets)?.list();
         }
-        self.in_file(|file| Ok(file.contents()?.keys().cloned().collect()))
+        self.in_file(|file| Ok(file.contents()?.keys().filter(|name| !name.is_login()).cloned().collect()))
     }
 
     /// Removes the secret with this name.

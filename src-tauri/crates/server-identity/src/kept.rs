@@ -4,6 +4,7 @@ use ironcurtain_config::Server;
 use ironcurtain_config::home::Home;
 use ironcurtain_grants::StandingGrant;
 use ironcurtain_policy::Annotations;
+use ironcurtain_secrets::{Logins, SecretStore};
 use std::fmt;
 use std::path::PathBuf;
 
@@ -18,6 +19,8 @@ pub struct KeptUnderName {
     pub annotated: usize,
     /// Names of the secrets that the server's entry refers to.
     pub secrets: Vec<String>,
+    /// The user is logged in to the server.
+    pub login: bool,
 }
 
 impl KeptUnderName {
@@ -38,6 +41,7 @@ impl KeptUnderName {
             data: has_data.then_some(data),
             annotated: annotations.tools(name).count(),
             secrets: secrets.iter().map(|secret| secret.as_str().to_owned()).collect(),
+            login: Logins::of(&SecretStore::of(&home.state)).mark(name).is_some(),
         }
     }
 
@@ -60,7 +64,8 @@ impl fmt::Display for KeptUnderName {
         let tools = counted(self.annotated, "annotated tool");
         let secrets =
             (!self.secrets.is_empty()).then(|| format!("its secrets `{}`", self.secrets.join("`, `")));
-        let all: Vec<String> = [grants, data, tools, secrets].into_iter().flatten().collect();
+        let login = self.login.then(|| "your login".to_owned());
+        let all: Vec<String> = [grants, data, tools, secrets, login].into_iter().flatten().collect();
         f.write_str(&all.join(", "))
     }
 }

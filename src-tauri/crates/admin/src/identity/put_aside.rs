@@ -8,7 +8,7 @@ use ironcurtain_config::home::{Home, private_dir};
 use ironcurtain_config::read;
 use ironcurtain_paths::random_name;
 use ironcurtain_policy::{Annotations, defaults};
-use ironcurtain_secrets::{named, named_in_header};
+use ironcurtain_secrets::{Logins, SecretStore, named, named_in_header};
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 
@@ -52,6 +52,10 @@ pub(super) fn put_aside(server: &SuspendedServer) -> Result<(), IdentityChangeEr
         let (way, _) = servers.entry(name)?;
         let way: Vec<&str> = way.iter().map(String::as_str).chain([key.as_str(), field.as_str()]).collect();
         servers.write(&servers.without(&way)?)?;
+    }
+    if server.kept.login {
+        // Its tokens are never sent to another address.
+        Logins::of(&SecretStore::of(&home.state)).strike(name)?;
     }
     if let Some(data) = &server.kept.data {
         let (aside, unmoved) =

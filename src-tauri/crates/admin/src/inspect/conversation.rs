@@ -85,7 +85,12 @@ impl Conversation {
         let error: serde_json::Value = serde_json::from_str(error.get()).unwrap_or_default();
         let message = error.get("message").and_then(serde_json::Value::as_str).unwrap_or("(no message)");
         if self.hold.remote_fault().is_some_and(|fault| fault == message) {
-            return ServerFault::Unanswered(visible::line(message));
+            let message = visible::line(message);
+            return if self.hold.needs_login() {
+                ServerFault::NeedsLogin(message)
+            } else {
+                ServerFault::Unanswered(message)
+            };
         }
         let message = visible::head(&visible::line(message), 300);
         ServerFault::Refused { method: method.to_owned(), message }

@@ -33,6 +33,9 @@ pub enum ServerFault {
     /// A remote server did not answer. IronCurtain's transport created the message.
     #[error("did not answer: {0}")]
     Unanswered(String),
+    /// A remote server wants the user to log in; the message is IronCurtain's.
+    #[error("did not answer: {0}")]
+    NeedsLogin(String),
     /// A message is too large.
     #[error("sent a message larger than {n} MB; IronCurtain takes at most {most} MB here", n = .0 >> 20, most = MESSAGE >> 20)]
     LongMessage(u64),

@@ -222,9 +222,11 @@ impl Wanted<'_> {
         Ok(accepts.then_some(Accepted { draft }))
     }
 
-    /// Ignores a failed start if the server needs a secret, because the trial withholds secrets. Otherwise returns
-    /// the error.
+    /// Accepts a failed start if the server needs a secret or a login, which the trial does not pass. Otherwise returns the error.
     fn excused(&self, problem: InspectError) -> anyhow::Result<()> {
+        if let InspectError::NeedsLogin(why) = &problem {
+            return self.screen.note(&format!("Its tools can be listed once you are logged in: {why}"));
+        }
         if self.among()?.1.secret_names().is_empty() {
             return Err(problem.into());
         }

@@ -1,17 +1,14 @@
-//! Network access for inspecting a remote server outside a session.
+//! Network access for a remote server that is only inspected or logged in to, without a session.
 
+use super::fixed;
 use ironcurtain_egress::{
     BoxFuture, ConnectionEvent, Connections, Dialer, HostRules, Proxy, ProxyLimits, Record, RecordError,
     SystemResolver,
 };
 use std::sync::Arc;
-use tokio::sync::watch;
 
-/// Recorder that discards all events. An inspection has no audit log.
-struct OffRecord {
-    /// Sender that is never used but must be kept: dropping it would revoke all permissions.
-    _rules: watch::Sender<Arc<HostRules>>,
-}
+/// Records nothing, because an inspection has no audit log.
+struct OffRecord;
 
 impl Record for OffRecord {
     fn record(&self, _: ConnectionEvent) -> BoxFuture<'_, Result<(), RecordError>> {
@@ -19,14 +16,15 @@ impl Record for OffRecord {
     }
 }
 
-/// Creates a dialer with these rules.
-pub(crate) fn unrecorded_dialer(server: &str, rules: HostRules) -> Dialer {
-    let (sender, rules) = watch::channel(Arc::new(rules));
+/// Returns a dialer with these rules.
+#[must_use]
+pub fn unrecorded_dialer(server: &str, rules: HostRules) -> Dialer {
+    let (rules, record) = fixed::rules(rules, Arc::new(OffRecord));
     Dialer::new(Proxy {
         server: server.to_owned(),
         rules,
         ask: None,
-        record: Arc::new(OffRecord { _rules: sender }),
+        record,
         resolve: Arc::new(SystemResolver),
         connections: Connections::default(),
         limits: ProxyLimits::default(),

@@ -8,7 +8,7 @@ mod remote_login;
 mod srt;
 mod stderr;
 
-pub use alone::{LoneProcess, ServersBeside, start_alone};
+pub use alone::{LoneProcess, ServersBeside, start_alone, unrecorded};
 pub use stderr::ServerStderr;
 
 use super::control::{CLEANING, SupervisorControl};
@@ -23,12 +23,14 @@ use ironcurtain_containment::{
 use ironcurtain_egress::Dialer;
 use ironcurtain_grants::mounts::Need;
 use ironcurtain_mcp::remote::RemoteHold;
+use ironcurtain_mcp::remote::login::Dial;
 use ironcurtain_mcp::wire::{Allowance, Input, Output};
 use ironcurtain_packages::{FolderLock, PackageError, PackageIdentity};
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_sandbox::{BoundChild, KillHandle, Mount, MountAccess};
 use ironcurtain_secrets::{Filled, filled_env};
 use ironcurtain_server_identity::FoundIdentity;
+pub(super) use remote::Notify;
 use remote::RemoteStart;
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
@@ -114,8 +116,12 @@ pub(super) struct Start<'a> {
 
 /// Resources for the connection to a remote server.
 pub(super) struct RemoteTransport {
-    /// Opens the network connections.
+    /// Opens connections to the server.
     pub(super) dialer: Dialer,
+    /// Opens the connections that renew a login.
+    pub(super) dial: Dial,
+    /// Notifies the user.
+    pub(super) notify: Notify,
     /// Memory budget for the server's messages.
     pub(super) memory: Allowance,
     /// Token that keeps the daemon from exiting while the connection is open.
@@ -228,6 +234,15 @@ impl ProcessHold {
         }
     }
 
+    /// Returns `true` if a remote server refused a request because the user must log in.
+    #[must_use]
+    pub fn needs_login(&self) -> bool {
+        match self {
+            Self::Remote(hold) => hold.needs_login(),
+            Self::Live { .. } | Self::Fixed { .. } | Self::Plain { .. } => false,
+        }
+    }
+
     /// Returns the error of the last request to a remote server that got no response.
     #[must_use]
     pub fn remote_fault(&self) -> Option<String> {
@@ -266,16 +281,9 @@ impl Drop for Killer {
 pub(super) async fn start(containment: &Containment, start: Start<'_>) -> Result<Process, ServerStartError> {
     if let Some(server) = &start.server.remote {
         start.admitted(None).await?;
-        let RemoteTransport { dialer, memory, waited_for } =
-            start.transport.ok_or(ServerStartError::NoTransport)?;
-        return remote::start(RemoteStart {
-            server,
-            secrets: &start.programs.secrets,
-            dialer,
-            memory: &memory,
-            waited_for,
-        })
-        .await;
+        let transport = start.transport.ok_or(ServerStartError::NoTransport)?;
+        let secrets = &start.programs.secrets;
+        return remote::start(RemoteStart { name: &start.server.name, server, secrets, transport }).await;
     }
     let (packages, server) = (start.programs.packages.clone(), start.server.clone());
     let ready = match (tokio::task::spawn_blocking(move || packages.ready(&server)).await?, containment) {

@@ -3,7 +3,7 @@
 use super::RefusedLogin;
 use super::fault::Fault;
 use crate::wire::{Id, Incoming};
-use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderName, LOCATION, RETRY_AFTER};
+use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderName, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE};
 use hyper::{Response, StatusCode};
 use ironcurtain_visible as visible;
 use serde::Deserialize;
@@ -38,7 +38,11 @@ impl Head {
             StatusCode::ACCEPTED | StatusCode::NO_CONTENT if !is_awaited => return Self::Good,
             StatusCode::NOT_FOUND if has_session => Fault::Forgotten,
             StatusCode::NOT_FOUND => return Self::Explained(Fault::NotFound),
-            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Fault::Unauthorized(refused(status.as_u16())),
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
+                let scope = text(WWW_AUTHENTICATE).and_then(|challenge| required_scope(&challenge));
+                let (status, scope) = (status.as_u16(), scope.as_deref());
+                Fault::Unauthorized { status, advice: refused(status, scope) }
+            }
             StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => {
                 Fault::Busy { status: status.as_u16(), retry_after: text(RETRY_AFTER) }
             }
@@ -50,6 +54,17 @@ impl Head {
             _ => return Self::Explained(Fault::Status { status: status.as_u16(), said: String::new() }),
         })
     }
+}
+
+/// Returns the scope that a challenge with `error="insufficient_scope"` requires.
+fn required_scope(challenge: &str) -> Option<String> {
+    if !challenge.contains("insufficient_scope") {
+        return None;
+    }
+    let (_, rest) = challenge.split_once("scope=\"")?;
+    let (scope, _) = rest.split_once('"')?;
+    let is_scope = |c: char| c.is_ascii_graphic() || c == ' ';
+    (!scope.is_empty() && scope.chars().all(is_scope)).then(|| scope.to_owned())
 }
 
 /// Format of a response body.

@@ -19,6 +19,7 @@ use hyper::header::HeaderMap;
 use ironcurtain_visible as visible;
 use rmcp::model::ErrorCode;
 use std::borrow::Cow;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
@@ -66,6 +67,10 @@ pub(super) struct Notes {
     pub(super) reason: Arc<OnceLock<String>>,
     /// Message of the last request that failed.
     pub(super) fault: Arc<Mutex<String>>,
+    /// Set when the server refused a request because the user must log in.
+    pub(super) refused_login: Arc<AtomicBool>,
+    /// Called when that is set.
+    pub(super) needs_login: Box<dyn Fn() + Send + Sync>,
 }
 
 /// Request that awaits its response.
@@ -183,7 +188,9 @@ impl Exchange {
                 }
                 // The server offers no such stream.
                 Err(Fault::Status { status: 405, .. } | Fault::NotFound) => return,
-                Err(fault @ (Fault::Unauthorized(_) | Fault::WebPage | Fault::Form(_))) => {
+                Err(
+                    fault @ (Fault::Unauthorized { .. } | Fault::Login(_) | Fault::WebPage | Fault::Form(_)),
+                ) => {
                     return self.say(&format!("failed to listen for unsolicited messages: {fault}")).await;
                 }
                 Err(Fault::Forgotten) => match self.renew(&session).await {
@@ -216,6 +223,9 @@ impl Exchange {
 
     /// Answers a request with an error of our own, and records the message.
     pub(super) async fn refuse(&self, id: &Id, fault: &Fault) -> Result<(), Fault> {
+        if fault.needs_login() && !self.notes.refused_login.swap(true, Ordering::Relaxed) {
+            (self.notes.needs_login)();
+        }
         let message = fault.to_string();
         let line = error_line(Some(id), ErrorCode::INTERNAL_ERROR.0, &message);
         *self.notes.fault.lock().unwrap_or_else(PoisonError::into_inner) = message;

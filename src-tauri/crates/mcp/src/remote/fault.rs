@@ -1,5 +1,6 @@
 //! Reasons a request to a remote server fails, with messages that tell users and agents what to do.
 
+use super::login::LoginError;
 use crate::wire::MAX_LINE_BYTES;
 use ironcurtain_egress::ConnectionRefusal;
 use ironcurtain_egress::address::AddressScope;
@@ -35,8 +36,16 @@ pub(super) enum Fault {
     )]
     Truncated,
     /// The server refused the login.
-    #[error("{0}")]
-    Unauthorized(String),
+    #[error("{advice}")]
+    Unauthorized {
+        /// HTTP status.
+        status: u16,
+        /// Explanation and advice.
+        advice: String,
+    },
+    /// The login has expired, or cannot be renewed now.
+    #[error(transparent)]
+    Login(#[from] LoginError),
     /// The server is overloaded or unavailable.
     #[error("the server is overloaded or unavailable ({status}){after}", after = after(.retry_after))]
     Busy {
@@ -105,6 +114,11 @@ impl Fault {
 }
 
 impl Fault {
+    /// Returns whether the user must log in.
+    pub(super) fn needs_login(&self) -> bool {
+        matches!(self, Self::Unauthorized { status: 401, .. } | Self::Login(LoginError::Expired { .. }))
+    }
+
     /// Returns whether the server's explanation says that it does not know the session. Some servers send it with
     /// status 400 instead of 404.
     pub(super) fn is_about_session(&self, explanation: &[u8]) -> bool {

@@ -1,38 +1,33 @@
 //! HTTP/1.1 connections to a remote server: opened on demand, kept alive briefly, with TLS for `https`.
 //!
 //! - A request is written at most once. If a kept connection closes before any byte was written, the request uses a new
-//!   connection.
-//! - Certificates are verified with the system's roots.
+//!   connection. A request that the server answered with 401 is written again with another token.
 
 use super::fault::Fault;
+use super::login::ServerLogin;
+use super::tls::{Tls, connector, secured};
 use super::{RefusedLogin, RemoteEndpoint, RemoteError};
 use futures_util::TryStreamExt;
 use http_body_util::{BodyDataStream, BodyExt, Full, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
-use hyper::{Method, Request, Response};
+use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use ironcurtain_egress::{Dialed, Dialer, HostPort};
 use rustix::net::sockopt;
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::AsyncRead;
 use tokio::net::TcpStream;
 use tokio::time::Instant;
-use tokio_rustls::TlsConnector;
-use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::ServerName;
-use tokio_rustls::rustls::{self, ClientConfig, RootCertStore};
 use tokio_util::io::StreamReader;
 use url::Position;
 
 /// Content types that the server may send.
 const FORMS: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
-
-/// Timeout for the TLS handshake.
-const TLS_BOUND: Duration = Duration::from_secs(15);
 
 /// Lifetime of an idle connection. Servers close theirs after five seconds or more.
 const KEPT: Duration = Duration::from_secs(4);
@@ -48,19 +43,16 @@ const REASON: (usize, Duration) = (16 * 1024, Duration::from_secs(5));
 
 type Sender = SendRequest<Full<Bytes>>;
 
-trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
-
-impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
-
 /// HTTP client for one remote server.
 pub(super) struct Http {
     dialer: Dialer,
     target: HostPort,
     /// Path and query of the URL.
     path: String,
-    tls: Option<(TlsConnector, ServerName<'static>)>,
+    tls: Option<Tls>,
     headers: HeaderMap,
     refused: RefusedLogin,
+    login: Option<ServerLogin>,
     kept: Mutex<Vec<(Sender, Instant)>>,
 }
 
@@ -75,7 +67,7 @@ impl Http {
     pub(super) async fn new(
         endpoint: RemoteEndpoint<'_>,
         dialer: Dialer,
-        refused: RefusedLogin,
+        (refused, login): (RefusedLogin, Option<ServerLogin>),
     ) -> Result<Self, RemoteError> {
         let RemoteEndpoint { url, target, headers: filled } = endpoint;
         let host = url.host_str().unwrap_or_default();
@@ -107,6 +99,7 @@ impl Http {
             tls,
             headers,
             refused,
+            login,
             kept: Mutex::default(),
         })
     }
@@ -116,8 +109,27 @@ impl Http {
         &self.refused
     }
 
-    /// Sends a request and returns the response head.
-    pub(super) async fn send(&self, method: Method, headers: HeaderMap, body: Bytes) -> Result<Reply, Fault> {
+    /// Sends a request and returns the response head. If the server refuses its token, sends it again with a new one: a request
+    /// that was answered with 401 was not carried out.
+    pub(super) async fn send(
+        &self,
+        method: Method,
+        mut headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<Reply, Fault> {
+        let Some(login) = &self.login else { return self.send_once(method, headers, body).await };
+        let token = login.header().await?;
+        headers.extend(token.clone().map(|token| (header::AUTHORIZATION, token)));
+        let reply = self.send_once(method.clone(), headers.clone(), body.clone()).await?;
+        if reply.response.status() != StatusCode::UNAUTHORIZED {
+            return Ok(reply);
+        }
+        let Some(token) = login.after(token.as_ref()).await? else { return Ok(reply) };
+        headers.insert(header::AUTHORIZATION, token);
+        self.send_once(method, headers, body).await
+    }
+
+    async fn send_once(&self, method: Method, headers: HeaderMap, body: Bytes) -> Result<Reply, Fault> {
         let mut request = Request::new(Full::new(body));
         *request.uri_mut() = self.path.parse().map_err(|_| Fault::NotFound)?;
         let all = request.headers_mut();
@@ -168,17 +180,9 @@ impl Http {
     async fn connect(&self) -> Result<Sender, Fault> {
         let Dialed { stream, mut permit } = self.dialer.open(&self.target).await?;
         notice_silence(&stream);
-        let stream: Box<dyn Stream> = match &self.tls {
-            None => Box::new(stream),
-            Some((connector, name)) => {
-                let session = tokio::time::timeout(TLS_BOUND, connector.connect(name.clone(), stream)).await;
-                let session = session.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
-                Box::new(session.map_err(|problem| Fault::InvalidCertificate {
-                    host: self.target.to_string(),
-                    problem: problem.to_string(),
-                })?)
-            }
-        };
+        let stream = secured(stream, self.tls.as_ref()).await.map_err(|problem| {
+            Fault::InvalidCertificate { host: self.target.to_string(), problem: problem.to_string() }
+        })?;
         let (sender, connection) =
             http1::handshake(TokioIo::new(stream)).await.map_err(|problem| self.broke(&problem))?;
         // The task ends when the last sender is dropped, or when the network rules no longer allow the connection.
@@ -229,23 +233,6 @@ fn notice_silence(stream: &TcpStream) {
     let _ = sockopt::set_tcp_keepidle(stream, Duration::from_secs(30));
     let _ = sockopt::set_tcp_keepintvl(stream, Duration::from_secs(10));
     let _ = sockopt::set_tcp_keepcnt(stream, 3);
-}
-
-/// Creates a TLS connector that trusts the system's root certificates.
-fn connector() -> Result<TlsConnector, RemoteError> {
-    let found = rustls_native_certs::load_native_certs();
-    let mut roots = RootCertStore::empty();
-    let (taken, _) = roots.add_parsable_certificates(found.certs);
-    if taken == 0 {
-        let problem = found.errors.first().map_or_else(|| "none found".to_owned(), ToString::to_string);
-        return Err(RemoteError::NoRoots(problem));
-    }
-    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_protocol_versions(rustls::ALL_VERSIONS)
-        .map_err(io::Error::other)?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    Ok(TlsConnector::from(Arc::new(config)))
 }
 
 /// Joins a message into one line. In JSON, line breaks occur only between tokens.

@@ -64,8 +64,10 @@ impl Actor {
             network,
             needs,
             watch,
-            transport: o.network.as_deref().map(|network| RemoteTransport {
+            transport: o.network.as_ref().map(|network| RemoteTransport {
                 dialer: network.dialer(),
+                dial: network.dial(),
+                notify: network.notifier(),
                 memory: o.memory.clone(),
                 waited_for: Some(o.waited_for.clone()),
             }),

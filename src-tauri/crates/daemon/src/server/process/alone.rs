@@ -14,11 +14,13 @@ use ironcurtain_config::{AutostartSettings, FileView, Server, Servers};
 use ironcurtain_containment::{Profile, ServerPrograms, Surroundings};
 use ironcurtain_grants::mounts::Need;
 use ironcurtain_grants::{GrantTable, StandingGrant};
+use ironcurtain_mcp::remote::login::Dial;
 use ironcurtain_mcp::wire::Memory;
 use ironcurtain_paths::{CanonicalPath, random_name};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 /// Memory budget for messages from a remote server outside a session, in MiB.
 const ALONE_MIB: u32 = 64;
@@ -40,6 +42,13 @@ pub struct LoneProcess {
     pub process: Process,
     /// Watch of the server's writable folders, or `None` if no writable folder outlives the server.
     pub watch: Option<LoneWatch>,
+}
+
+/// Creates dialers for a server's login outside any session.
+#[must_use]
+pub fn unrecorded(server: &str) -> Dial {
+    let server = server.to_owned();
+    Arc::new(move |rules| unrecorded_dialer(&server, rules))
 }
 
 /// Starts a server outside a session. `network` is its network access.
@@ -66,6 +75,8 @@ pub async fn start_alone(
     };
     let transport = server.remote.as_ref().map(|remote| RemoteTransport {
         dialer: unrecorded_dialer(&server.name, remote.rules().unwrap_or_default()),
+        dial: unrecorded(&server.name),
+        notify: Arc::new(|_| {}),
         memory: Memory::new(ALONE_MIB, ALONE_MIB).allowance(1),
         waited_for: None,
     });

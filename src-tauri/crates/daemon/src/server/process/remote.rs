@@ -1,42 +1,58 @@
-//! Opens the connection to a remote server, inserting secrets into its HTTP headers.
+//! Starts the connection to a remote server, with the secrets that its headers name, or the user's login.
 
-use super::remote_login::Login;
-use super::{Process, ProcessHold, ServerStderr};
+use super::remote_login::{Advice, KeptLogin, Masks};
+use super::{Process, ProcessHold, RemoteTransport, ServerStderr};
 use crate::server::start_error::ServerStartError;
 use ironcurtain_config::RemoteServer;
-use ironcurtain_egress::Dialer;
+use ironcurtain_mcp::remote::login::{LoginServer, ServerLogin};
 use ironcurtain_mcp::remote::{RemoteConnection, RemoteEndpoint, RemoteOptions, connect};
-use ironcurtain_mcp::wire::Allowance;
-use ironcurtain_secrets::{Filled, SecretStore, filled_headers};
+use ironcurtain_secrets::{Filled, Logins, SecretStore, filled_headers};
 use std::collections::BTreeMap;
-use tokio_util::task::task_tracker::TaskTrackerToken;
+use std::sync::Arc;
+
+/// Notifies the user.
+pub(in crate::server) type Notify = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// Options for connecting to a remote server.
 pub(super) struct RemoteStart<'a> {
+    /// Name of the server.
+    pub(super) name: &'a str,
     pub(super) server: &'a RemoteServer,
-    /// Store for the secrets that the headers refer to.
+    /// Holds the secrets that the headers name, and the login.
     pub(super) secrets: &'a SecretStore,
-    /// Opens the network connections.
-    pub(super) dialer: Dialer,
-    /// Memory budget for the server's messages.
-    pub(super) memory: &'a Allowance,
-    /// Token that keeps the daemon from exiting while the connection is open.
-    pub(super) waited_for: Option<TaskTrackerToken>,
+    pub(super) transport: RemoteTransport,
 }
 
 /// Prepares the connection. Nothing is sent until the first message.
 pub(super) async fn start(start: RemoteStart<'_>) -> Result<Process, ServerStartError> {
-    let RemoteStart { server, secrets, dialer, memory, waited_for } = start;
+    let RemoteStart { name, server, secrets, transport } = start;
+    let RemoteTransport { dialer, dial, notify, memory, waited_for } = transport;
     let Filled { values, mask } = filled_headers(secrets, server.headers()).await?;
     let headers: Vec<(&str, &str)> =
         values.iter().map(|(name, secret)| (name.as_str(), secret.reveal())).collect();
     let endpoint = RemoteEndpoint { url: server.url(), target: server.target(), headers: &headers };
-    let login = Login::of(server);
+    let (logins, masks) = (Logins::of(secrets), Masks::new(mask));
+    let login = server.uses_login().then(|| {
+        let of = LoginServer {
+            name: name.to_owned(),
+            url: server.url().clone(),
+            target: server.target().clone(),
+            allowed_addresses: server.allowed_addresses(),
+            dial,
+        };
+        ServerLogin::new(of, Box::new(KeptLogin::new(name, logins.clone(), masks.clone())))
+    });
+    let advice = Advice::of(name, server, logins);
+    let name = name.to_owned();
     let options = RemoteOptions {
         dialer,
-        redact: Box::new(move |text| mask.apply(text)),
-        refused: Box::new(move |status| login.words(status)),
-        memory,
+        redact: Box::new(move |text| masks.apply(text)),
+        refused: Box::new(move |status, scope| advice.words(status, scope)),
+        login,
+        needs_login: Box::new(move || {
+            notify(&format!("{name} needs you to log in: ironcurtain servers login {name}"));
+        }),
+        memory: &memory,
         waited_for,
     };
     let RemoteConnection { stdin, stdout, stderr, hold } = connect(endpoint, options).await?;

@@ -1,57 +1,166 @@
-//! Credentials for a remote server, and the error messages to show if the server rejects them.
+//! The user's login at a remote server, and advice if the server rejects credentials.
 
+use futures_util::future::BoxFuture;
 use ironcurtain_config::RemoteServer;
-use ironcurtain_secrets::{SecretName, named_in_header};
+use ironcurtain_mcp::remote::login::{LoginError, LoginStore, StoredLogin};
+use ironcurtain_secrets::{
+    LoginMark, Logins, Secret, SecretError, SecretFileError, SecretMask, SecretName, in_time, named_in_header,
+};
+use std::borrow::Cow;
+use std::sync::{Arc, Mutex, PoisonError};
 
-/// Kind of credentials that are sent to a remote server.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Login {
+/// Number of tokens that are redacted. A server can repeat only tokens that it was sent.
+const MOST_TOKENS: usize = 32;
+
+/// Redacts the secrets of the headers, and the tokens that were sent. Clones share the tokens.
+#[derive(Clone)]
+pub(super) struct Masks {
+    headers: SecretMask,
+    tokens: Arc<Mutex<(Vec<Secret>, SecretMask)>>,
+}
+
+impl Masks {
+    pub(super) fn new(headers: SecretMask) -> Self {
+        Self { headers, tokens: Arc::default() }
+    }
+
+    fn add(&self, login: &StoredLogin) {
+        let mut tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
+        let (known, mask) = &mut *tokens;
+        known.extend(login.secrets().map(|secret| Secret::new(secret.to_owned())));
+        let surplus = known.len().saturating_sub(MOST_TOKENS);
+        known.drain(..surplus);
+        *mask = SecretMask::of(known.iter());
+    }
+
+    pub(super) fn apply<'a>(&self, text: &'a [u8]) -> Cow<'a, [u8]> {
+        let tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner).1.clone();
+        match self.headers.apply(text) {
+            Cow::Borrowed(text) => tokens.apply(text),
+            Cow::Owned(text) => Cow::Owned(tokens.apply(&text).into_owned()),
+        }
+    }
+}
+
+/// Login in the keyring or the encrypted file.
+pub(super) struct KeptLogin {
+    server: String,
+    logins: Logins,
+    masks: Masks,
+}
+
+impl KeptLogin {
+    pub(super) fn new(server: &str, logins: Logins, masks: Masks) -> Self {
+        Self { server: server.to_owned(), logins, masks }
+    }
+
+    fn failed(&self, problem: &SecretError) -> LoginError {
+        LoginError::Store { server: self.server.clone(), reason: problem.to_string() }
+    }
+}
+
+impl LoginStore for KeptLogin {
+    fn mark(&self) -> BoxFuture<'_, Option<String>> {
+        Box::pin(async { self.logins.mark(&self.server).map(|mark| mark.id) })
+    }
+
+    fn load(&self) -> BoxFuture<'_, Result<Option<StoredLogin>, LoginError>> {
+        Box::pin(async {
+            let (logins, server) = (self.logins.clone(), self.server.clone());
+            let login = match in_time(move || logins.tokens(&server)).await {
+                Ok(tokens) => StoredLogin::parse(tokens.reveal()),
+                Err(SecretError::Missing(_) | SecretError::File(SecretFileError::Missing(_))) => None,
+                Err(problem) => return Err(self.failed(&problem)),
+            };
+            if let Some(login) = &login {
+                self.masks.add(login);
+            }
+            Ok(login)
+        })
+    }
+
+    fn save<'a>(&'a self, mark: &'a str, login: &'a StoredLogin) -> BoxFuture<'a, Result<(), LoginError>> {
+        Box::pin(async move {
+            // Before it is sent for the first time.
+            self.masks.add(login);
+            let (logins, server, mark) = (self.logins.clone(), self.server.clone(), mark.to_owned());
+            let tokens = Secret::new(login.text().to_string());
+            let saved = in_time(move || logins.renew(&server, &mark, &tokens)).await;
+            saved.map_err(|problem| self.failed(&problem))
+        })
+    }
+}
+
+/// Credentials for a remote server, for advice.
+pub(super) struct Advice {
+    server: String,
+    url: String,
     address: String,
     /// Server address to show in suggested commands, without its query.
     typed: String,
-    with: LoginWith,
+    with: Credentials,
+    logins: Logins,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum LoginWith {
-    Nothing,
-    /// Value that is written in the server's entry.
+enum Credentials {
+    /// The user's login, if there is one.
+    Login,
+    /// A value in the entry itself.
     Plain,
     Secret(SecretName),
 }
 
-impl Login {
-    pub(super) fn of(server: &RemoteServer) -> Self {
+impl Advice {
+    pub(super) fn of(name: &str, server: &RemoteServer, logins: Logins) -> Self {
         let mut headers = server.headers().iter();
         let secret = headers.clone().find_map(|(_, value)| Some(named_in_header(value).ok()??.1));
         let with = match secret {
-            Some(secret) => LoginWith::Secret(secret),
-            None if headers.any(|(name, _)| name.eq_ignore_ascii_case("authorization")) => LoginWith::Plain,
-            None => LoginWith::Nothing,
+            Some(secret) => Credentials::Secret(secret),
+            None if headers.any(|(name, _)| name.eq_ignore_ascii_case("authorization")) => Credentials::Plain,
+            None => Credentials::Login,
         };
         let typed = if server.url().query().is_some() { "URL".to_owned() } else { server.to_string() };
-        Self { address: server.to_string(), typed, with }
+        let (url, address) = (server.url().to_string(), server.to_string());
+        Self { server: name.to_owned(), url, address, typed, with, logins }
     }
 
-    /// Returns the error message for an HTTP status of 401 or 403, including advice.
-    pub(super) fn words(&self, status: u16) -> String {
-        let Self { address, typed, with } = self;
+    /// Returns a message that the server refused the credentials with this status, and what to do.
+    pub(super) fn words(&self, status: u16, scope: Option<&str>) -> String {
+        let Self { server, url, address, typed, with, logins } = self;
         let refused = if status == 401 { "did not accept" } else { "refused access to" };
+        let token = format!("if you have a token, run: ironcurtain servers add {typed} --token");
         match with {
-            LoginWith::Nothing if status == 401 => format!(
-                "`{address}` wants you to sign in (401); IronCurtain cannot sign in through a browser yet; if you have a token, run: \
-                 ironcurtain servers add {typed} --token"
-            ),
-            LoginWith::Nothing => format!(
-                "`{address}` refused access ({status}); if you have a token, run: ironcurtain servers add {typed} --token"
-            ),
-            LoginWith::Plain => format!(
+            Credentials::Login => {
+                match (status, logins.mark(server).filter(|mark| mark.url == *url), scope) {
+                    (401, Some(_), _) => format!(
+                        "`{address}` did not accept your login ({status}); to log in again, run: ironcurtain servers login {server}"
+                    ),
+                    (401, None, _) => format!(
+                        "`{address}` wants you to log in ({status}); run: ironcurtain servers login {server}   ({token})"
+                    ),
+                    (_, Some(LoginMark { scopes, .. }), Some(scope)) => format!(
+                        "`{address}` requires a scope that your login does not have ({status}); to request it, run: ironcurtain servers \
+                     login {server} --scope \"{}\"",
+                        together(&scopes, scope)
+                    ),
+                    (_, _, _) => format!("`{address}` refused access ({status}); {token}"),
+                }
+            }
+            Credentials::Plain => format!(
                 "`{address}` {refused} the token in its entry ({status}); to give it another one, run: ironcurtain servers add \
                  {typed} --token"
             ),
-            LoginWith::Secret(secret) => format!(
+            Credentials::Secret(secret) => format!(
                 "`{address}` {refused} your secret `{secret}` ({status}); to store another one, run: ironcurtain secrets set {secret}"
             ),
         }
     }
+}
+
+/// Returns the scopes of the login, and those that the server requires in addition.
+fn together(scopes: &[String], required: &str) -> String {
+    let is_new = |scope: &&str| !scopes.iter().any(|had| had == scope);
+    let all: Vec<&str> =
+        scopes.iter().map(String::as_str).chain(required.split(' ').filter(is_new)).collect();
+    all.join(" ")
 }

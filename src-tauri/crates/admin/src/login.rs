@@ -1,0 +1,210 @@
+//! Logs in to remote servers: finds out where, describes it to the user, and waits for the browser.
+//!
+//! - INVARIANT: no client is registered and no page is opened before the user has approved what [`LoginPlan::lines`] says.
+//! - The tokens are returned to be stored, and are never in a description.
+
+mod browser;
+
+pub use browser::open_in_browser;
+
+use crate::named_server::{UnknownServer, named_server};
+use ironcurtain_config::home::Home;
+use ironcurtain_config::{ConfigError, Server, Servers};
+use ironcurtain_daemon::server::process::unrecorded;
+use ironcurtain_mcp::remote::login::{
+    CallbackListener, ClientChoice, LoginError, LoginOffer, LoginServer, StoredLogin,
+};
+use ironcurtain_secrets::{LoginMark, Logins, Secret, SecretError, SecretFileError, SecretStore, in_time};
+use ironcurtain_visible as visible;
+use std::collections::BTreeMap;
+use std::io;
+use url::Url;
+
+/// Wishes of the user for a login.
+#[derive(Clone, Default)]
+pub struct LoginOptions {
+    /// Client that the user registered at the authorization server.
+    pub client_id: Option<String>,
+    /// Secret of that client.
+    pub client_secret: Option<Secret>,
+    /// Scopes in place of those that the server names.
+    pub scopes: Option<Vec<String>>,
+}
+
+/// Reason that a login failed.
+#[derive(Debug, thiserror::Error)]
+pub enum LogInError {
+    /// The configuration is invalid.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The server does not exist.
+    #[error(transparent)]
+    Unknown(#[from] UnknownServer),
+    /// The server runs on this computer.
+    #[error(
+        "`{0}` runs on this computer, so there is no login; to store a token for it, run: ironcurtain secrets set NAME"
+    )]
+    Local(String),
+    /// The entry has a header with credentials.
+    #[error(
+        "the entry of `{0}` has an `Authorization` header; to log in instead, remove that header from `mcp-servers.json`"
+    )]
+    HasHeader(String),
+    /// The stored login cannot be read.
+    #[error(transparent)]
+    Secrets(#[from] SecretError),
+    /// A step of the login failed.
+    #[error(transparent)]
+    Login(#[from] LoginError),
+    /// No browser can be opened.
+    #[error(
+        "no browser can be opened here; run this in a terminal: ironcurtain servers login {0} --no-browser"
+    )]
+    NoBrowser(String),
+    /// No random number was available.
+    #[error(transparent)]
+    Random(#[from] io::Error),
+}
+
+/// Login that the user has not approved yet.
+pub struct LoginPlan {
+    server: Server,
+    address: String,
+    offer: LoginOffer,
+    choice: ClientChoice,
+    /// Other servers with a login at the same authorization server.
+    shared_with: Vec<String>,
+}
+
+/// Login to store.
+pub struct NewLogin {
+    /// Name of the server.
+    pub server: String,
+    /// Entry for the list of logins.
+    pub mark: LoginMark,
+    /// Tokens to store under [`ironcurtain_secrets::SecretName::of_login`].
+    pub tokens: Secret,
+}
+
+impl LoginPlan {
+    /// Reads where and how to log in to a configured server.
+    ///
+    /// # Errors
+    /// [`LogInError`] if the server offers no login, or needs a client id that is missing.
+    pub async fn discover(
+        home: &Home,
+        secrets: &SecretStore,
+        (name, options): (&str, LoginOptions),
+    ) -> Result<Self, LogInError> {
+        let servers = Servers::load(home)?;
+        let server = named_server(&servers, name)?.clone();
+        let Some(remote) = &server.remote else { return Err(LogInError::Local(name.to_owned())) };
+        if !remote.uses_login() {
+            return Err(LogInError::HasHeader(name.to_owned()));
+        }
+        let logins = Logins::of(secrets);
+        let before = earlier(&logins, name, remote.url()).await?;
+        let own = before.as_ref().and_then(StoredLogin::own_client);
+        let choice = match (options.client_id, own) {
+            (Some(id), _) => ClientChoice {
+                client_id: Some(id),
+                client_secret: options.client_secret.map(|secret| secret.reveal().to_owned()),
+                ..ClientChoice::default()
+            },
+            (None, Some((id, secret))) => ClientChoice {
+                client_id: Some(id.to_owned()),
+                client_secret: secret.map(str::to_owned),
+                issuer: before.as_ref().map(|login| login.issuer().to_owned()),
+                ..ClientChoice::default()
+            },
+            (None, None) => ClientChoice::default(),
+        };
+        let choice = ClientChoice { scopes: options.scopes, ..choice };
+        let offer = LoginOffer::discover(LoginServer {
+            name: name.to_owned(),
+            url: remote.url().clone(),
+            target: remote.target().clone(),
+            allowed_addresses: remote.allowed_addresses(),
+            dial: unrecorded(name),
+        });
+        let offer = offer.await?;
+        offer.check(&choice)?;
+        let all: BTreeMap<String, LoginMark> = logins.all()?;
+        let shares = |(other, mark): (String, LoginMark)| {
+            (other != name && mark.issuer == offer.issuer()).then_some(other)
+        };
+        let shared_with = all.into_iter().filter_map(shares).collect();
+        Ok(Self { address: remote.to_string(), server, offer, choice, shared_with })
+    }
+
+    /// Describes the login: who gets a token, who gives it, and what it allows.
+    #[must_use]
+    pub fn lines(&self) -> Vec<String> {
+        let name = &self.server.name;
+        let mut lines = vec![
+            format!("Server: {name}, {}", self.address),
+            format!("Authorization server: {}", self.offer.issuer()),
+        ];
+        let others = self.offer.other_hosts();
+        if !others.is_empty() {
+            lines.push(format!("It also uses: {}", others.join(", ")));
+        }
+        let scopes = self.offer.scopes(&self.choice);
+        lines.push(match scopes {
+            [] => "Scopes: those that the authorization server gives by default".to_owned(),
+            scopes => format!("Scopes: {}", scopes.join(", ")),
+        });
+        if self.offer.is_elsewhere() {
+            lines.push(format!(
+                "`{name}` gets a token of another host. Log in only if you know that it uses this host."
+            ));
+        }
+        for other in &self.shared_with {
+            lines.push(format!(
+                "`{other}` has a login there too. `{name}` gets a token of the same account service."
+            ));
+        }
+        lines.iter().map(|line| visible::line(line)).collect()
+    }
+
+    /// Returns the question to confirm.
+    #[must_use]
+    pub fn question(&self) -> String {
+        let host = Url::parse(self.offer.issuer()).ok().and_then(|url| url.host_str().map(str::to_owned));
+        let host = visible::line(&host.unwrap_or_else(|| self.offer.issuer().to_owned()));
+        format!("Open `{host}` in your browser, to log in for `{}`?", self.server.name)
+    }
+
+    /// Logs in. Call this only after the user confirmed. `open` shows the page in a browser, and returns whether it could.
+    ///
+    /// # Errors
+    /// [`LogInError`] if a step fails, or the user does not log in in time.
+    pub async fn perform(self, open: impl FnOnce(&Url) -> bool) -> Result<NewLogin, LogInError> {
+        let listener = CallbackListener::open().await?;
+        let begun = self.offer.begin(self.choice, &listener.redirect()).await?;
+        if !open(begun.page()) {
+            return Err(LogInError::NoBrowser(self.server.name));
+        }
+        let callback = listener.answer(&begun.state()).await?;
+        let login = begun.finish(callback).await?;
+        let mark = LoginMark::new(login.url(), login.issuer(), login.scopes())?;
+        let tokens = Secret::new(login.text().to_string());
+        Ok(NewLogin { server: self.server.name, mark, tokens })
+    }
+}
+
+/// Returns the earlier login at this address, for the client that the user gave. A locked store has none.
+async fn earlier(logins: &Logins, name: &str, url: &Url) -> Result<Option<StoredLogin>, SecretError> {
+    if logins.mark(name).is_none_or(|mark| mark.url != url.as_str()) {
+        return Ok(None);
+    }
+    let (logins, name) = (logins.clone(), name.to_owned());
+    match in_time(move || logins.tokens(&name)).await {
+        Ok(tokens) => Ok(StoredLogin::parse(tokens.reveal())),
+        Err(
+            SecretError::Missing(_)
+            | SecretError::File(SecretFileError::Missing(_) | SecretFileError::Locked(_)),
+        ) => Ok(None),
+        Err(problem) => Err(problem),
+    }
+}

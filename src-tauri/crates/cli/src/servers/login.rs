@@ -1,0 +1,92 @@
+//! `servers login` and `servers logout`: logs in to a remote server through the browser.
+//!
+//! - Registers nothing and opens no page before the user confirms on a terminal. No option replaces that.
+//! - Never prints a token or a client secret.
+
+use crate::lines::TextLines;
+use crate::screen::Screen;
+use crate::secrets::{LoginKeeper, TypedSecret};
+use anyhow::bail;
+use clap::Args;
+use ironcurtain_admin::login::{LoginOptions, LoginPlan, open_in_browser};
+use ironcurtain_config::home::Home;
+use serde_json::json;
+use std::process::ExitCode;
+
+/// Options of `login`.
+#[derive(Debug, Args)]
+pub struct LoginArguments {
+    /// Name of the server.
+    name: String,
+    /// Client id that you registered at the authorization server, for one that does not register programs itself. Its redirect
+    /// address is `http://127.0.0.1/callback`.
+    #[arg(long, value_name = "ID")]
+    client_id: Option<String>,
+    /// Type the secret of that client; it is stored with the login.
+    #[arg(long, requires = "client_id")]
+    client_secret: bool,
+    /// Scopes to request, separated by spaces, in place of those that the server names.
+    #[arg(long, value_name = "SCOPES")]
+    scope: Option<String>,
+    /// Print the address of the page instead of opening it.
+    #[arg(long)]
+    no_browser: bool,
+}
+
+/// Logs in to a server.
+pub fn login(home: &Home, arguments: &LoginArguments, screen: Screen) -> anyhow::Result<ExitCode> {
+    let name = arguments.name.as_str();
+    if screen.is_json() || !screen.has_terminal() {
+        bail!("a login needs your answer: run this in a terminal: ironcurtain servers login {name}");
+    }
+    home.prepare()?;
+    let Some(keeper) = LoginKeeper::open(screen)? else {
+        screen.note("Nothing was stored.")?;
+        return Ok(ExitCode::FAILURE);
+    };
+    let client_secret = match arguments.client_secret {
+        true => Some(TypedSecret::line(&format!("Client secret for `{name}`"))?),
+        false => None,
+    };
+    let scopes = arguments.scope.as_ref().map(|all| all.split_whitespace().map(str::to_owned).collect());
+    let options = LoginOptions { client_id: arguments.client_id.clone(), client_secret, scopes };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let plan = runtime.block_on(LoginPlan::discover(home, keeper.store(), (name, options)))?;
+    let lines: TextLines = plan.lines().iter().collect();
+    screen.show(&lines, &json!({}))?;
+    if !screen.confirmed(&plan.question())? {
+        screen.note("You are not logged in.")?;
+        return Ok(ExitCode::FAILURE);
+    }
+    let opened = |page: &url::Url| {
+        let is_open = !arguments.no_browser && open_in_browser(page);
+        let shows =
+            || screen.note("Open this page in your browser:").and_then(|()| screen.note(page.as_str()));
+        let is_shown = is_open || shows().is_ok();
+        is_shown && screen.note("Waiting for your browser, for at most five minutes ...").is_ok()
+    };
+    let login = runtime.block_on(plan.perform(opened))?;
+    let scopes = match login.mark.scopes.as_slice() {
+        [] => String::new(),
+        scopes => format!(" ({})", scopes.join(", ")),
+    };
+    keeper.keep(login)?;
+    screen.note(&format!(
+        "You are logged in to `{name}`{scopes}. Running sessions use the login from now on."
+    ))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Ends the login at a server.
+pub fn logout(name: &str, screen: Screen) -> anyhow::Result<ExitCode> {
+    let ended = LoginKeeper::end(name)?;
+    let text = match &ended {
+        Some(mark) => format!(
+            "You are logged out of `{name}`, and its tokens were deleted here. To end the login there too, use your account at {}.",
+            mark.issuer
+        ),
+        None => format!("You were not logged in to `{name}`."),
+    };
+    screen.show(&[text.as_str()].into_iter().collect(), &json!({ "loggedOut": ended.is_some() }))?;
+    Ok(ExitCode::SUCCESS)
+}

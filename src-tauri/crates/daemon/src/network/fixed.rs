@@ -1,0 +1,26 @@
+//! Rules that do not change, for connections of our own.
+
+use ironcurtain_egress::{BoxFuture, ConnectionEvent, HostRules, Record, RecordError};
+use std::sync::Arc;
+use tokio::sync::watch;
+
+/// Record that keeps its rules in force: they allow nothing once their sender is dropped.
+struct Keeping {
+    record: Arc<dyn Record>,
+    _rules: watch::Sender<Arc<HostRules>>,
+}
+
+impl Record for Keeping {
+    fn record(&self, event: ConnectionEvent) -> BoxFuture<'_, Result<(), RecordError>> {
+        self.record.record(event)
+    }
+}
+
+/// Returns rules for a proxy, and the record that keeps them in force.
+pub(super) fn rules(
+    rules: HostRules,
+    record: Arc<dyn Record>,
+) -> (watch::Receiver<Arc<HostRules>>, Arc<dyn Record>) {
+    let (sender, rules) = watch::channel(Arc::new(rules));
+    (rules, Arc::new(Keeping { record, _rules: sender }))
+}

@@ -1,0 +1,220 @@
+//! Waits for the browser on a random loopback port.
+//!
+//! - Only a request with the `state` of this login is an answer. Any other gets an error page, and the login goes on.
+//! - Only this user's processes can answer.
+//! - Takes one answer, then closes the port. Never redirects, and repeats nothing of a request in a page.
+
+use super::error::{LoginError, said};
+use super::peer::is_own;
+use std::fmt;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use url::Url;
+use zeroize::Zeroizing;
+
+/// Time for the user to log in, in minutes.
+const BOUND_MINUTES: u64 = 5;
+
+/// Timeout for one request.
+const REQUEST_BOUND: Duration = Duration::from_secs(5);
+
+/// Maximum size of a request's head, in bytes.
+const LONGEST_HEAD: usize = 16 * 1024;
+
+/// Number of connections that are read at the same time.
+const MOST_CONNECTIONS: usize = 16;
+
+/// Path of the redirect address.
+const PATH: &str = "/callback";
+
+/// Waits for the browser.
+#[derive(Debug)]
+pub struct CallbackListener {
+    listener: TcpListener,
+    port: u16,
+}
+
+/// Answer that the browser brought.
+pub struct Callback {
+    pub(super) code: Zeroizing<String>,
+    pub(super) state: String,
+    pub(super) issuer: Option<String>,
+}
+
+/// Omits the code.
+impl fmt::Debug for Callback {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Callback").field("issuer", &self.issuer).finish_non_exhaustive()
+    }
+}
+
+enum Heard {
+    Answer(Callback),
+    Refused(String),
+    Other,
+}
+
+impl CallbackListener {
+    /// Opens a random port of this computer.
+    ///
+    /// # Errors
+    /// [`LoginError::Listen`].
+    pub async fn open() -> Result<Self, LoginError> {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
+        let port = listener.local_addr()?.port();
+        Ok(Self { listener, port })
+    }
+
+    /// Returns the redirect address.
+    #[must_use]
+    pub fn redirect(&self) -> String {
+        format!("http://127.0.0.1:{}{PATH}", self.port)
+    }
+
+    /// Waits for the answer with this `state`, for at most five minutes, and closes the port.
+    ///
+    /// # Errors
+    /// [`LoginError`] if the user or the authorization server refused, or nobody came.
+    pub async fn answer(self, state: &str) -> Result<Callback, LoginError> {
+        let heard = tokio::time::timeout(Duration::from_secs(60 * BOUND_MINUTES), self.hear(state)).await;
+        heard.unwrap_or(Err(LoginError::TimedOut(BOUND_MINUTES)))
+    }
+
+    async fn hear(self, state: &str) -> Result<Callback, LoginError> {
+        let mut connections = tokio::task::JoinSet::new();
+        loop {
+            let heard = tokio::select! {
+                accepted = self.listener.accept(), if connections.len() < MOST_CONNECTIONS => {
+                    let (stream, _) = accepted?;
+                    let (state, port) = (state.to_owned(), self.port);
+                    connections.spawn(async move {
+                        let served = serve(stream, &state, port);
+                        tokio::time::timeout(REQUEST_BOUND, served).await.unwrap_or(Heard::Other)
+                    });
+                    continue;
+                }
+                Some(heard) = connections.join_next() => heard.unwrap_or(Heard::Other),
+            };
+            match heard {
+                Heard::Answer(callback) => return Ok(callback),
+                Heard::Refused(why) => return Err(LoginError::Refused(why)),
+                Heard::Other => {}
+            }
+        }
+    }
+}
+
+/// Reads one request and answers it.
+async fn serve(mut stream: TcpStream, state: &str, port: u16) -> Heard {
+    let Some(head) = head(&mut stream).await else { return Heard::Other };
+    let heard = if is_own(&stream) { heard(&head, state, port) } else { Heard::Other };
+    let (status, text) = match &heard {
+        Heard::Answer(_) => ("200 OK", "Return to IronCurtain. You can close this page."),
+        Heard::Refused(_) => ("200 OK", "The login was refused. You can close this page."),
+        Heard::Other => ("400 Bad Request", "This is not the login that IronCurtain started."),
+    };
+    let page = format!("<!doctype html><meta charset=utf-8><title>IronCurtain</title><p>{text}</p>");
+    let answer = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: {}\r\nConnection: close\r\n\
+         Cache-Control: no-store\r\nReferrer-Policy: no-referrer\r\nX-Content-Type-Options: nosniff\r\n\
+         Content-Security-Policy: default-src 'none'; frame-ancestors 'none'\r\n\r\n{page}",
+        page.len()
+    );
+    // The answer counts even if the browser does not read the page.
+    let _ = stream.write_all(answer.as_bytes()).await;
+    let _ = stream.shutdown().await;
+    heard
+}
+
+/// Reads the head of a request.
+async fn head(stream: &mut TcpStream) -> Option<String> {
+    let (mut head, mut piece) = (Vec::new(), [0; 1024]);
+    while !head.windows(4).any(|end| end == b"\r\n\r\n") {
+        let read = stream.read(&mut piece).await.ok().filter(|read| *read > 0)?;
+        head.extend_from_slice(piece.get(..read)?);
+        if head.len() > LONGEST_HEAD {
+            return None;
+        }
+    }
+    String::from_utf8(head).ok()
+}
+
+fn heard(head: &str, state: &str, port: u16) -> Heard {
+    let mut lines = head.split("\r\n");
+    let mut words = lines.next().unwrap_or_default().split(' ');
+    let (Some("GET"), Some(target)) = (words.next(), words.next()) else { return Heard::Other };
+    let host = format!("127.0.0.1:{port}");
+    let is_host = |line: &str| {
+        line.split_once(':')
+            .is_some_and(|(name, value)| name.eq_ignore_ascii_case("host") && value.trim() == host)
+    };
+    let Ok(url) = Url::parse(&format!("http://{host}{target}")) else { return Heard::Other };
+    if !lines.any(is_host) || url.path() != PATH || !target.starts_with(PATH) {
+        return Heard::Other;
+    }
+    // A parameter that occurs twice is ambiguous.
+    let value = |key: &str| {
+        let mut found =
+            url.query_pairs().filter(|(name, _)| name == key).map(|(_, value)| value.into_owned());
+        let first = found.next();
+        first.filter(|_| found.next().is_none())
+    };
+    if state.is_empty() || value("state").as_deref() != Some(state) {
+        return Heard::Other;
+    }
+    if let Some(error) = value("error") {
+        let why = value("error_description").map_or(error.clone(), |why| format!("{error}: {why}"));
+        return Heard::Refused(said(&why));
+    }
+    match value("code").filter(|code| !code.is_empty()) {
+        Some(code) => {
+            Heard::Answer(Callback { code: code.into(), state: state.to_owned(), issuer: value("iss") })
+        }
+        // A token in the address, as of the implicit flow, is never accepted.
+        None => Heard::Refused("it sent no code".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(target: &str) -> String {
+        let head = format!("GET {target} HTTP/1.1\r\nHost: 127.0.0.1:7\r\n\r\n");
+        match heard(&head, "s1", 7) {
+            Heard::Answer(Callback { code, issuer, .. }) => {
+                format!("{}, {}", code.as_str(), issuer.unwrap_or_default())
+            }
+            Heard::Refused(why) => format!("refused: {why}"),
+            Heard::Other => "other".to_owned(),
+        }
+    }
+
+    #[test]
+    fn only_a_code_with_the_state_of_this_login_is_an_answer() {
+        assert_eq!(of("/callback?code=c1&state=s1"), "c1, ");
+        assert_eq!(of("/callback?state=s1&iss=https%3A%2F%2Fa.example&code=c1"), "c1, https://a.example");
+        for other in [
+            "/callback?code=c1",
+            "/callback?code=c1&state=s2",
+            "/callback?code=c1&state=s1&state=s1",
+            "/other?code=c1&state=s1",
+            "//evil.example/callback?code=c1&state=s1",
+            "/x/../callback?code=c1&state=s1",
+        ] {
+            assert_eq!(of(other), "other", "{other}");
+        }
+        assert_eq!(of("/callback?access_token=t1&state=s1"), "refused: it sent no code");
+        assert_eq!(of("/callback?code=a&code=b&state=s1"), "refused: it sent no code");
+        assert_eq!(of("/callback?error=access_denied&state=s1"), "refused: access_denied");
+    }
+
+    #[test]
+    fn a_request_for_another_host_is_not_an_answer() {
+        let head = |host: &str| format!("GET /callback?code=c1&state=s1 HTTP/1.1\r\nHost: {host}\r\n\r\n");
+        assert!(matches!(heard(&head("127.0.0.1:7"), "s1", 7), Heard::Answer(_)));
+        assert!(matches!(heard(&head("evil.example:7"), "s1", 7), Heard::Other));
+        assert!(matches!(heard(&head("127.0.0.1:7"), "", 7), Heard::Other));
+    }
+}

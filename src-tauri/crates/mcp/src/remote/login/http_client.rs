@@ -1,0 +1,237 @@
+//! HTTP requests of a login, through our own dialer.
+//!
+//! - Requires `https`, except on this machine and its network where the server's entry allows the address.
+//! - Connects to an address that is not public only if the server has it itself, or its entry lists it.
+//! - Follows no redirect.
+
+use super::super::tls::{connector, secured};
+use super::LoginServer;
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::Bytes;
+use hyper::client::conn::http1;
+use hyper::header::{self, HeaderValue};
+use hyper::{Request, Response, Uri};
+use hyper_util::rt::TokioIo;
+use ironcurtain_egress::address::{AddressScope, is_own, scope};
+use ironcurtain_egress::{ConnectionRefusal, Dialed, Host, HostPort, HostRules};
+use rmcp::transport::{OAuthHttpClient, OAuthHttpClientFuture, OAuthHttpRequest};
+use std::io;
+use std::time::Duration;
+use tokio_rustls::rustls::pki_types::ServerName;
+use url::{Position, Url};
+
+/// Timeout for one request.
+const BOUND: Duration = Duration::from_secs(30);
+
+/// Maximum size of a response, in bytes.
+const LARGEST: usize = 256 * 1024;
+
+/// Reason that a request of a login failed.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum LoginRequestError {
+    #[error("`{0}` is not an address for a login; it must start with `https://`")]
+    NotSecure(String),
+    #[error(
+        "`{host}` is not a public address, so nothing was sent to it; if this is intended, add the address to `allowedAddresses` in the server's entry"
+    )]
+    NotPublic { host: String },
+    #[error(transparent)]
+    Refused(#[from] ConnectionRefusal),
+    #[error("`{host}` failed to prove its identity, so nothing was sent to it: {source}")]
+    Certificate { host: String, source: io::Error },
+    #[error("the connection to `{host}` failed: {source}")]
+    Interrupted { host: String, source: hyper::Error },
+    #[error("`{host}` did not answer within {n} s", n = BOUND.as_secs())]
+    Slow { host: String },
+    #[error("the answer of `{host}` is larger than {n} KiB, or incomplete", n = LARGEST >> 10)]
+    Body { host: String },
+    #[error(transparent)]
+    Setup(#[from] super::super::RemoteError),
+}
+
+/// Sends rmcp's requests.
+pub(super) struct LoginHttpClient(pub(super) LoginServer);
+
+impl OAuthHttpClient for LoginHttpClient {
+    fn execute(&self, request: OAuthHttpRequest) -> OAuthHttpClientFuture<'_> {
+        Box::pin(async move { Ok(self.fetch(request.request).await?) })
+    }
+}
+
+impl LoginHttpClient {
+    async fn fetch(&self, request: Request<Vec<u8>>) -> Result<Response<Vec<u8>>, LoginRequestError> {
+        let url = request.uri().to_string();
+        let not_secure =
+            || LoginRequestError::NotSecure(url.split(['?', '#']).next().unwrap_or_default().to_owned());
+        let parsed = Url::parse(&url).map_err(|_| not_secure())?;
+        let target = self.0.checked(&parsed)?;
+        let host = target.to_string();
+        let fetched = self.send(&parsed, &target, request);
+        tokio::time::timeout(BOUND, fetched).await.unwrap_or(Err(LoginRequestError::Slow { host }))
+    }
+
+    async fn send(
+        &self,
+        url: &Url,
+        target: &HostPort,
+        request: Request<Vec<u8>>,
+    ) -> Result<Response<Vec<u8>>, LoginRequestError> {
+        let host = || target.to_string();
+        let dialer = (self.0.dial)(self.0.rules(target)?);
+        let Dialed { stream, mut permit } = dialer.open(target).await?;
+        let tls = match url.scheme() {
+            "http" => None,
+            _ => {
+                let name = url.host_str().unwrap_or_default().trim_matches(['[', ']']).to_owned();
+                let name = ServerName::try_from(name).map_err(io::Error::other);
+                let name = name.map_err(|source| LoginRequestError::Certificate { host: host(), source })?;
+                let connector = tokio::task::spawn_blocking(connector)
+                    .await
+                    .map_err(super::super::RemoteError::from)??;
+                Some((connector, name))
+            }
+        };
+        let stream = secured(stream, tls.as_ref()).await;
+        let stream = stream.map_err(|source| LoginRequestError::Certificate { host: host(), source })?;
+        let broke = |source| LoginRequestError::Interrupted { host: host(), source };
+        let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(broke)?;
+        let connection = tokio::spawn(async move {
+            tokio::select! {
+                _ = connection => {}
+                _ = permit.withdrawn() => {}
+            }
+        });
+        let (mut head, body) = request.into_parts();
+        head.uri = url[Position::BeforePath..Position::AfterQuery].parse::<Uri>().unwrap_or_default();
+        let authority = &url[Position::BeforeHost..Position::AfterPort];
+        if let Ok(authority) = HeaderValue::from_str(authority) {
+            head.headers.insert(header::HOST, authority);
+        }
+        let request = Request::from_parts(head, Full::new(Bytes::from(body)));
+        let (head, body) = sender.send_request(request).await.map_err(broke)?.into_parts();
+        // Metadata is never an event stream, and a stream does not end.
+        let kind =
+            head.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+        let body = if kind.starts_with("text/event-stream") {
+            Vec::new()
+        } else {
+            let body = Limited::new(body, LARGEST).collect().await;
+            body.map_err(|_| LoginRequestError::Body { host: host() })?.to_bytes().to_vec()
+        };
+        connection.abort();
+        Ok(Response::from_parts(head, body))
+    }
+}
+
+impl LoginServer {
+    /// Returns the host of a URL that a login may use.
+    pub(super) fn checked(&self, url: &Url) -> Result<HostPort, LoginRequestError> {
+        let not_secure = || LoginRequestError::NotSecure(url[..Position::AfterPath].to_owned());
+        let (host, port) = url.host_str().zip(url.port_or_known_default()).ok_or_else(not_secure)?;
+        let target = HostPort { host: Host::parse(host).map_err(|_| not_secure())?, port };
+        let is_plain = match url.scheme() {
+            "https" => false,
+            "http" => true,
+            _ => return Err(not_secure()),
+        };
+        let has_login = !url.username().is_empty() || url.password().is_some();
+        if has_login || is_plain && !self.may_be_plain(&target) {
+            return Err(self.not_public(&target).unwrap_or_else(not_secure));
+        }
+        match self.not_public(&target) {
+            Some(refused) => Err(refused),
+            None => Ok(target),
+        }
+    }
+
+    /// Returns the refusal of a host that is written as an address that is not public.
+    fn not_public(&self, target: &HostPort) -> Option<LoginRequestError> {
+        let refused = LoginRequestError::NotPublic { host: target.to_string() };
+        let is_refused = *target != self.target
+            && !self.is_listed(&target.host)
+            && match &target.host {
+                Host::Address(address) => scope(*address).is_some() || is_own(*address),
+                Host::Name(name) => name == "localhost" || name.ends_with(".localhost"),
+            };
+        is_refused.then_some(refused)
+    }
+
+    /// Returns rules for one host. A name may have a listed address; the others that are not public stay refused.
+    fn rules(&self, target: &HostPort) -> Result<HostRules, LoginRequestError> {
+        let listed = self.allowed_addresses.iter();
+        let listed = listed.filter(|address| scope(**address) != Some(AddressScope::Metadata));
+        let listed =
+            listed.map(|address| HostPort { host: Host::Address(*address), port: target.port }.to_string());
+        let hosts = std::iter::once(target.to_string()).chain(listed);
+        HostRules::new(hosts, None::<&str>, false)
+            .map_err(|_| LoginRequestError::NotSecure(target.to_string()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    fn server(url: &str, allowed: &[&str]) -> LoginServer {
+        let url = Url::parse(url).unwrap();
+        let host = Host::parse(url.host_str().unwrap()).unwrap();
+        LoginServer {
+            name: "far".into(),
+            target: HostPort { host, port: url.port_or_known_default().unwrap() },
+            url,
+            allowed_addresses: allowed.iter().map(|address| address.parse().unwrap()).collect(),
+            dial: Arc::new(|_| unreachable!()),
+        }
+    }
+
+    fn refused(server: &LoginServer, url: &str) -> String {
+        server.checked(&Url::parse(url).unwrap()).map_or_else(|e| e.to_string(), |_| String::new())
+    }
+
+    #[test]
+    fn a_login_contacts_public_hosts_over_https_and_listed_addresses() {
+        let public = server("https://mcp.example.com/mcp", &[]);
+        for taken in
+            ["https://auth.example.com/token", "https://8.8.8.8/token", "https://mcp.example.com:8443/"]
+        {
+            assert_eq!(refused(&public, taken), "", "{taken}");
+        }
+        for private in [
+            "https://127.0.0.1/token",
+            "http://127.0.0.1:6379/",
+            "https://10.0.0.1/token",
+            "https://169.254.169.254/latest/meta-data",
+            "https://[::1]/token",
+            "https://[::ffff:127.0.0.1]/token",
+            "http://localhost:8080/token",
+            "https://a.localhost/token",
+        ] {
+            assert!(refused(&public, private).contains("is not a public address"), "{private}");
+        }
+        for plain in
+            ["http://auth.example.com/token", "ftp://auth.example.com/", "https://me:pw@auth.example.com/"]
+        {
+            assert!(refused(&public, plain).contains("must start with `https://`"), "{plain}");
+        }
+        let local = server("http://127.0.0.1:3001/mcp", &[]);
+        assert_eq!(refused(&local, "http://127.0.0.1:3001/.well-known/x"), "");
+        assert!(refused(&local, "http://127.0.0.1:3002/token").contains("is not a public address"));
+        let listed = server("http://127.0.0.1:3001/mcp", &["127.0.0.1"]);
+        assert_eq!(refused(&listed, "http://127.0.0.1:3002/token"), "");
+        assert_eq!(refused(&listed, "http://localhost:3002/token"), "");
+        assert!(refused(&listed, "http://127.0.0.2:3002/token").contains("is not a public address"));
+    }
+
+    #[test]
+    fn a_name_never_covers_an_address_that_is_not_listed() {
+        let target = HostPort::parse("auth.example.com:443", None).unwrap();
+        let covers = |allowed: &[&str], address: &str| {
+            let rules = server("https://mcp.example.com/mcp", allowed).rules(&target).unwrap();
+            rules.spells_out(&target, address.parse().unwrap())
+        };
+        assert!(!covers(&[], "127.0.0.1") && !covers(&["10.1.2.3"], "10.1.2.4"));
+        assert!(covers(&["10.1.2.3"], "10.1.2.3"));
+        assert!(!covers(&["169.254.169.254"], "169.254.169.254"));
+    }
+}

@@ -1,0 +1,219 @@
+//! The steps of a login: what the server offers, what the user approved, and the browser's answer.
+
+use super::callback::Callback;
+use super::error::{LoginError, said};
+use super::http_client::LoginHttpClient;
+use super::stored::{AUTH_METHODS, StoredLogin};
+use super::{LoginServer, unlogged};
+use rmcp::transport::auth::{AuthError, AuthorizationManager, AuthorizationMetadata, OAuthClientConfig};
+use std::sync::Arc;
+use url::Url;
+
+/// Name under which a client is registered.
+const CLIENT_NAME: &str = "IronCurtain Desktop";
+
+/// Login that a server offers. Nothing was registered yet.
+pub struct LoginOffer {
+    server: LoginServer,
+    manager: AuthorizationManager,
+    metadata: AuthorizationMetadata,
+    scopes: Vec<String>,
+}
+
+/// Client and scopes to log in with.
+#[derive(Clone, Default)]
+pub struct ClientChoice {
+    /// Client that the user registered; `None` to register one.
+    pub client_id: Option<String>,
+    /// Its secret.
+    pub client_secret: Option<String>,
+    /// Authorization server for which a stored client was given.
+    pub issuer: Option<String>,
+    /// Scopes in place of those that the server names.
+    pub scopes: Option<Vec<String>>,
+}
+
+/// Login that waits for the browser.
+pub struct BegunLogin {
+    server: LoginServer,
+    manager: AuthorizationManager,
+    page: Url,
+    login: StoredLogin,
+}
+
+impl LoginOffer {
+    /// Reads from the server where to log in, and from the authorization server how. Sends no secret.
+    ///
+    /// # Errors
+    /// [`LoginError`] if the server offers no login, or names an address that may not be contacted.
+    pub async fn discover(server: LoginServer) -> Result<Self, LoginError> {
+        let http = Arc::new(LoginHttpClient(server.clone()));
+        let address = shown(&server.url);
+        let failed = |problem| LoginError::of("reading where to log in", &problem, &[]).or_a_token(&address);
+        let discovered = unlogged(async {
+            let mut manager =
+                AuthorizationManager::new_with_oauth_http_client(server.url.clone(), http).await?;
+            let found = manager.resolve_metadata().await?;
+            manager.set_metadata(found.metadata.clone());
+            let scopes = manager.select_initial_scopes(&[]).await;
+            Ok::<_, AuthError>((manager, found, scopes))
+        });
+        let (manager, found, scopes) = discovered.await.map_err(failed)?;
+        if !found.source.is_discovered() {
+            return Err(LoginError::NotOffered { url: shown(&server.url) });
+        }
+        let metadata = found.metadata;
+        let endpoints = [&metadata.authorization_endpoint, &metadata.token_endpoint];
+        for endpoint in endpoints.into_iter().chain(&metadata.registration_endpoint) {
+            checked(&server, endpoint)?;
+        }
+        Ok(Self { server, manager, metadata, scopes })
+    }
+
+    /// Returns the authorization server.
+    #[must_use]
+    pub fn issuer(&self) -> &str {
+        self.metadata.issuer.as_deref().unwrap_or(&self.metadata.authorization_endpoint)
+    }
+
+    /// Returns the hosts of the page to open and of the token endpoint, if they are not the issuer's.
+    #[must_use]
+    pub fn other_hosts(&self) -> Vec<String> {
+        let host = |url: &str| Url::parse(url).ok().and_then(|url| url.host_str().map(str::to_owned));
+        let issuer = host(self.issuer());
+        let endpoints = [&self.metadata.authorization_endpoint, &self.metadata.token_endpoint];
+        let mut hosts: Vec<String> = endpoints
+            .into_iter()
+            .filter_map(|url| host(url))
+            .filter(|one| Some(one) != issuer.as_ref())
+            .collect();
+        hosts.dedup();
+        hosts
+    }
+
+    /// Returns whether the authorization server is on another host than the server.
+    #[must_use]
+    pub fn is_elsewhere(&self) -> bool {
+        Url::parse(self.issuer()).ok().is_none_or(|issuer| issuer.host_str() != self.server.url.host_str())
+    }
+
+    /// Returns the scopes to request; empty if the server names none.
+    #[must_use]
+    pub fn scopes<'a>(&'a self, choice: &'a ClientChoice) -> &'a [String] {
+        choice.scopes.as_deref().unwrap_or(&self.scopes)
+    }
+
+    /// Returns whether the user must register a client first.
+    ///
+    /// # Errors
+    /// [`LoginError`] with advice if there is no client, or if it belongs to another authorization server.
+    pub fn check(&self, choice: &ClientChoice) -> Result<(), LoginError> {
+        let now = self.issuer();
+        if let Some(before) = choice.issuer.as_deref().filter(|before| *before != now) {
+            let (server, before, now) = (self.server.name.clone(), said(before), said(now));
+            return Err(LoginError::OtherIssuer { server, before, now });
+        }
+        if choice.client_id.is_none() && self.metadata.registration_endpoint.is_none() {
+            let (server, url) = (self.server.name.clone(), shown(&self.server.url));
+            return Err(LoginError::NeedsClient { issuer: said(now), server, url });
+        }
+        Ok(())
+    }
+
+    /// Registers a client if needed, and returns the page to open. Call this after the user approved the offer.
+    ///
+    /// # Errors
+    /// [`LoginError`] as of [`Self::check`], or if the registration fails.
+    pub async fn begin(self, choice: ClientChoice, redirect: &str) -> Result<BegunLogin, LoginError> {
+        self.check(&choice)?;
+        let scopes = self.scopes(&choice).to_vec();
+        let ClientChoice { client_id, client_secret, .. } = choice;
+        let is_own_client = client_id.is_some();
+        let Self { server, mut manager, metadata, .. } = self;
+        let named: Vec<&str> = scopes.iter().map(String::as_str).collect();
+        let begun = unlogged(async {
+            let client = match client_id {
+                Some(id) => {
+                    let mut client = OAuthClientConfig::new(id, redirect);
+                    client.client_secret = client_secret;
+                    manager.configure_client(client.clone())?;
+                    client
+                }
+                None => manager.register_client(CLIENT_NAME, redirect, &named).await?,
+            };
+            Ok::<_, AuthError>((client, manager.get_authorization_url(&named).await?))
+        });
+        let begun = begun.await;
+        let (client, page) = begun.map_err(|problem| LoginError::of("starting the login", &problem, &[]))?;
+        let page = checked(&server, &page)?;
+        let value =
+            |key: &str| page.query_pairs().find(|(name, _)| name == key).map(|(_, value)| value.into_owned());
+        let methods = metadata.additional_fields.get(AUTH_METHODS);
+        let login = StoredLogin {
+            url: server.url.to_string(),
+            resource: value("resource").unwrap_or_else(|| server.url.to_string()),
+            issuer: metadata.issuer,
+            authorization_endpoint: metadata.authorization_endpoint,
+            token_endpoint: metadata.token_endpoint,
+            token_endpoint_auth_methods: methods
+                .cloned()
+                .and_then(|all| serde_json::from_value(all).ok())
+                .unwrap_or_default(),
+            client_id: client.client_id,
+            client_secret: client.client_secret,
+            is_own_client,
+            scopes,
+            access_token: String::new(),
+            refresh_token: None,
+            expires_at: None,
+        };
+        Ok(BegunLogin { server, manager, page, login })
+    }
+}
+
+impl BegunLogin {
+    /// Returns the page to open in a browser.
+    #[must_use]
+    pub fn page(&self) -> &Url {
+        &self.page
+    }
+
+    /// Returns the `state` that the browser must bring back.
+    #[must_use]
+    pub fn state(&self) -> String {
+        self.page
+            .query_pairs()
+            .find(|(key, _)| key == "state")
+            .map(|(_, value)| value.into_owned())
+            .unwrap_or_default()
+    }
+
+    /// Exchanges the code for tokens, once.
+    ///
+    /// # Errors
+    /// [`LoginError`] if the answer is another issuer's, or if the authorization server refuses the code.
+    pub async fn finish(self, callback: Callback) -> Result<StoredLogin, LoginError> {
+        let Self { server, manager, mut login, .. } = self;
+        let Callback { code, state, issuer } = callback;
+        let exchanged = manager.exchange_code_for_token_with_issuer(&code, &state, issuer.as_deref());
+        let response = unlogged(exchanged).await;
+        let step = "exchanging the code for a token";
+        let sent = [code.as_str(), login.client_secret.as_deref().unwrap_or_default()];
+        let response = response.map_err(|problem| LoginError::of(step, &problem, &sent))?;
+        login.take(&server.name, &response)?;
+        Ok(login)
+    }
+}
+
+fn checked(server: &LoginServer, url: &str) -> Result<Url, LoginError> {
+    let step = "checking the authorization server's addresses";
+    let failed = |reason: String| LoginError::Step { step, reason };
+    let parsed = Url::parse(url).map_err(|_| failed(format!("`{}` is not an address", said(url))))?;
+    server.checked(&parsed).map_err(|problem| failed(said(&problem.to_string())))?;
+    Ok(parsed)
+}
+
+/// Returns an address without its query.
+fn shown(url: &Url) -> String {
+    url[..url::Position::AfterPath].to_owned()
+}

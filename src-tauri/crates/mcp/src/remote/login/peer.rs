@@ -1,0 +1,71 @@
+//! Finds out whose process is at the other end of a loopback connection.
+//!
+//! - Other users of this computer can see the port and, while the browser starts, the page's address, so they could send an answer of
+//!   their own.
+
+use rustix::process::getuid;
+use std::fmt::Write;
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+use tokio::net::TcpStream;
+
+/// Tables of the kernel with all connections, for sockets of either address family.
+const TABLES: [&str; 2] = ["/proc/self/net/tcp", "/proc/self/net/tcp6"];
+
+/// Column of the owner in a line of a table.
+const OWNER: usize = 7;
+
+/// Returns whether the peer's socket belongs to this user.
+pub(super) fn is_own(stream: &TcpStream) -> bool {
+    let (Ok(SocketAddr::V4(peer)), Ok(SocketAddr::V4(own))) = (stream.peer_addr(), stream.local_addr())
+    else {
+        return false;
+    };
+    let owner = TABLES.iter().find_map(|table| owner(&std::fs::read_to_string(table).ok()?, peer, own));
+    owner == Some(getuid().as_raw())
+}
+
+/// Returns the owner of the socket that connects `from` one address `to` another.
+fn owner(table: &str, from: SocketAddrV4, to: SocketAddrV4) -> Option<u32> {
+    let (from, to) = (written(from), written(to));
+    table.lines().find_map(|line| {
+        let columns: Vec<&str> = line.split_whitespace().collect();
+        let [local, remote] = [columns.get(1)?, columns.get(2)?];
+        let is_it = local.ends_with(&from) && remote.ends_with(&to);
+        is_it.then(|| columns.get(OWNER)?.parse().ok()).flatten()
+    })
+}
+
+/// Formats an address as the kernel does: in the byte order of the machine.
+fn written(address: SocketAddrV4) -> String {
+    let mut text = String::new();
+    let ip: Ipv4Addr = *address.ip();
+    // Writing to a string does not fail.
+    let _ = write!(text, "{:08X}:{:04X}", u32::from_ne_bytes(ip.octets()), address.port());
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::net::TcpListener;
+
+    #[test]
+    fn the_owner_is_that_of_the_connecting_socket() {
+        let table = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n   \
+                     0: 0100007F:1F90 0100007F:C350 01 00000000:00000000 00:00000000 00000000  1000        0 1\n   \
+                     1: 0100007F:C350 0100007F:1F90 01 00000000:00000000 00:00000000 00000000  1001        0 2\n";
+        let address = |port| SocketAddrV4::new(Ipv4Addr::LOCALHOST, port);
+        assert_eq!(owner(table, address(50_000), address(8080)), Some(1001));
+        assert_eq!(owner(table, address(8080), address(50_000)), Some(1000));
+        assert_eq!(owner(table, address(50_001), address(8080)), None);
+    }
+
+    #[tokio::test]
+    async fn a_connection_of_this_process_is_of_this_user() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (server, _) = listener.accept().await.unwrap();
+        assert!(is_own(&server));
+        drop(client);
+    }
+}

@@ -1,0 +1,54 @@
+//! Renews the access token of a stored login.
+
+use super::error::LoginError;
+use super::http_client::LoginHttpClient;
+use super::stored::StoredLogin;
+use super::{LoginServer, unlogged};
+use oauth2::basic::BasicTokenType;
+use oauth2::{AccessToken, RefreshToken};
+use rmcp::transport::auth::{
+    AuthError, AuthorizationManager, CredentialStore, InMemoryCredentialStore, OAuthClientConfig,
+    OAuthTokenResponse, StoredCredentials, VendorExtraTokenFields,
+};
+use std::sync::Arc;
+
+/// Exchanges the refresh token for new tokens.
+///
+/// # Errors
+/// [`LoginError::Expired`] if the user must log in again, and other errors if the authorization server does not answer.
+pub(super) async fn renewed(server: &LoginServer, login: &StoredLogin) -> Result<StoredLogin, LoginError> {
+    let expired = || LoginError::Expired { server: server.name.clone() };
+    let (Some(refresh), Some(resource)) = (&login.refresh_token, login.resource()) else {
+        return Err(expired());
+    };
+    let refreshed = unlogged(async {
+        let http = Arc::new(LoginHttpClient(server.clone()));
+        // The manager names its base address as the resource.
+        let mut manager = AuthorizationManager::new_with_oauth_http_client(resource, http).await?;
+        manager.set_metadata(login.metadata());
+        let mut client = OAuthClientConfig::new(login.client_id.as_str(), "http://127.0.0.1/callback");
+        if let Some(secret) = &login.client_secret {
+            client = client.with_client_secret(secret);
+        }
+        manager.configure_client(client)?;
+        let token = AccessToken::new(login.access_token.clone());
+        let mut tokens =
+            OAuthTokenResponse::new(token, BasicTokenType::Bearer, VendorExtraTokenFields::default());
+        tokens.set_refresh_token(Some(RefreshToken::new(refresh.clone())));
+        let store = InMemoryCredentialStore::new();
+        store
+            .save(StoredCredentials::new(login.client_id.clone(), Some(tokens), login.scopes.clone(), None))
+            .await?;
+        manager.set_credential_store(store);
+        manager.refresh_token().await
+    });
+    let sent = [refresh.as_str(), login.client_secret.as_deref().unwrap_or_default()];
+    let response = refreshed.await.map_err(|problem| {
+        let is_over =
+            matches!(problem, AuthError::TokenRefreshRejected(_) | AuthError::AuthorizationRequired);
+        if is_over { expired() } else { LoginError::of("renewing the login", &problem, &sent) }
+    })?;
+    let mut renewed = login.clone();
+    renewed.take(&server.name, &response)?;
+    Ok(renewed)
+}

@@ -1,0 +1,119 @@
+//! Logins at a server and an authorization server of our own, honest and hostile. Each refusal has an allowed twin.
+
+mod attacks;
+mod hosts;
+mod renewal;
+
+use super::{BegunLogin, CallbackListener, ClientChoice, LoginError, LoginOffer, LoginServer, StoredLogin};
+use base64::Engine;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use hosts::{Hosts, got};
+use sha2::{Digest, Sha256};
+
+/// Registers a client and opens a port.
+async fn begun(server: LoginServer) -> Result<(BegunLogin, CallbackListener), LoginError> {
+    let listener = CallbackListener::open().await?;
+    let offer = LoginOffer::discover(server).await?;
+    Ok((offer.begin(ClientChoice::default(), &listener.redirect()).await?, listener))
+}
+
+/// Logs in as a user whose browser brings back these parameters beside `state`.
+async fn logged_in(server: LoginServer, brought: &str) -> Result<StoredLogin, LoginError> {
+    let (begun, listener) = begun(server).await?;
+    let answer = format!("{}?{brought}&state={}", listener.redirect(), begun.state());
+    let browser = tokio::spawn(async move { got(&answer).await });
+    let callback = listener.answer(&begun.state()).await?;
+    assert_eq!(browser.await.unwrap().unwrap().status, 200);
+    begun.finish(callback).await
+}
+
+#[tokio::test]
+async fn a_login_finds_the_authorization_server_registers_and_exchanges_the_code() {
+    let hosts = Hosts::start().await;
+    let (begun, listener) = begun(hosts.server()).await.unwrap();
+    let page = begun.page().clone();
+    let value = |key: &str| page.query_pairs().find(|(name, _)| name == key).unwrap().1.into_owned();
+    assert!(page.as_str().starts_with(&format!("{}/authorize?", hosts.auth.base)), "{page}");
+    assert_eq!(
+        (value("response_type"), value("client_id"), value("scope")),
+        ("code".into(), "c1".into(), "read".into())
+    );
+    assert_eq!((value("code_challenge_method"), value("resource")), ("S256".into(), hosts.url()));
+    assert_eq!(value("redirect_uri"), listener.redirect());
+    let registered = hosts.auth.last("/register").json();
+    assert_eq!(registered["redirect_uris"], serde_json::json!([listener.redirect()]));
+
+    let answer =
+        format!("{}?code=code-1&state={}&iss={}", listener.redirect(), begun.state(), hosts.auth.base);
+    let browser = tokio::spawn(async move { got(&answer).await });
+    let callback = listener.answer(&value("state")).await.unwrap();
+    let login = begun.finish(callback).await.unwrap();
+    browser.await.unwrap().unwrap();
+    let exchanged = hosts.auth.last("/token").form();
+    let field = |key: &str| exchanged.get(key).cloned().unwrap_or_default();
+    assert_eq!((field("grant_type"), field("code")), ("authorization_code".into(), "code-1".into()));
+    assert_eq!((field("resource"), field("redirect_uri")), (hosts.url(), value("redirect_uri")));
+    let challenge = BASE64_URL_SAFE_NO_PAD.encode(Sha256::digest(field("code_verifier")));
+    assert_eq!(challenge, value("code_challenge"));
+    let secrets: Vec<&str> = login.secrets().collect();
+    assert_eq!(secrets, ["access-1", "refresh-1"]);
+    assert_eq!(
+        (login.url(), login.issuer(), login.scopes()),
+        (hosts.url().as_str(), hosts.auth.base.as_str(), &["read".to_owned()][..])
+    );
+    assert!(!format!("{login:?}").contains("access-1"));
+    assert_eq!(StoredLogin::parse(&login.text()), Some(login));
+}
+
+#[tokio::test]
+async fn a_server_without_a_challenge_is_found_at_the_well_known_address() {
+    let hosts = Hosts::start().await;
+    hosts.mcp.set("/mcp", 405, "", "");
+    let offer = LoginOffer::discover(hosts.server()).await.unwrap();
+    assert_eq!(
+        (offer.issuer(), offer.is_elsewhere()),
+        (hosts.auth.base.as_str(), false),
+        "both are on 127.0.0.1"
+    );
+    assert_eq!(offer.scopes(&ClientChoice::default()), ["read"]);
+    // An OpenID provider has its metadata elsewhere.
+    let metadata = hosts.auth.answer("/.well-known/oauth-authorization-server");
+    hosts.auth.set("/.well-known/oauth-authorization-server", 404, "", "");
+    hosts.auth.set("/.well-known/openid-configuration", 200, "Content-Type: application/json\r\n", &metadata);
+    assert!(LoginOffer::discover(hosts.server()).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_server_that_announces_nothing_offers_no_login() {
+    let hosts = Hosts::start().await;
+    hosts.mcp.set("/mcp", 401, "WWW-Authenticate: Bearer\r\n", "");
+    hosts.mcp.set("/.well-known/oauth-protected-resource/mcp", 404, "", "");
+    let refused = LoginOffer::discover(hosts.server()).await.err().unwrap();
+    assert!(matches!(refused, LoginError::NotOffered { .. }), "{refused}");
+    assert!(refused.to_string().contains("run: ironcurtain servers add http://127.0.0.1"), "{refused}");
+}
+
+#[tokio::test]
+async fn without_registration_the_user_is_told_to_give_a_client_id() {
+    let hosts = Hosts::start().await;
+    hosts.metadata(|metadata| drop(metadata.remove("registration_endpoint")));
+    let offer = LoginOffer::discover(hosts.server()).await.unwrap();
+    let refused = offer.check(&ClientChoice::default()).err().unwrap().to_string();
+    assert!(refused.contains("ironcurtain servers login far --client-id ID"), "{refused}");
+    let own = ClientChoice {
+        client_id: Some("mine".into()),
+        client_secret: Some("s3cret".into()),
+        ..ClientChoice::default()
+    };
+    let listener = CallbackListener::open().await.unwrap();
+    let begun = offer.begin(own, &listener.redirect()).await.unwrap();
+    assert!(begun.page().as_str().contains("client_id=mine") && !begun.page().as_str().contains("s3cret"));
+    assert_eq!(hosts.auth.count("/register"), 0);
+    let answer = format!("{}?code=code-1&state={}", listener.redirect(), begun.state());
+    let browser = tokio::spawn(async move { got(&answer).await });
+    let callback = listener.answer(&begun.state()).await.unwrap();
+    let login = begun.finish(callback).await.unwrap();
+    browser.await.unwrap().unwrap();
+    assert_eq!(login.own_client(), Some(("mine", Some("s3cret"))));
+    assert!(hosts.auth.last("/token").head.to_lowercase().contains("authorization: basic "));
+}

@@ -1,0 +1,261 @@
+//! Hostile servers, authorization servers and pages.
+
+use super::hosts::{FakeHost, Hosts, got, tokens};
+use super::{ClientChoice, LoginError, LoginOffer, begun, logged_in};
+use serde_json::json;
+
+async fn refused(hosts: &Hosts) -> String {
+    LoginOffer::discover(hosts.server()).await.err().map(|problem| problem.to_string()).unwrap_or_default()
+}
+
+#[tokio::test]
+async fn an_answer_of_another_issuer_is_refused() {
+    let hosts = Hosts::start().await;
+    let mixed = logged_in(hosts.server(), "code=code-1&iss=https%3A%2F%2Fevil.example").await.unwrap_err();
+    assert!(
+        matches!(mixed, LoginError::Issuer { .. }) && mixed.to_string().contains("`https://evil.example`"),
+        "{mixed}"
+    );
+    assert_eq!(hosts.auth.count("/token"), 0, "the code was not sent");
+    let own = format!("code=code-1&iss={}", hosts.auth.base);
+    logged_in(hosts.server(), &own).await.unwrap();
+    // Without `iss`, if the server announces it.
+    logged_in(hosts.server(), "code=code-1").await.unwrap();
+    hosts.metadata(|metadata| {
+        metadata.insert("authorization_response_iss_parameter_supported".into(), json!(true));
+    });
+    let missing = logged_in(hosts.server(), "code=code-1").await.unwrap_err().to_string();
+    assert!(missing.contains("received one of `nobody`"), "{missing}");
+    logged_in(hosts.server(), &own).await.unwrap();
+}
+
+#[tokio::test]
+async fn metadata_of_another_issuer_is_refused() {
+    let hosts = Hosts::start().await;
+    hosts.metadata(|metadata| drop(metadata.insert("issuer".into(), json!("https://bank.example"))));
+    let said = refused(&hosts).await;
+    assert!(said.contains("received one of `https://bank.example`"), "{said}");
+    hosts.metadata(|metadata| drop(metadata.insert("issuer".into(), json!(hosts.auth.base))));
+    assert_eq!(refused(&hosts).await, "");
+}
+
+#[tokio::test]
+async fn an_answer_with_another_state_does_not_end_the_login() {
+    let hosts = Hosts::start().await;
+    let (begun, listener) = begun(hosts.server()).await.unwrap();
+    let (redirect, state) = (listener.redirect(), begun.state());
+    let (expected, address) = (state.clone(), redirect.clone());
+    let heard = tokio::spawn(async move { listener.answer(&expected).await });
+    for wrong in ["code=stolen&state=wrong", "code=stolen", "error=access_denied&state=wrong"] {
+        let page = got(&format!("{address}?{wrong}")).await.unwrap();
+        assert_eq!(page.status, 400, "{wrong}");
+        assert!(page.body.contains("This is not the login") && !page.body.contains("stolen"));
+    }
+    let page = got(&format!("{redirect}?code=code-1&state={state}")).await.unwrap();
+    assert_eq!(page.status, 200);
+    begun.finish(heard.await.unwrap().unwrap()).await.unwrap();
+    assert_eq!(hosts.auth.last("/token").form().get("code").map(String::as_str), Some("code-1"));
+}
+
+#[tokio::test]
+async fn a_code_is_taken_once() {
+    let hosts = Hosts::start().await;
+    let (begun, listener) = begun(hosts.server()).await.unwrap();
+    let answer = format!("{}?code=code-1&state={}", listener.redirect(), begun.state());
+    let state = begun.state();
+    let heard = tokio::spawn(async move { listener.answer(&state).await });
+    assert_eq!(got(&answer).await.unwrap().status, 200);
+    let callback = heard.await.unwrap().unwrap();
+    assert!(got(&answer).await.is_err(), "the port is closed");
+    begun.finish(callback).await.unwrap();
+    assert_eq!(hosts.auth.count("/token"), 1);
+}
+
+#[tokio::test]
+async fn the_callback_page_never_redirects_and_repeats_nothing() {
+    let hosts = Hosts::start().await;
+    let (begun, listener) = begun(hosts.server()).await.unwrap();
+    let (redirect, state) = (listener.redirect(), begun.state());
+    let answer =
+        format!("{redirect}?code=code-1&state={state}&redirect_uri=https://evil.example&next=//evil.example");
+    let expected = state.clone();
+    let heard = tokio::spawn(async move { listener.answer(&expected).await });
+    let page = got(&answer).await.unwrap();
+    assert_eq!(page.status, 200);
+    let all = page.headers.to_lowercase() + &page.body;
+    assert!(
+        !all.contains("location")
+            && !all.contains("evil")
+            && !all.contains("code-1")
+            && !all.contains(&state),
+        "{all}"
+    );
+    assert!(
+        all.contains("content-security-policy: default-src 'none'")
+            && all.contains("referrer-policy: no-referrer")
+    );
+    assert!(heard.await.unwrap().is_ok());
+}
+
+#[tokio::test]
+async fn metadata_that_redirects_to_another_host_is_refused() {
+    let hosts = Hosts::start().await;
+    let path = "/.well-known/oauth-authorization-server";
+    let metadata = hosts.auth.answer(path);
+    let elsewhere = format!("Location: {}{path}\r\n", hosts.mcp.base);
+    hosts.auth.set(path, 302, &elsewhere, "");
+    hosts.mcp.set(path, 200, "Content-Type: application/json\r\n", &metadata);
+    let said = refused(&hosts).await;
+    assert!(said.contains("non-same-origin"), "{said}");
+    assert_eq!(hosts.mcp.count(path), 0);
+    hosts.auth.set(path, 302, "Location: /moved\r\n", "");
+    hosts.auth.set("/moved", 200, "Content-Type: application/json\r\n", &metadata);
+    assert_eq!(refused(&hosts).await, "");
+}
+
+#[tokio::test]
+async fn a_token_is_accepted_only_from_the_token_endpoint() {
+    let hosts = Hosts::start().await;
+    // In the browser's address, as in the implicit flow.
+    let implicit = logged_in(hosts.server(), "access_token=planted&token_type=bearer").await.unwrap_err();
+    assert_eq!(implicit.to_string(), "the authorization server refused the login: `it sent no code`");
+    // By a redirect of the token endpoint, which would send the code elsewhere.
+    hosts.mcp.json("/token", &tokens(9, "read"));
+    hosts.auth.set("/token", 307, &format!("Location: {}/token\r\n", hosts.mcp.base), "");
+    let moved = logged_in(hosts.server(), "code=code-1").await.unwrap_err().to_string();
+    assert!(moved.contains("exchanging the code for a token failed"), "{moved}");
+    assert_eq!(hosts.mcp.count("/token"), 0);
+    hosts.auth.json("/token", &tokens(1, "read"));
+    logged_in(hosts.server(), "code=code-1").await.unwrap();
+}
+
+#[tokio::test]
+async fn an_error_of_the_token_endpoint_repeats_no_code() {
+    let hosts = Hosts::start().await;
+    let echo = json!({ "error": "invalid_grant", "error_description": "code-77 is\u{1b}[31m unknown" });
+    hosts.auth.set("/token", 400, "Content-Type: application/json\r\n", &echo.to_string());
+    let said = logged_in(hosts.server(), "code=code-77").await.unwrap_err().to_string();
+    assert!(
+        said.contains("invalid_grant") && !said.contains("code-77") && !said.contains('\u{1b}'),
+        "{said}"
+    );
+}
+
+#[tokio::test]
+async fn addresses_that_are_not_public_are_contacted_only_if_the_entry_lists_them() {
+    let mut hosts = Hosts::start().await;
+    hosts.names.insert("rebound.example", "10.0.0.1".parse().unwrap());
+    hosts.names.insert("meta.example", "169.254.169.254".parse().unwrap());
+    hosts.names.insert("sly.example", "127.0.0.1".parse().unwrap());
+    let dialled = || hosts.dialled.lock().unwrap().clone();
+    let unusable = "none published usable metadata";
+    for (private, why) in [
+        ("https://10.0.0.1", unusable),
+        ("https://169.254.169.254", unusable),
+        ("https://[::1]", "is not a public address, so nothing was sent to it"),
+        ("https://rebound.example", "resolves to 10.0.0.1, which is in a private network"),
+        ("https://meta.example", "resolves to 169.254.169.254, which hands out this machine's credentials"),
+        ("https://sly.example", "resolves to 127.0.0.1, which is this machine itself"),
+        (hosts.auth.base.as_str(), "is not a public address, so nothing was sent to it"),
+    ] {
+        hosts.announces(private);
+        hosts.dialled.lock().unwrap().clear();
+        let said = LoginOffer::discover(hosts.strict()).await.err().map(|problem| problem.to_string());
+        let said = said.unwrap_or_else(|| panic!("`{private}` was accepted"));
+        let own = hosts.mcp.base.trim_start_matches("http://");
+        assert!(dialled().iter().all(|host| host == own), "{private}: {:?}", dialled());
+        assert!(said.contains(why) && said.contains("servers add http://127.0.0.1"), "{private}: {said}");
+    }
+    assert_eq!(hosts.auth.received().len(), 0);
+    assert_eq!(refused(&hosts).await, "", "the entry lists 127.0.0.1");
+}
+
+#[tokio::test]
+async fn endpoints_at_other_addresses_are_refused_before_anything_is_sent() {
+    let hosts = Hosts::start().await;
+    for (key, wrong) in [
+        ("token_endpoint", "https://169.254.169.254/latest"),
+        ("token_endpoint", "http://auth.example.com/token"),
+        ("registration_endpoint", "https://10.0.0.1/register"),
+        ("authorization_endpoint", "http://192.168.1.1/authorize"),
+        ("authorization_endpoint", "file:///etc/passwd"),
+        ("authorization_endpoint", "javascript:alert(1)"),
+    ] {
+        let path = "/.well-known/oauth-authorization-server";
+        let honest = hosts.auth.answer(path);
+        hosts.metadata(|metadata| drop(metadata.insert(key.into(), json!(wrong))));
+        let said = refused(&hosts).await;
+        assert!(said.contains("checking the authorization server's addresses failed"), "{wrong}: {said}");
+        hosts.auth.set(path, 200, "Content-Type: application/json\r\n", &honest);
+        assert_eq!(refused(&hosts).await, "");
+    }
+    assert_eq!(hosts.auth.count("/register") + hosts.auth.count("/token"), 0);
+}
+
+#[tokio::test]
+async fn a_hostile_server_gets_a_token_for_itself_only() {
+    // The hostile server names the authorization server of an honest one.
+    let honest = Hosts::start().await;
+    let hostile = Hosts { auth: honest.auth.clone(), ..Hosts::start().await };
+    hostile.announces(&honest.auth.base);
+    let (begun, _listener) = begun(hostile.server()).await.unwrap();
+    let page = begun.page().as_str().to_owned();
+    let of = |url: String| url::form_urlencoded::byte_serialize(url.as_bytes()).collect::<String>();
+    assert!(page.contains(&format!("resource={}", of(hostile.url()))), "{page}");
+    assert!(!page.contains(&of(honest.url())), "{page}");
+    // It cannot ask for a token of the honest server.
+    let borrowed = json!({ "resource": honest.url(), "authorization_servers": [honest.auth.base] });
+    hostile.mcp.json("/.well-known/oauth-protected-resource/mcp", &borrowed);
+    let said = refused(&hostile).await;
+    assert!(said.contains("resource mismatch"), "{said}");
+    assert_eq!(refused(&honest).await, "");
+}
+
+#[tokio::test]
+async fn a_client_secret_is_not_sent_to_another_authorization_server() {
+    let hosts = Hosts::start().await;
+    let own = |issuer: &str| ClientChoice {
+        client_id: Some("mine".into()),
+        client_secret: Some("s3cret".into()),
+        issuer: Some(issuer.to_owned()),
+        scopes: None,
+    };
+    let offer = LoginOffer::discover(hosts.server()).await.unwrap();
+    let said = offer.check(&own("https://before.example")).err().unwrap().to_string();
+    assert!(said.contains("changed from `https://before.example`") && !said.contains("s3cret"), "{said}");
+    let began = offer.begin(own("https://before.example"), "http://127.0.0.1:1/callback").await;
+    assert!(matches!(began.err(), Some(LoginError::OtherIssuer { .. })));
+    let offer = LoginOffer::discover(hosts.server()).await.unwrap();
+    offer.check(&own(&hosts.auth.base)).unwrap();
+}
+
+#[tokio::test]
+async fn more_scopes_than_requested_are_refused() {
+    let hosts = Hosts::start().await;
+    hosts.auth.json("/token", &tokens(1, "read admin"));
+    let said = logged_in(hosts.server(), "code=code-1").await.unwrap_err().to_string();
+    assert!(
+        said.contains("granted more than was requested (`admin`)") && said.contains("--scope \"read admin\""),
+        "{said}"
+    );
+    assert!(!said.contains("access-1"));
+    hosts.auth.json("/token", &tokens(1, "read"));
+    logged_in(hosts.server(), "code=code-1").await.unwrap();
+}
+
+#[tokio::test]
+async fn the_answer_of_a_host_is_limited() {
+    let hosts = Hosts::start().await;
+    let path = "/.well-known/oauth-authorization-server";
+    let padded = |length: usize| {
+        let mut metadata: serde_json::Value = serde_json::from_str(&hosts.auth.answer(path)).unwrap();
+        metadata["padding"] = json!("x".repeat(length));
+        metadata.to_string()
+    };
+    let (long, short) = (padded(300 * 1024), padded(100 * 1024));
+    let set = |host: &FakeHost, text: &str| host.set(path, 200, "Content-Type: application/json\r\n", text);
+    set(&hosts.auth, &long);
+    assert!(refused(&hosts).await.contains("larger than 256 KiB"));
+    set(&hosts.auth, &short);
+    assert_eq!(refused(&hosts).await, "");
+}

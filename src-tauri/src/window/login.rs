@@ -1,0 +1,61 @@
+//! Commands that log in to a remote server, and log out.
+//!
+//! - The plan is kept here until the user confirms it, so that exactly what was shown is done.
+//! - INVARIANT: no token, client secret or page address is sent to the page.
+
+use super::AppState;
+use super::command_error::CommandError;
+use super::grants::trusted;
+use ironcurtain_admin::login::{LoginOptions, LoginPlan, open_in_browser};
+use ironcurtain_secrets::{Logins, Secret, in_time};
+use ironcurtain_visible as visible;
+use serde::Serialize;
+use std::sync::{Mutex, PoisonError};
+
+/// Login that awaits the user's confirmation.
+#[derive(Default)]
+pub(super) struct LoginDraft(Mutex<Option<LoginPlan>>);
+
+/// Planned login.
+#[derive(Debug, Serialize)]
+pub(super) struct PlannedLogin {
+    lines: Vec<String>,
+    question: String,
+}
+
+pub(super) async fn plan_login(
+    state: &AppState,
+    server: String,
+    client_id: Option<String>,
+    client_secret: Option<String>,
+) -> Result<PlannedLogin, CommandError> {
+    let trusted = trusted(state)?;
+    let given = |text: Option<String>| text.filter(|text| !text.is_empty());
+    let client_secret = given(client_secret).map(|text| Secret::typed(Secret::new(text).reveal()));
+    let client_secret = client_secret.transpose().map_err(CommandError::malformed)?;
+    let options = LoginOptions { client_id: given(client_id), client_secret, scopes: None };
+    let secrets = trusted.daemon.secrets();
+    let plan = LoginPlan::discover(&trusted.home, &secrets, (&server, options)).await;
+    let plan = plan.map_err(CommandError::refused)?;
+    let planned = PlannedLogin { lines: plan.lines(), question: plan.question() };
+    *state.login.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(plan);
+    Ok(planned)
+}
+
+pub(super) async fn log_in(state: &AppState) -> Result<String, CommandError> {
+    let plan = state.login.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let plan = plan.ok_or_else(|| CommandError::malformed("nothing to log in to: review the login again"))?;
+    let logins = Logins::of(&trusted(state)?.daemon.secrets());
+    let login = plan.perform(open_in_browser).await.map_err(CommandError::refused)?;
+    let name = visible::line(&login.server);
+    let stored = in_time(move || logins.begin(&login.server, &login.mark, &login.tokens)).await;
+    stored.map_err(CommandError::refused)?;
+    Ok(format!("You are logged in to {name}. Running sessions use the login from now on."))
+}
+
+pub(super) async fn log_out(state: &AppState, server: String) -> Result<String, CommandError> {
+    let logins = Logins::of(&trusted(state)?.daemon.secrets());
+    let name = visible::line(&server);
+    in_time(move || logins.end(&server)).await.map_err(CommandError::refused)?;
+    Ok(format!("You are logged out of {name}, and its tokens were deleted here."))
+}

@@ -1,0 +1,199 @@
+//! Logins at a server of the Python SDK: made on a terminal, used and renewed by a session, and ended.
+
+use super::world;
+use crate::client::BOUND;
+use crate::secret_file::{PASSPHRASE, create_file_with_secret, run};
+use crate::secrets::{command_lines_with, files_with};
+use crate::terminal::{Started, Terminal};
+use crate::world::{World, eventually, installed, programs};
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+/// The server, and its authorization server at the same address.
+struct LoginHost {
+    port: u16,
+    process: Child,
+}
+
+impl LoginHost {
+    fn start() -> Self {
+        let script =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/system/remote_servers/login.py");
+        let mut command = Command::new("/usr/bin/python3");
+        command.arg(script).env("PYTHONPATH", installed("pypi")).env("PYTHONDONTWRITEBYTECODE", "1");
+        let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut port = String::new();
+        BufReader::new(process.stdout.take().unwrap()).read_line(&mut port).unwrap();
+        let host = Self { port: port.trim().parse().unwrap(), process };
+        eventually("the server answers", BOUND, || get(&format!("{}/tokens", host.base())).is_some());
+        host
+    }
+
+    fn base(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
+    fn url(&self) -> String {
+        format!("{}/mcp", self.base())
+    }
+
+    /// Sends a request that controls the server.
+    fn control(&self, path: &str) -> String {
+        get(&format!("{}{path}", self.base())).unwrap().1
+    }
+
+    /// Returns all codes and tokens so far.
+    fn issued(&self) -> Vec<String> {
+        serde_json::from_str(&self.control("/tokens")).unwrap()
+    }
+}
+
+impl Drop for LoginHost {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Requests a page, and returns the head and body of the response.
+fn get(url: &str) -> Option<(String, String)> {
+    let (address, target) = url.strip_prefix("http://")?.split_once('/')?;
+    let mut stream = TcpStream::connect(address).ok()?;
+    let request = format!("GET /{target} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).ok()?;
+    let mut text = String::new();
+    stream.read_to_string(&mut text).ok()?;
+    let (head, body) = text.split_once("\r\n\r\n")?;
+    Some((head.to_owned(), body.to_owned()))
+}
+
+/// Follows redirects as a browser does, and returns the last page.
+fn browse(page: &str) -> (String, String) {
+    let mut url = page.to_owned();
+    for _ in 0..5 {
+        let (head, body) = get(&url).unwrap();
+        let location = head.lines().find_map(|line| {
+            line.split_once(": ").filter(|(name, _)| name.eq_ignore_ascii_case("location")).map(|(_, to)| to)
+        });
+        match location {
+            Some(to) => url = to.to_owned(),
+            None => return (head, body),
+        }
+    }
+    panic!("too many redirects: {url}");
+}
+
+/// Starts a login on a terminal.
+fn login(world: &World, more: &[&str]) -> (Terminal, Started) {
+    let terminal = Terminal::new(40, 1000);
+    let mut command = Command::new(programs().join("ironcurtain"));
+    command.args(["servers", "login", "far", "--no-browser"]).args(more);
+    command.env("IRONCURTAIN_HOME", world.ours()).env("DBUS_SESSION_BUS_ADDRESS", "unix:path=/nonexistent");
+    let started = terminal.start(&command);
+    (terminal, started)
+}
+
+/// Logs in as the user, and returns everything that was shown.
+fn log_in(world: &World) -> String {
+    let (mut terminal, started) = login(world, &[]);
+    terminal.shows("in your browser, to log in for `far`? [y/N]");
+    terminal.types("y\n");
+    terminal.shows("Open this page in your browser:\r\n");
+    let page = terminal.shows("\r\n");
+    let (head, body) = browse(page.trim());
+    assert!(head.starts_with("HTTP/1.1 200") && body.contains("You can close this page"), "{head}\n{body}");
+    terminal.shows("You are logged in to `far` (use).");
+    assert_eq!(started.wait(), 0);
+    terminal.all()
+}
+
+/// Creates a world with this server and an unlocked file for its tokens.
+fn world_of(host: &LoginHost) -> World {
+    let world = world(&json!({ "url": host.url() }));
+    create_file_with_secret(&world.ours());
+    let unlocked = run(&world.ours(), &["secrets", "unlock"], &format!("{PASSPHRASE}\n"));
+    assert!(unlocked.0, "{unlocked:?}");
+    world
+}
+
+fn refused_initialize(world: &World) -> String {
+    let params = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
+    let answer: Value = world.start("far").request("initialize", params);
+    answer["error"]["message"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
+}
+
+#[test]
+fn a_login_is_made_used_renewed_and_ended() {
+    let host = LoginHost::start();
+    let world = world_of(&host);
+    let ours = world.ours();
+    let added = run(&ours, &["servers", "add", &host.url(), "--name", "other", "--yes"], "");
+    let wanted = format!("`{}` wants you to log in (401); run: ironcurtain servers login other", host.url());
+    assert!(added.0 && added.1.contains(&wanted), "{added:?}");
+    let wanted = format!("`{}` wants you to log in (401); run: ironcurtain servers login far", host.url());
+    assert!(refused_initialize(&world).contains(&wanted));
+    eventually("the user is notified", BOUND, || {
+        world.user.notices().contains(&"far needs you to log in: ironcurtain servers login far".to_owned())
+    });
+
+    let shown = log_in(&world);
+    for line in [
+        format!("Server: far, {}", host.url()),
+        format!("Authorization server: {}", host.base()),
+        "Scopes: use".to_owned(),
+    ] {
+        assert!(shown.contains(&line), "{line} in {shown}");
+    }
+    let mut client = world.connect("far");
+    assert_eq!(client.say("hello").ok(), "hello");
+    let first = host.issued();
+    assert_eq!(first.len(), 3, "a code and two tokens");
+
+    // The session renews the token.
+    host.control("/expire");
+    assert_eq!(client.say("again").ok(), "again");
+    assert_eq!(host.issued().len(), 5);
+
+    // A login that was revoked there is an error, until the user logs in again; the session goes on.
+    host.control("/revoke");
+    client.say("x").refused("has expired; to log in again, run: ironcurtain servers login far");
+    let shown_again = log_in(&world);
+    assert_eq!(client.say("back").ok(), "back");
+
+    let out = run(&ours, &["servers", "logout", "far"], "");
+    assert!(out.0 && out.1.contains("You are logged out of `far`"), "{out:?}");
+    client.say("x").refused(&wanted);
+    assert!(refused_initialize(&world).contains(&wanted));
+    let out = run(&ours, &["servers", "logout", "far"], "");
+    assert!(out.0 && out.1.contains("You were not logged in to `far`."), "{out:?}");
+
+    let (log, issued) = (world.log(), host.issued());
+    assert_eq!(issued.len(), 8);
+    for secret in issued {
+        assert!(!log.contains(&secret), "the record has a token");
+        assert!(!shown.contains(&secret) && !shown_again.contains(&secret) && !out.1.contains(&secret));
+        assert_eq!(files_with(&secret, &ours), Vec::<String>::new());
+        assert_eq!(command_lines_with(&secret), Vec::<String>::new());
+    }
+    assert!(world.audit().intact);
+}
+
+#[test]
+fn nothing_is_registered_or_opened_without_a_yes() {
+    let host = LoginHost::start();
+    let world = world_of(&host);
+    let (mut terminal, started) = login(&world, &[]);
+    terminal.shows("to log in for `far`? [y/N]");
+    terminal.types("\n");
+    terminal.shows("You are not logged in.");
+    assert_ne!(started.wait(), 0);
+    assert!(!terminal.all().contains("/authorize"));
+    assert!(host.issued().is_empty());
+    let piped = run(&world.ours(), &["servers", "login", "far"], "y\n");
+    assert!(!piped.0 && piped.1.contains("a login needs your answer: run this in a terminal"), "{piped:?}");
+    log_in(&world);
+    assert_eq!(world.connect("far").say("hello").ok(), "hello");
+}

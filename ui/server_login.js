@@ -1,0 +1,104 @@
+// The login at a remote server: what it gives away, before the browser opens.
+
+import { actButton, planPanel } from "./action_button.js";
+import * as backend from "./backend.js";
+import { html, live, nothing } from "./html.js";
+import * as parts from "./parts.js";
+import { focusOn, redraw } from "./state.js";
+import { SERVERS } from "./texts/servers.js";
+
+/** @typedef {import("./types.js").Server} Server */
+
+/** The planned login. @type {{ server: string, planned: import("./types.js").PlannedLogin } | null} */
+let planned = null;
+/** Servers whose client is typed, with its id and secret. @type {Map<string, { id: string, secret: string }>} */
+const clients = new Map();
+
+/**
+ * Returns the login in a server's details.
+ * @param {Server} server
+ * @param {(words: string) => Promise<void>} done
+ */
+export function loginPanel(server, done) {
+  if (!server.can_log_in) return nothing;
+  if (planned?.server === server.name) return panel(server, planned.planned, done);
+  return html`
+    ${server.login ? html`<p>${SERVERS.loggedIn(server.login.issuer, server.login.scopes)}</p>` : nothing}
+    ${clientFields(server)}
+    <div class="both start">
+      ${loginButton(server)}
+      ${server.login ? actButton({
+        key: `logout:${server.name}`,
+        ...SERVERS.logout,
+        label: SERVERS.logoutLabel(server.name),
+        says: SERVERS.logoutSays(server.name),
+        again: true,
+        act: async () => done(await backend.logOut(server.name)),
+      }) : nothing}
+    </div>`;
+}
+
+/** @param {Server} server */
+const loginButton = (server) =>
+  actButton({
+    key: `login:${server.name}`,
+    ...SERVERS.login,
+    ready: server.login ? SERVERS.loginAgain : SERVERS.login.ready,
+    label: SERVERS.loginLabel(server.name),
+    again: true,
+    act: async () => {
+      const client = clients.get(server.name);
+      try {
+        planned = { server: server.name, planned: await backend.planLogin(server.name, client?.id ?? null, client?.secret ?? null) };
+      } catch (problem) {
+        // The authorization server may need a client that the user registered.
+        if (!client) clients.set(server.name, { id: "", secret: "" });
+        throw problem;
+      }
+      focusOn(`login-leave:${server.name}`);
+    },
+  });
+
+/** @param {Server} server */
+function clientFields(server) {
+  const client = clients.get(server.name);
+  if (!client) return nothing;
+  const type = (/** @type {"id" | "secret"} */ what) => (/** @type {Event} */ event) => {
+    clients.set(server.name, { ...client, [what]: parts.valueOf(event) });
+    redraw();
+  };
+  return html`
+    <p class="small quiet">${SERVERS.clientText}</p>
+    <div class="form">
+      ${parts.field(SERVERS.clientId, html`<input type="text" autocomplete="off" data-key="login-client:${server.name}" .value=${live(client.id)} @input=${type("id")}>`)}
+      ${parts.field(SERVERS.clientSecret, html`<input type="password" autocomplete="off" data-key="login-secret:${server.name}" .value=${live(client.secret)} @input=${type("secret")}>`)}
+    </div>`;
+}
+
+/**
+ * @param {Server} server
+ * @param {import("./types.js").PlannedLogin} login
+ * @param {(words: string) => Promise<void>} done
+ */
+const panel = (server, login, done) =>
+  planPanel(
+    SERVERS.loginLabel(server.name),
+    html`
+      <ul class="small">${login.lines.map((one) => html`<li>${one}</li>`)}</ul>
+      <p>${login.question}</p>`,
+    {
+      key: `login-open:${server.name}`,
+      ...SERVERS.openBrowser,
+      label: SERVERS.openBrowserLabel(server.name),
+      act: async () => {
+        try {
+          const words = await backend.logIn();
+          clients.delete(server.name);
+          await done(words);
+        } finally {
+          planned = null;
+        }
+      },
+    },
+    { key: `login-leave:${server.name}`, text: SERVERS.cancel, press: () => { planned = null; redraw(); } },
+  );
