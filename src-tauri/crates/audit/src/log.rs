@@ -18,7 +18,7 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 use std::time::Duration;
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::{Notify, oneshot, watch};
 
 /// Delay after which written entries are synced to disk, except for the user's decisions, which are synced at
 /// once. A power failure can lose the entries of this time span; in return, calls never wait for the disk.
@@ -52,6 +52,8 @@ struct Shared {
     unsynced: Arc<Notify>,
     /// Notified when entries were synced that may not be in the search index yet.
     grown: Arc<Notify>,
+    /// Number of entries that are on disk.
+    synced: watch::Sender<u64>,
 }
 
 /// Channel to the task that waits for the entry; `None` for a noted entry.
@@ -89,6 +91,7 @@ impl Audit {
         let head = Mutex::new(writer.take_head());
         let (opened_at, unknown_end) = (writer.opened_at().clone(), writer.unknown_end().map(str::to_owned));
         let [noted, unsynced, grown] = [(); 3].map(|()| Arc::new(Notify::new()));
+        let synced = watch::Sender::new(writer.written().entries);
         let owned = Owned { writer, trouble: Box::new(trouble), clean: true };
         let shared = Arc::new(Shared {
             waiting: Mutex::default(),
@@ -99,6 +102,7 @@ impl Audit {
             noted: noted.clone(),
             unsynced: unsynced.clone(),
             grown: grown.clone(),
+            synced,
         });
         let weak = Arc::downgrade(&shared);
         tokio::spawn(write_noted(weak.clone(), noted));
@@ -160,6 +164,12 @@ impl Audit {
             }
             (owned.writer.written().clone(), unchanged)
         })
+    }
+
+    /// Subscribes to the number of entries that are on disk and survive a power failure.
+    #[must_use]
+    pub fn synced(&self) -> watch::Receiver<u64> {
+        self.0.synced.subscribe()
     }
 
     /// Syncs all written entries and updates the head, for a clean shutdown.
@@ -267,6 +277,7 @@ impl Shared {
                 // reports a full disk.
                 let _ = head.write(&written);
             }
+            self.synced.send_replace(written.entries);
         }
         drop(head);
         self.grown.notify_one();

@@ -155,6 +155,18 @@ impl Home {
         self.state.join("audit-head.json")
     }
 
+    /// Returns the file with the signed heads of the audit log.
+    #[must_use]
+    pub fn audit_heads(&self) -> PathBuf {
+        self.state.join("audit-heads.jsonl")
+    }
+
+    /// Returns the file with the state of the export.
+    #[must_use]
+    pub fn export_state(&self) -> PathBuf {
+        self.state.join("export.json")
+    }
+
     /// Returns the parent of the session directories.
     #[must_use]
     pub fn sessions(&self) -> PathBuf {

@@ -22,6 +22,8 @@ pub enum Concern {
     Reading,
     /// Entries may be missing at the end of the audit log.
     Record,
+    /// The audit log is not exported.
+    Export,
     /// A grant or a revocation is not stored.
     Grants,
     /// The disk is full.
