@@ -22,6 +22,7 @@ mod preferences;
 mod process;
 mod profiles;
 mod record;
+mod record_export;
 mod restrictions;
 mod rules;
 mod secrets;

@@ -112,12 +112,11 @@ pub fn disable_export(home: &Home) -> Result<Config, ConfigChangeError> {
 /// # Errors
 /// [`RecordExportError`].
 pub fn export_sample(home: &Home, paths: ExportedPaths) -> Result<Vec<Value>, RecordExportError> {
-    let form = match paths {
+    let form = if paths == ExportedPaths::Hashed && store(home).public()?.is_none() {
         // The real key is not created for a sample.
-        ExportedPaths::Hashed if store(home).public()?.is_none() => {
-            PathForm::Hashed(DeviceKey::generate()?.path_key())
-        }
-        paths => path_form(home, paths)?,
+        PathForm::Hashed(DeviceKey::generate()?.path_key())
+    } else {
+        path_form(home, paths)?
     };
     let place = LogPlace::before_newest(&home.audit(), SAMPLE).map_err(RecordExportError::Log)?;
     let mut follower = Follower::new(&home.audit(), place);

@@ -323,7 +323,8 @@ mod tests {
             audit.record(Entry::new(Event::Session, "next")).await.unwrap();
             assert!(follower.behind().unwrap() > 0);
             // A stored position continues like the open file.
-            let stored: LogPlace = serde_json::from_str(&serde_json::to_string(follower.place()).unwrap()).unwrap();
+            let stored: LogPlace =
+                serde_json::from_str(&serde_json::to_string(follower.place()).unwrap()).unwrap();
             assert_eq!(read(&mut Follower::new(dir.path(), stored)), [next]);
             assert_eq!(read(&mut follower), [next]);
         }
@@ -339,7 +340,8 @@ mod tests {
         let number = audit.record(decision).await.unwrap();
         let place = LogPlace::end(dir.path()).unwrap();
         audit.record(Entry::end_of(number, crate::CallResult::Ok, 3)).await.unwrap();
-        let Some(FollowedEntry::Entry { entry, .. }) = Follower::new(dir.path(), place).read_next().unwrap() else {
+        let Some(FollowedEntry::Entry { entry, .. }) = Follower::new(dir.path(), place).read_next().unwrap()
+        else {
             panic!("the outcome is there");
         };
         assert_eq!((entry.event, entry.tool_name.as_deref()), (Event::Outcome, Some("read")));

@@ -82,7 +82,8 @@ pub fn perform(action: ExportAction, screen: Screen) -> anyhow::Result<ExitCode>
         ExportAction::Enable(options) => return enable(&home, options, screen),
         ExportAction::Disable => {
             disable_export(&home)?;
-            screen.show(&["The record is not exported."].into_iter().collect(), &json!({ "enabled": false }))?;
+            screen
+                .show(&["The record is not exported."].into_iter().collect(), &json!({ "enabled": false }))?;
         }
         ExportAction::Status => {
             let status = export_status(&home)?;
@@ -111,7 +112,9 @@ fn enable(home: &Home, options: EnableOptions, screen: Screen) -> anyhow::Result
         return Ok(ExitCode::FAILURE);
     }
     enable_export(home, &choice)?;
-    screen.note("New entries are exported while IronCurtain runs. `ironcurtain doctor` checks the collector.")?;
+    screen.note(
+        "New entries are exported while IronCurtain runs. `ironcurtain doctor` checks the collector.",
+    )?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -155,7 +158,10 @@ fn status_text(status: &ExportStatus) -> TextLines {
     match state {
         Some(state) => {
             let times = state.last_success.map_or_else(|| "never".to_owned(), since::words);
-            out.line(format_args!("Sent: {} records, last {times}. Not sent yet: {behind} bytes of the log.", state.sent));
+            out.line(format_args!(
+                "Sent: {} records, last {times}. Not sent yet: {behind} bytes of the log.",
+                state.sent
+            ));
             if state.dropped > 0 || state.refused > 0 {
                 out.line(format_args!(
                     "Not sent at all: {} entries over the limit of the backlog, {} that the collector refused.",

@@ -11,6 +11,9 @@ use std::fmt;
 use std::ops::RangeInclusive;
 use url::Url;
 
+/// Default size of the backlog in MiB.
+const DEFAULT_BACKLOG_MIB: u64 = 64;
+
 /// Allowed sizes of the backlog in MiB.
 const BACKLOG: RangeInclusive<u64> = 1..=65_536;
 
@@ -104,7 +107,7 @@ impl fmt::Debug for ExportConfig {
 }
 
 fn backlog_mib() -> u64 {
-    64
+    DEFAULT_BACKLOG_MIB
 }
 
 #[cfg(test)]
@@ -144,7 +147,9 @@ mod tests {
     fn defaults_are_private_and_invalid_values_are_named() {
         let config = checked(r#"{"url":"https://a.example"}"#).unwrap();
         assert_eq!((config.paths, config.backlog_mib), (ExportedPaths::Hashed, 64));
-        assert!(checked(r#"{"url":"https://a.example","backlogMib":0}"#).unwrap_err().contains("from 1 to 65536"));
+        assert!(
+            checked(r#"{"url":"https://a.example","backlogMib":0}"#).unwrap_err().contains("from 1 to 65536")
+        );
         let header = r#"{"url":"https://a.example","headers":{"Authorization":"Bearer keyring:otel"}}"#;
         assert!(checked(header).is_ok());
         let ours = r#"{"url":"https://a.example","headers":{"Content-Type":"x"}}"#;

@@ -56,10 +56,14 @@ pub enum DeliveryError {
     #[error("the answer is not from an OTLP collector; check the address")]
     NotOtlp,
     /// A redirect.
-    #[error("the collector answered with a redirect ({0}), which is not followed; set the address that it moved to")]
+    #[error(
+        "the collector answered with a redirect ({0}), which is not followed; set the address that it moved to"
+    )]
     Redirect(u16),
     /// Missing or refused credentials.
-    #[error("the collector refused the credentials ({0}); set another token with `ironcurtain export enable`")]
+    #[error(
+        "the collector refused the credentials ({0}); set another token with `ironcurtain export enable`"
+    )]
     Unauthorized(u16),
     /// The collector refuses this request whenever it is sent.
     #[error("the collector refused the entries ({0})")]
@@ -76,7 +80,9 @@ pub enum DeliveryError {
     #[error("the header `{0}` is not allowed in a request")]
     Header(String),
     /// TLS cannot be used.
-    #[error("no trusted root certificates found; install them, for example with the package `ca-certificates`")]
+    #[error(
+        "no trusted root certificates found; install them, for example with the package `ca-certificates`"
+    )]
     NoRoots,
 }
 
@@ -109,7 +115,8 @@ impl Collector {
     pub(crate) fn new(endpoint: Endpoint) -> Result<Self, DeliveryError> {
         let mut headers = HeaderMap::new();
         for (name, value) in endpoint.headers() {
-            let (Ok(header), Ok(mut value)) = (HeaderName::try_from(name), HeaderValue::from_str(value)) else {
+            let (Ok(header), Ok(mut value)) = (HeaderName::try_from(name), HeaderValue::from_str(value))
+            else {
                 return Err(DeliveryError::Header(name.to_owned()));
             };
             value.set_sensitive(true);
@@ -199,7 +206,8 @@ async fn connect(endpoint: &Endpoint) -> Result<Sender, DeliveryError> {
         Ok(stream)
     };
     let opened = tokio::time::timeout(CONNECT, opened).await;
-    let stream = opened.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())).map_err(DeliveryError::Connect)?;
+    let stream =
+        opened.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())).map_err(DeliveryError::Connect)?;
     let (sender, connection) =
         http1::Builder::new().max_buf_size(LONGEST_HEAD).handshake(TokioIo::new(stream)).await?;
     // Ends when the sender is dropped. Its error is reported to the request in flight.

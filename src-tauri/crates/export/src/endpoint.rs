@@ -81,7 +81,8 @@ mod tests {
         let path = |url: &str| Endpoint::new(url, []).unwrap().path("logs");
         assert_eq!(path("https://a.example"), "/v1/logs");
         assert_eq!(path("https://a.example/otlp/?key=k"), "/otlp/v1/logs?key=k");
-        let endpoint = Endpoint::new("http://[::1]:4318/?key=s3cret", [("X".into(), "t0ken".into())]).unwrap();
+        let endpoint =
+            Endpoint::new("http://[::1]:4318/?key=s3cret", [("X".into(), "t0ken".into())]).unwrap();
         assert_eq!((endpoint.target(), endpoint.authority()), (("::1", 4318), "[::1]:4318"));
         let shown = format!("{endpoint} {endpoint:?}");
         assert!(!shown.contains("s3cret") && !shown.contains("t0ken"), "{shown}");

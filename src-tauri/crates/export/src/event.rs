@@ -5,7 +5,9 @@
 
 use crate::names;
 use crate::paths::PathForm;
-use ironcurtain_audit::{CallResult, Entry, Event, FileDecision, FileFinding, LostRange, Status, redacted_text};
+use ironcurtain_audit::{
+    CallResult, Entry, Event, FileDecision, FileFinding, LostRange, Status, redacted_text,
+};
 
 /// Maximum number of paths of one entry.
 const MOST_PATHS: usize = 100;
@@ -174,7 +176,8 @@ fn error(result: &CallResult) -> Option<&'static str> {
 
 fn severity(event: Event, status: Option<&Status>) -> Severity {
     let is_denied = matches!(status, Some(Status::Deny));
-    if is_denied || matches!(event, Event::BoundaryViolation | Event::FileQuarantined | Event::LookUnfinished) {
+    if is_denied || matches!(event, Event::BoundaryViolation | Event::FileQuarantined | Event::LookUnfinished)
+    {
         Severity::Warning
     } else {
         Severity::Info

@@ -152,7 +152,8 @@ pub fn check_heads(dir: &Path, file: &Path, key: &PublicKey) -> Result<CheckedHe
     let mut newest: Option<&SignedHead> = None;
     for (line, head) in &heads {
         if head.key != key.to_string() {
-            problem = problem.or_else(|| Some(format!("line {line} of the heads is signed with another key")));
+            problem =
+                problem.or_else(|| Some(format!("line {line} of the heads is signed with another key")));
         } else if !key.verifies(&head.message(), &head.signature) {
             problem = problem.or_else(|| Some(format!("line {line} of the heads has an invalid signature")));
         } else {
@@ -171,10 +172,7 @@ pub fn check_heads(dir: &Path, file: &Path, key: &PublicKey) -> Result<CheckedHe
 }
 
 fn went_back(before: &SignedHead, head: &SignedHead) -> String {
-    format!(
-        "the log was cut or replaced: it had {} entries, and later only {}",
-        before.entries, head.entries
-    )
+    format!("the log was cut or replaced: it had {} entries, and later only {}", before.entries, head.entries)
 }
 
 /// Reads the heads of a file, with the numbers of their lines. An incomplete last line is skipped.
@@ -273,11 +271,8 @@ mod tests {
         std::fs::write(stage.heads(), text.replacen("\"time\":2", "\"time\":9", 1)).unwrap();
         let found = stage.check();
         assert_eq!(found.problem.as_deref(), Some("line 3 of the heads has an invalid signature"));
-        let other = SignedHead::sign(
-            &DeviceKey::generate().unwrap(),
-            &Written { entries: 1, head: "x".into() },
-            9,
-        );
+        let other =
+            SignedHead::sign(&DeviceKey::generate().unwrap(), &Written { entries: 1, head: "x".into() }, 9);
         std::fs::write(stage.heads(), format!("{text}{}\n", other.line())).unwrap();
         assert_eq!(stage.check().problem.as_deref(), Some("line 5 of the heads is signed with another key"));
         // A line that a killed process left incomplete is no forgery.

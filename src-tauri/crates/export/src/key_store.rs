@@ -34,7 +34,8 @@ impl KeyStore {
     /// [`DeviceKeyError`].
     pub fn public(&self) -> Result<Option<PublicKey>, DeviceKeyError> {
         let file = self.public_file();
-        let text = bounded_read::text(&file).map_err(|source| DeviceKeyError::Io { path: file.clone(), source })?;
+        let text =
+            bounded_read::text(&file).map_err(|source| DeviceKeyError::Io { path: file.clone(), source })?;
         let parse = |text: String| PublicKey::parse(&text).ok_or(DeviceKeyError::Invalid(file));
         text.map(parse).transpose()
     }

@@ -39,7 +39,8 @@ pub(crate) fn converted(text: &str, covered: Covered) -> Vec<Metric> {
     for line in text.lines() {
         if let Some(rest) = line.strip_prefix("# HELP ") {
             help = rest.split_once(' ').unwrap_or_default();
-        } else if let Some((name, kind)) = line.strip_prefix("# TYPE ").and_then(|rest| rest.split_once(' ')) {
+        } else if let Some((name, kind)) = line.strip_prefix("# TYPE ").and_then(|rest| rest.split_once(' '))
+        {
             let description = if help.0 == name { help.1 } else { "" };
             families.push(Family { name, kind, description, samples: Vec::new() });
         } else if let (Some(family), Some(sample)) = (families.last_mut(), sample(line)) {
@@ -64,9 +65,9 @@ fn sample(line: &str) -> Option<Sample<'_>> {
 }
 
 fn metric(family: &Family<'_>, covered: Covered) -> Option<Metric> {
-    let known = names::METRICS.iter().find(|(ours, ..)| *ours == family.name);
+    let known = names::METRICS.iter().find(|known| known.ours == family.name);
     let (name, unit, fixed) = match known {
-        Some((_, name, unit, fixed)) => (*name, *unit, *fixed),
+        Some(known) => (known.name, known.unit, known.attributes),
         None => (family.name, "", &[][..]),
     };
     let points = || {
@@ -81,11 +82,9 @@ fn metric(family: &Family<'_>, covered: Covered) -> Option<Metric> {
     };
     let cumulative = AggregationTemporality::Cumulative.into();
     let data = match family.kind {
-        "counter" => Data::Sum(Sum {
-            data_points: points(),
-            aggregation_temporality: cumulative,
-            is_monotonic: true,
-        }),
+        "counter" => {
+            Data::Sum(Sum { data_points: points(), aggregation_temporality: cumulative, is_monotonic: true })
+        }
         "gauge" => Data::Gauge(Gauge { data_points: points() }),
         "histogram" => Data::Histogram(Histogram {
             data_points: vec![histogram(family, fixed, covered)],
@@ -167,13 +166,22 @@ ironcurtain_call_seconds_bucket{le=\"+Inf\"} 4
             [5.0, 2.0].map(|v| Some(Value::AsDouble(v)))
         );
         assert_eq!(sum.data_points[1].attributes, texts(&[("decision", "deny")]));
-        assert_eq!((calls.name.as_str(), calls.description.as_str()), ("ironcurtain_calls", "Tool calls, by decision"));
+        assert_eq!(
+            (calls.name.as_str(), calls.description.as_str()),
+            ("ironcurtain_calls", "Tool calls, by decision")
+        );
         let Some(Data::Gauge(open)) = &sessions.data else { panic!("{sessions:?}") };
         assert_eq!(open.data_points[0].value, Some(Value::AsDouble(3.0)));
-        assert_eq!((durations.name.as_str(), durations.unit.as_str()), ("mcp.server.operation.duration", "s"));
+        assert_eq!(
+            (durations.name.as_str(), durations.unit.as_str()),
+            ("mcp.server.operation.duration", "s")
+        );
         let Some(Data::Histogram(histogram)) = &durations.data else { panic!("{durations:?}") };
         let point = &histogram.data_points[0];
         assert_eq!((point.count, point.sum), (4, Some(1.5)));
-        assert_eq!((point.bucket_counts.clone(), point.explicit_bounds.clone()), (vec![1, 2, 1], vec![0.1, 1.0]));
+        assert_eq!(
+            (point.bucket_counts.clone(), point.explicit_bounds.clone()),
+            (vec![1, 2, 1], vec![0.1, 1.0])
+        );
     }
 }

@@ -73,10 +73,42 @@ pub const HEAD_EVENT: &str = "ironcurtain.head";
 /// Event of entries that were not exported.
 pub const LOST_EVENT: &str = "ironcurtain.lost";
 
-/// Names of metrics that differ from those of `ironcurtain metrics`, with their unit and fixed attributes.
-pub const METRICS: [(&str, &str, &str, &[(&str, &str)]); 1] = [(
-    "ironcurtain_call_seconds",
-    "mcp.server.operation.duration",
-    "s",
-    &[(METHOD, "tools/call"), (OPERATION, "execute_tool")],
-)];
+/// Name of a metric that differs from the one in `ironcurtain metrics`.
+#[derive(Debug)]
+pub struct MetricName {
+    /// Name in `ironcurtain metrics`.
+    pub ours: &'static str,
+    /// Exported name.
+    pub name: &'static str,
+    /// Unit.
+    pub unit: &'static str,
+    /// Attributes of every value.
+    pub attributes: &'static [(&'static str, &'static str)],
+}
+
+/// Metrics that have a name in the semantic conventions.
+pub const METRICS: [MetricName; 1] = [MetricName {
+    ours: "ironcurtain_call_seconds",
+    name: "mcp.server.operation.duration",
+    unit: "s",
+    attributes: &[(METHOD, "tools/call"), (OPERATION, "execute_tool")],
+}];
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn every_name_is_documented() {
+        let page = include_str!("../../../../docs/reference/export-names.md");
+        let source = include_str!("names.rs");
+        let names = source.lines().filter_map(|line| line.strip_prefix("pub const ")?.split('"').nth(1));
+        let missing: Vec<&str> = names.filter(|name| !page.contains(&format!("`{name}"))).collect();
+        assert_eq!(missing, [""; 0]);
+        let metrics = super::METRICS.iter().flat_map(|metric| [metric.ours, metric.name]);
+        assert!(metrics.into_iter().all(|name| page.contains(&format!("`{name}`"))));
+        // Nothing else is attached to an event.
+        let event = include_str!("event.rs");
+        for call in ["text(\"", "id(\"", "number(\"", "push((\""] {
+            assert!(!event.contains(call), "attributes are named by constants only");
+        }
+    }
+}

@@ -192,7 +192,8 @@ fn ocsf(event: &ExportedEvent, seq: u64) -> Value {
         "unmapped": attributes_as_json(event),
     });
     let attributes = attributes_as_json(event);
-    let mut add = |name: &str, value: Value| drop(all.as_object_mut().map(|all| all.insert(name.to_owned(), value)));
+    let mut add =
+        |name: &str, value: Value| drop(all.as_object_mut().map(|all| all.insert(name.to_owned(), value)));
     if let (Some(action), Some(decision)) = (action(decision), decision) {
         add("action", decision.into());
         add("action_id", action.into());
@@ -269,7 +270,8 @@ mod tests {
         OpenOptions::new().append(true).open(&file).unwrap().write_all(b"{\"activity").unwrap();
         assert_eq!(append().unwrap().events, 2);
         let all = lines(&file);
-        let numbers: Vec<_> = all.iter().map(|event| event["metadata"]["sequence"].as_u64().unwrap()).collect();
+        let numbers: Vec<_> =
+            all.iter().map(|event| event["metadata"]["sequence"].as_u64().unwrap()).collect();
         assert_eq!(numbers, [1, 2, 3]);
         for event in &all {
             assert!(REQUIRED.iter().all(|name| event.get(name).is_some()), "{event}");

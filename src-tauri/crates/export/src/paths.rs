@@ -46,8 +46,7 @@ impl PathForm {
             Self::Full => Some(ironcurtain_audit::redacted_text(path)),
             Self::Hashed(key) => {
                 let tag = hmac::sign(&key.0, path.as_bytes());
-                let hex: String =
-                    tag.as_ref().iter().take(HASH).map(|byte| format!("{byte:02x}")).collect();
+                let hex: String = tag.as_ref().iter().take(HASH).map(|byte| format!("{byte:02x}")).collect();
                 Some(format!("hmac-sha256:{hex}"))
             }
             Self::Absent => None,

@@ -4,8 +4,8 @@ use super::{Diagnosis, Doctor, Running};
 use crate::clients::{ClientReport, ClientState};
 use crate::record_export::probe_collector;
 use ironcurtain_audit::{self as audit, Checked, KnownHead};
-use ironcurtain_config::{Config, Servers};
 use ironcurtain_config::home::Home;
+use ironcurtain_config::{Config, Servers};
 use ironcurtain_export::ExportState;
 use ironcurtain_grants::StandingGrant;
 use ironcurtain_protocol::AskedOn;
@@ -232,7 +232,8 @@ pub(super) async fn export(home: &Home, secrets: &SecretStore) -> Option<Diagnos
     }
     Some(match ExportState::read(&home.export_state()) {
         Ok(Some(ExportState { dropped, refused, .. })) if dropped + refused > 0 => {
-            let says = format!("the collector answers; {dropped} entries were not sent and {refused} were refused");
+            let says =
+                format!("the collector answers; {dropped} entries were not sent and {refused} were refused");
             Diagnosis::warning(about, says).with_fix("`ironcurtain export status` shows more")
         }
         Ok(_) => Diagnosis::ok(about, "the collector answers"),

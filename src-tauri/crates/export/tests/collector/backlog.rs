@@ -55,9 +55,12 @@ async fn nothing_is_lost_by_kills_and_ids_are_stable() {
         })
         .collect();
     assert!(distinct.iter().map(|(number, _)| *number).eq(2..=121), "each entry has one id");
-    let written: Vec<_> =
-        distinct.into_iter().map(|(entries, head)| Written { entries, head }).collect();
-    assert_eq!(check_all_written(&stage.log(), &written).unwrap().problem, None, "ids are the hashes of the log");
+    let written: Vec<_> = distinct.into_iter().map(|(entries, head)| Written { entries, head }).collect();
+    assert_eq!(
+        check_all_written(&stage.log(), &written).unwrap().problem,
+        None,
+        "ids are the hashes of the log"
+    );
 }
 
 #[tokio::test]
@@ -77,7 +80,12 @@ async fn entries_beyond_the_limit_are_given_up_and_reported_with_their_hashes() 
     assert_eq!(numbers, (first..=101).collect::<Vec<_>>());
     assert_eq!((state.dropped, state.sent), (first - 2, 102 - first + 1), "{state:?}");
     assert!(state.lost.is_empty(), "the loss is reported");
-    let lost = stage.collector.accepted().into_iter().find(|record| record.event_name == "ironcurtain.lost").unwrap();
+    let lost = stage
+        .collector
+        .accepted()
+        .into_iter()
+        .find(|record| record.event_name == "ironcurtain.lost")
+        .unwrap();
     let number = |name: &str| attribute(&lost, name).unwrap().parse::<u64>().unwrap();
     assert_eq!((number("ironcurtain.lost.first"), number("ironcurtain.lost.last")), (2, first - 1));
     let hash = |name: &str| attribute(&lost, name).unwrap();
@@ -135,8 +143,12 @@ async fn signed_head_is_sent_until_it_is_accepted() {
     stage.collector.accept();
     eventually("the head is sent", || stage.state().head == 2).await;
     stage.stop().await;
-    let heads: Vec<_> =
-        stage.collector.accepted().into_iter().filter(|record| record.event_name == "ironcurtain.head").collect();
+    let heads: Vec<_> = stage
+        .collector
+        .accepted()
+        .into_iter()
+        .filter(|record| record.event_name == "ironcurtain.head")
+        .collect();
     assert_eq!(heads.len(), 1);
     assert!(format!("{:?}", heads[0].body).contains(&head.signature));
     assert_eq!(ExportState::read(&stage.state_file()).unwrap().unwrap().head, 2);

@@ -9,7 +9,8 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
 /// Answer of a correct collector.
-pub const ACCEPTED: &str = "HTTP/1.1 200 OK\r\nContent-Type: application/x-protobuf\r\nContent-Length: 0\r\n\r\n";
+pub const ACCEPTED: &str =
+    "HTTP/1.1 200 OK\r\nContent-Type: application/x-protobuf\r\nContent-Length: 0\r\n\r\n";
 
 /// A request as received.
 #[derive(Debug, Clone)]
@@ -134,7 +135,9 @@ fn read(stream: &TcpStream) -> Option<Received> {
         }
         headers.push(line.trim_end().to_owned());
     }
-    let length = headers.iter().find_map(|header| header.to_lowercase().strip_prefix("content-length: ")?.parse().ok());
+    let length = headers
+        .iter()
+        .find_map(|header| header.to_lowercase().strip_prefix("content-length: ")?.parse().ok());
     let mut body = vec![0; length.unwrap_or(0)];
     reader.read_exact(&mut body).ok()?;
     Some(Received { path, headers, body })

@@ -36,7 +36,9 @@ async fn answers_that_are_not_otlp_are_not_a_success() {
         let refused = probed(&collector).await;
         assert!(matches!(refused, Err(DeliveryError::NotOtlp)), "{answer}: {refused:?}");
     }
-    for garbage in ["\u{0}\u{1}\u{2}garbage\r\n\r\n", "HTTP/9.9 200 OK\r\n\r\n", "HTTP/1.1 2000 OK\r\n\r\n", ""] {
+    for garbage in
+        ["\u{0}\u{1}\u{2}garbage\r\n\r\n", "HTTP/9.9 200 OK\r\n\r\n", "HTTP/1.1 2000 OK\r\n\r\n", ""]
+    {
         collector.behave(move |_, stream| {
             stream.write_all(garbage.as_bytes()).unwrap();
             stream.shutdown(std::net::Shutdown::Both).unwrap();
@@ -93,7 +95,8 @@ async fn nothing_listens_and_recording_goes_on() {
     stage.start();
     stage.record(2000).await;
     let told = stage.told.clone();
-    let is_told = || told.lock().unwrap().as_ref().is_some_and(|text: &String| text.contains("failed to connect"));
+    let is_told =
+        || told.lock().unwrap().as_ref().is_some_and(|text: &String| text.contains("failed to connect"));
     eventually("the user is told", is_told).await;
     stage.kill().await;
     stage.collector.port = right;

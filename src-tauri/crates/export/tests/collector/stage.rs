@@ -74,7 +74,9 @@ impl Stage {
             instance: "device".to_owned(),
             synced: self.audit.synced(),
             head: self.head.subscribe(),
-            metrics: Box::new(|| "# TYPE ironcurtain_sessions_open gauge\nironcurtain_sessions_open 3\n".to_owned()),
+            metrics: Box::new(|| {
+                "# TYPE ironcurtain_sessions_open gauge\nironcurtain_sessions_open 3\n".to_owned()
+            }),
             trouble: Box::new(move |trouble| *told.lock().unwrap() = trouble),
         }
     }
