@@ -52,8 +52,8 @@ struct Shared {
     unsynced: Arc<Notify>,
     /// Notified when entries were synced that may not be in the search index yet.
     grown: Arc<Notify>,
-    /// Number of entries that are on disk.
-    synced: watch::Sender<u64>,
+    /// Position up to which entries are on disk.
+    synced: watch::Sender<Written>,
 }
 
 /// Channel to the task that waits for the entry; `None` for a noted entry.
@@ -91,7 +91,7 @@ impl Audit {
         let head = Mutex::new(writer.take_head());
         let (opened_at, unknown_end) = (writer.opened_at().clone(), writer.unknown_end().map(str::to_owned));
         let [noted, unsynced, grown] = [(); 3].map(|()| Arc::new(Notify::new()));
-        let synced = watch::Sender::new(writer.written().entries);
+        let synced = watch::Sender::new(writer.written().clone());
         let owned = Owned { writer, trouble: Box::new(trouble), clean: true };
         let shared = Arc::new(Shared {
             waiting: Mutex::default(),
@@ -166,9 +166,9 @@ impl Audit {
         })
     }
 
-    /// Subscribes to the number of entries that are on disk and survive a power failure.
+    /// Subscribes to the position up to which entries are on disk and survive a power failure.
     #[must_use]
-    pub fn synced(&self) -> watch::Receiver<u64> {
+    pub fn synced(&self) -> watch::Receiver<Written> {
         self.0.synced.subscribe()
     }
 
@@ -277,7 +277,7 @@ impl Shared {
                 // reports a full disk.
                 let _ = head.write(&written);
             }
-            self.synced.send_replace(written.entries);
+            self.synced.send_replace(written);
         }
         drop(head);
         self.grown.notify_one();

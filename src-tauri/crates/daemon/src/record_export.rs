@@ -13,7 +13,7 @@ use ironcurtain_export::{
     DeliveryError, DeviceKey, DeviceKeyError, Endpoint, EndpointError, Exporter, ExporterParts, HeadsFile,
     KeyStore, PathForm, SignedHead,
 };
-use ironcurtain_secrets::{UnfilledError, filled_headers};
+use ironcurtain_secrets::{UnfilledError, filled_headers, in_time};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -137,7 +137,7 @@ async fn start(
     let headers = headers.iter().map(|(name, value)| (name.clone(), value.reveal().to_owned()));
     let endpoint = Endpoint::new(&config.url, headers)?;
     let store = KeyStore::new(&services.home.state, services.home.has_keyring);
-    let key = tokio::task::spawn_blocking(move || store.open_or_create()).await??;
+    let key = in_time(move || Ok(store.open_or_create())).await.map_err(DeviceKeyError::from)??;
     let (of_metrics, health) = (state.clone(), services.health.clone());
     let parts = ExporterParts {
         endpoint,

@@ -13,6 +13,7 @@ use crate::otlp;
 use crate::paths::PathForm;
 use crate::reader::Reader;
 use crate::state::ExportState;
+use ironcurtain_audit::Written;
 use ironcurtain_audit::clock::now_ms;
 use prost::Message;
 use std::fmt;
@@ -54,8 +55,8 @@ pub struct ExporterParts {
     pub state: PathBuf,
     /// Id of this device: its public key.
     pub instance: String,
-    /// Number of entries on disk.
-    pub synced: watch::Receiver<u64>,
+    /// Position up to which entries are on disk, from the writer's memory.
+    pub synced: watch::Receiver<Written>,
     /// Newest signed head.
     pub head: watch::Receiver<Option<SignedHead>>,
     /// Returns the metrics in the Prometheus text format.
@@ -162,7 +163,7 @@ impl Exporter {
     /// Completes when there is something to send.
     async fn due(&mut self) {
         while self.is_compared && self.batch.is_empty() {
-            let synced = *self.parts.synced.borrow_and_update();
+            let synced = self.parts.synced.borrow_and_update().entries;
             let count = synced.saturating_sub(self.state.place.written.entries);
             if count >= MOST_RECORDS as u64 {
                 return;
@@ -248,7 +249,7 @@ impl Exporter {
 
     /// Fills the batch with what was lost, an unsent head, and the next entries.
     async fn read(&mut self) -> Result<(), AttemptError> {
-        let synced = *self.parts.synced.borrow();
+        let synced = self.parts.synced.borrow().clone();
         let compared = if self.is_compared { None } else { self.reader.compare().await? };
         self.is_compared = true;
         let found = self.reader.read(synced, MOST_RECORDS).await?;

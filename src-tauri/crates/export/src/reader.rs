@@ -3,7 +3,7 @@
 use crate::event::ExportedEvent;
 use crate::exporter::ExporterParts;
 use crate::paths::PathForm;
-use ironcurtain_audit::{FollowedEntry, Follower, LogPlace, LostRange};
+use ironcurtain_audit::{FollowedEntry, Follower, LogPlace, LostRange, Written};
 use std::io;
 use std::path::PathBuf;
 
@@ -64,18 +64,23 @@ impl Reader {
         self.with(Follower::compare).await
     }
 
-    /// Reads entries up to the sequence number `synced`, or a lost range.
-    pub(crate) async fn read(&mut self, synced: u64, most: usize) -> io::Result<ReadEntries> {
+    /// Reads entries up to the position `synced`, or a lost range. The writer knows the hash at that position, so an edit of
+    /// the file is an error even if it is followed by valid hashes.
+    pub(crate) async fn read(&mut self, synced: Written, most: usize) -> io::Result<ReadEntries> {
         let (form, log) = (self.form.clone(), self.log.clone());
         self.with(move |follower| {
             let (mut found, mut total) = (ReadEntries::default(), 0);
             while found.entries.len() < most && total < MOST_BYTES {
                 let before = follower.place().clone();
-                if before.written.entries >= synced {
+                if before.written.entries >= synced.entries {
                     break;
                 }
                 match follower.read_next()? {
                     Some(FollowedEntry::Entry { entry, link, bytes }) => {
+                        let after = &follower.place().written;
+                        if after.entries == synced.entries && *after != synced {
+                            return Err(replaced(after.entries));
+                        }
                         total += bytes;
                         let event = ExportedEvent::of(&entry, &link, &form);
                         found.entries.push(ReadEntry { event, place: follower.place().clone(), bytes });
@@ -115,4 +120,8 @@ impl Reader {
         }
         answer
     }
+}
+
+fn replaced(entry: u64) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, format!("entry {entry} is not the one that was written"))
 }

@@ -2,6 +2,8 @@
 
 use crate::fake_collector::FakeCollector;
 use crate::stage::{Stage, eventually};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ironcurtain_export::{DeliveryError, Endpoint, probe};
 use std::io::Write;
 use std::net::TcpListener;
@@ -117,4 +119,38 @@ async fn headers_are_sent_and_not_shown() {
     let broken = [("X-Key".to_owned(), "a\nb".to_owned())];
     let refused = probe(&Endpoint::new(&collector.url(), broken).unwrap()).await;
     assert!(matches!(refused, Err(DeliveryError::Header(ref name)) if name == "X-Key"), "{refused:?}");
+}
+
+/// Replaces the text of the last entry, and computes its hash anew.
+fn forge_last_entry(log: &std::path::Path) {
+    let file = log.join(ironcurtain_audit::LOG_NAME);
+    let text = std::fs::read_to_string(&file).unwrap();
+    let mut lines: Vec<&str> = text.lines().collect();
+    let last = lines.pop().unwrap().replace("is not exported", "was not written");
+    let (open, _) = last.rsplit_once(",\"link\":\"").unwrap();
+    let before: serde_json::Value = serde_json::from_str(lines.last().unwrap()).unwrap();
+    let prev = before["link"].as_str().unwrap();
+    let digest = ring::digest::digest(&ring::digest::SHA256, format!("{prev}{open}").as_bytes());
+    let link = URL_SAFE_NO_PAD.encode(digest.as_ref());
+    let forged = format!("{}\n{open},\"link\":\"{link}\"}}\n", lines.join("\n"));
+    assert_eq!(forged.len(), text.len());
+    std::fs::OpenOptions::new().write(true).open(&file).unwrap().write_all(forged.as_bytes()).unwrap();
+}
+
+#[tokio::test]
+async fn entry_that_another_program_forged_is_not_exported() {
+    let mut stage = Stage::new().await;
+    stage.start();
+    stage.record(1).await;
+    stage.stop().await;
+    stage.record(2).await;
+    forge_last_entry(&stage.log());
+    assert!(ironcurtain_audit::check(&stage.log()).unwrap().intact(), "the file alone looks intact");
+    stage.start();
+    let told = stage.told.clone();
+    let words = "entry 4 is not the one that was written";
+    let is_told = || told.lock().unwrap().as_ref().is_some_and(|text: &String| text.contains(words));
+    eventually("the user is told", is_told).await;
+    stage.stop().await;
+    assert_eq!(stage.collector.numbers(), [2]);
 }
