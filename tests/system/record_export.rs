@@ -176,8 +176,8 @@ fn decision_is_decoded_and_contains_no_argument_and_no_secret() {
     let links = links(&machine);
     assert!(collector.ids().iter().all(|(seq, ids)| ids.iter().eq([&links[seq]])));
     assert_eq!(collector.ids().keys().max(), links.keys().max(), "the shutdown itself is exported");
-    let heads = collector.records().into_iter().filter(|record| record["event"] == "ironcurtain.head");
-    let newest: Value = serde_json::from_str(heads.last().unwrap()["body"].as_str().unwrap()).unwrap();
+    let mut heads = collector.records().into_iter().filter(|record| record["event"] == "ironcurtain.head");
+    let newest: Value = serde_json::from_str(heads.next_back().unwrap()["body"].as_str().unwrap()).unwrap();
     assert_eq!(newest["entries"].as_u64(), links.keys().max().copied());
     let person = machine.home.person.to_str().unwrap();
     collector.assert_without(&SECRETS);
@@ -332,7 +332,7 @@ fn signed_heads_prove_elsewhere_that_a_log_was_not_cut_or_rewritten() {
     };
     let (code, told) = verified(&machine, key, cut);
     assert!(code == Some(1) && told.contains("it ends after"), "{told}");
-    // A log that another program wrote anew is valid in itself.
+    // A log that another program rewrote is valid in itself.
     let other = tempfile::tempdir().unwrap();
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {

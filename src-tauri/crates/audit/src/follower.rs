@@ -173,7 +173,7 @@ impl Follower {
         Ok(None)
     }
 
-    /// Returns the next entry; `None` if there is none yet.
+    /// Returns the next entry; `None` at the end of the log.
     ///
     /// # Errors
     /// Returns an error if reading the log fails, or if its chain is invalid.
@@ -342,7 +342,7 @@ mod tests {
         audit.record(Entry::end_of(number, crate::CallResult::Ok, 3)).await.unwrap();
         let Some(FollowedEntry::Entry { entry, .. }) = Follower::new(dir.path(), place).read_next().unwrap()
         else {
-            panic!("the outcome is there");
+            panic!("the outcome is missing");
         };
         assert_eq!((entry.event, entry.tool_name.as_deref()), (Event::Outcome, Some("read")));
     }

@@ -49,8 +49,8 @@ pub fn check_written(dir: &Path, written: &Written) -> io::Result<Checked> {
     check_all_written(dir, std::slice::from_ref(written))
 }
 
-/// Verifies a log like [`check`], and that it contains all of the entries `written`, except those that were
-/// removed by age.
+/// Verifies a log like [`check`], and that it contains all of the entries `written` that were not removed by
+/// age.
 ///
 /// # Errors
 /// Returns an error if reading a file fails.

@@ -172,7 +172,7 @@ fn status_text(status: &ExportStatus) -> TextLines {
                 out.line(format_args!("Failing: {failure}."));
             }
         }
-        None if config.is_some() => out.line("Nothing was sent yet: IronCurtain is not running."),
+        None if config.is_some() => out.line("Nothing was sent yet; the export runs while IronCurtain runs."),
         None => {}
     }
     if let Some(key) = key {

@@ -129,7 +129,7 @@ impl Collector {
         Ok(Self { endpoint, headers, kept: None })
     }
 
-    /// Sends log records and returns how many the collector rejected for good.
+    /// Sends log records and returns how many the collector rejected permanently.
     pub(crate) async fn send_logs(&mut self, body: Vec<u8>) -> Result<u64, DeliveryError> {
         let answer = self.post("logs", body).await?;
         let answer = ExportLogsServiceResponse::decode(answer).map_err(|_| DeliveryError::NotOtlp)?;

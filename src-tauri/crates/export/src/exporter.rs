@@ -1,6 +1,6 @@
 //! Task that sends the log to a collector.
 //!
-//! - Sends only entries that are on disk, so that a power failure cannot take back an exported entry.
+//! - Sends only entries that are on disk, so that a power failure cannot remove an exported entry.
 //! - Memory is bounded by one batch. While the collector does not answer, the log itself is the spool.
 
 use crate::backoff::Backoff;
@@ -36,7 +36,7 @@ const METRICS: Duration = Duration::from_secs(60);
 /// Time for the last request at shutdown.
 const LAST: Duration = Duration::from_secs(1);
 
-/// Number of consecutive failures from which the user is told.
+/// Number of consecutive failures from which the user is notified.
 const TOLD: u32 = 3;
 
 const NANOS_PER_MS: u64 = 1_000_000;
@@ -120,7 +120,7 @@ impl Exporter {
         })
     }
 
-    /// Sends entries until `ending` is cancelled, and then once more.
+    /// Sends entries until `ending` is cancelled, and then one last batch.
     pub async fn run(mut self, ending: CancellationToken) {
         self.store();
         let mut backoff = Backoff::default();
@@ -247,7 +247,7 @@ impl Exporter {
         Ok(())
     }
 
-    /// Fills the batch with what was lost, an unsent head, and the next entries.
+    /// Fills the batch with lost ranges, an unsent head, and the next entries.
     async fn read(&mut self) -> Result<(), AttemptError> {
         let synced = self.parts.synced.borrow().clone();
         let compared = if self.is_compared { None } else { self.reader.compare().await? };

@@ -40,7 +40,7 @@ impl KeyStore {
         text.map(parse).transpose()
     }
 
-    /// Returns the key, and creates it if there is none. Never prompts to unlock the keyring.
+    /// Returns the key, and creates it on the first call. Never prompts to unlock the keyring.
     ///
     /// # Errors
     /// [`DeviceKeyError`].
@@ -72,7 +72,7 @@ impl KeyStore {
         Ok(key)
     }
 
-    /// Opens the keyring; `None` if there is none.
+    /// Opens the keyring; `None` if no keyring is available.
     fn keyring(&self) -> Result<Option<Keyring>, DeviceKeyError> {
         match Keyring::open_unlocked(Shelf::Record) {
             Ok(Some(keyring)) => Ok(Some(keyring)),

@@ -40,7 +40,7 @@ pub const ANSWER_MS: &str = "ironcurtain.answer.duration_ms";
 pub const RESULT: &str = "ironcurtain.result";
 /// Duration of the call in milliseconds.
 pub const DURATION_MS: &str = "ironcurtain.duration_ms";
-/// Whether the server ran in a sandbox.
+/// `true` if the server ran in a sandbox.
 pub const SANDBOXED: &str = "ironcurtain.sandboxed";
 /// Sequence number of the decision to which an outcome belongs.
 pub const OF: &str = "ironcurtain.decision.seq";

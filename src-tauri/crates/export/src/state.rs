@@ -22,7 +22,7 @@ pub struct ExportState {
     pub sent: u64,
     /// Number of entries that were not sent, because they exceeded the limit of the backlog or are missing.
     pub dropped: u64,
-    /// Number of entries that the collector refused for good.
+    /// Number of entries that the collector rejected permanently.
     pub refused: u64,
     /// Time of the last success, in milliseconds since the Unix epoch.
     pub last_success: Option<u64>,

@@ -1,4 +1,4 @@
-//! What is sent again, given up, and reported.
+//! Entries that are sent again, given up, and reported.
 
 use crate::fake_collector::attribute;
 use crate::stage::{Stage, eventually};

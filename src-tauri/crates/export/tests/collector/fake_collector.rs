@@ -32,11 +32,12 @@ impl Received {
 /// Returns the text or number of an attribute.
 pub fn attribute(record: &LogRecord, name: &str) -> Option<String> {
     let pair = record.attributes.iter().find(|pair| pair.key == name)?;
-    match pair.value.as_ref()?.value.as_ref()? {
-        Value::StringValue(text) => Some(text.clone()),
-        Value::IntValue(number) => Some(number.to_string()),
-        other => Some(format!("{other:?}")),
+    let value = pair.value.as_ref()?.value.as_ref()?;
+    if let Value::StringValue(text) = value {
+        return Some(text.clone());
     }
+    let Value::IntValue(number) = value else { return None };
+    Some(number.to_string())
 }
 
 /// Returns the raw answer, or `None` to accept the request.

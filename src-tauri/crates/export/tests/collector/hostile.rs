@@ -99,7 +99,7 @@ async fn nothing_listens_and_recording_goes_on() {
     let told = stage.told.clone();
     let is_told =
         || told.lock().unwrap().as_ref().is_some_and(|text: &String| text.contains("failed to connect"));
-    eventually("the user is told", is_told).await;
+    eventually("the user is notified", is_told).await;
     stage.kill().await;
     stage.collector.port = right;
     stage.start();
@@ -121,7 +121,7 @@ async fn headers_are_sent_and_not_shown() {
     assert!(matches!(refused, Err(DeliveryError::Header(ref name)) if name == "X-Key"), "{refused:?}");
 }
 
-/// Replaces the text of the last entry, and computes its hash anew.
+/// Replaces the text of the last entry, and recomputes its hash.
 fn forge_last_entry(log: &std::path::Path) {
     let file = log.join(ironcurtain_audit::LOG_NAME);
     let text = std::fs::read_to_string(&file).unwrap();
@@ -150,7 +150,7 @@ async fn entry_that_another_program_forged_is_not_exported() {
     let told = stage.told.clone();
     let words = "entry 4 is not the one that was written";
     let is_told = || told.lock().unwrap().as_ref().is_some_and(|text: &String| text.contains(words));
-    eventually("the user is told", is_told).await;
+    eventually("the user is notified", is_told).await;
     stage.stop().await;
     assert_eq!(stage.collector.numbers(), [2]);
 }

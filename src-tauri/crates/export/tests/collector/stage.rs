@@ -17,7 +17,7 @@ pub struct Stage {
     pub collector: FakeCollector,
     pub audit: Audit,
     pub dir: tempfile::TempDir,
-    /// What the user was told, `None` for a problem that is solved.
+    /// Problem that is reported to the user, if any.
     pub told: Arc<Mutex<Option<String>>>,
     pub head: watch::Sender<Option<SignedHead>>,
     pub backlog: u64,
