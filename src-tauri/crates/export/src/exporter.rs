@@ -105,7 +105,7 @@ impl Exporter {
     pub fn new(parts: ExporterParts) -> Result<Self, DeliveryError> {
         let collector = Collector::new(parts.endpoint.clone())?;
         let state = ExportState::load(&parts.state, &parts.log, parts.backlog);
-        let reader = Reader::new(&parts, state.place.clone());
+        let reader = Reader::new(parts.log.clone(), parts.paths.clone(), state.place.clone());
         Ok(Self {
             parts,
             collector,

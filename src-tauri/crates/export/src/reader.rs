@@ -1,7 +1,6 @@
 //! Reads entries from the log, away from the threads of the runtime.
 
 use crate::event::ExportedEvent;
-use crate::exporter::ExporterParts;
 use crate::paths::PathForm;
 use ironcurtain_audit::{FollowedEntry, Follower, LogPlace, LostRange, Written};
 use std::io;
@@ -39,8 +38,7 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    pub(crate) fn new(parts: &ExporterParts, place: LogPlace) -> Self {
-        let (log, form) = (parts.log.clone(), parts.paths.clone());
+    pub(crate) fn new(log: PathBuf, form: PathForm, place: LogPlace) -> Self {
         Self { log, form, follower: None, place }
     }
 
