@@ -163,6 +163,14 @@ export const finishFirstSteps = () => invoke("finish_first_steps");
 export const settings = () => invoke("settings");
 /** @type {(changes: Partial<import("./types.js").Settings>) => Promise<import("./types.js").Settings>} */
 export const changeSettings = (changes) => invoke("change_settings", { changes });
+/** @type {() => Promise<import("./types.js").RecordExport>} */
+export const recordExport = () => invoke("record_export");
+/** @type {(paths: import("./types.js").ExportedPaths) => Promise<string[]>} The newest entries as they would be sent, as JSON. */
+export const exportSample = (paths) => invoke("export_sample", { paths });
+/** @type {(url: string, paths: import("./types.js").ExportedPaths, token: string) => Promise<import("./types.js").RecordExport>} */
+export const enableExport = (url, paths, token) => invoke("enable_export", { url, paths, token });
+/** @type {() => Promise<import("./types.js").RecordExport>} */
+export const disableExport = () => invoke("disable_export");
 
 /**
  * Returns the message of any thrown value.

@@ -23,6 +23,7 @@ mod preferences;
 mod process;
 mod profiles;
 mod record;
+mod record_export;
 mod restrictions;
 mod rules;
 mod secrets;

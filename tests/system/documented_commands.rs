@@ -25,13 +25,14 @@ fn words(line: &str) -> Vec<String> {
 }
 
 /// The guides, in the order of the book.
-const GUIDES: [&str; 7] = [
+const GUIDES: [&str; 8] = [
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/guide/install.md")),
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/guide/connect.md")),
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/guide/questions.md")),
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/guide/servers.md")),
     POLICY,
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/guide/review.md")),
+    include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/guide/export.md")),
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/guide/troubleshooting.md")),
 ];
 
@@ -41,7 +42,7 @@ const POLICY: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../..
 const POLICY_FILE: &str = "~/.config/ironcurtain/policy/compiled-policy.json";
 
 /// Commands in the guides that need a package registry, a keyring or another server. Other tests run them.
-const ELSEWHERE: [&str; 10] = [
+const ELSEWHERE: [&str; 11] = [
     "servers add https://mcp.example.com/mcp --name example",
     "servers login example",
     "servers login example --client-id ID --client-secret",
@@ -52,6 +53,7 @@ const ELSEWHERE: [&str; 10] = [
     "secrets set NAME",
     "servers remove memory",
     "servers restore memory",
+    "audit verify --heads heads.jsonl --key KEY --log audit-copy",
 ];
 
 /// Returns the first JSON block of a page, which may be indented in a list.
@@ -76,7 +78,7 @@ fn guide_commands_work_in_page_order() {
     assert!(extra.len() > 5, "{extra:?}");
     for line in extra {
         let mut words = words(&line.replace(POLICY_FILE, policy.to_str().unwrap()));
-        if line.starts_with("clients connect") {
+        if line.starts_with("clients connect") || line.starts_with("export enable") {
             words.push("--yes".to_owned());
         }
         let output = Command::new(programs().join("ironcurtain"))

@@ -52,6 +52,7 @@ mod protocol;
 mod question_abuse;
 mod question_content;
 mod reachability;
+mod record_export;
 mod reference;
 mod relay;
 mod reloading;

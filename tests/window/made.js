@@ -115,6 +115,7 @@
       { id: "zed", name: "Zed", file: `${home}/.config/zed/settings.json`, state: "missing", problem: null, entries: [] },
     ],
     settings: { deadline_seconds: 45, questions_per_minute: 20, denial_holds_seconds: 30, notifications: "full", max_sessions: 1000, keep_days: 365, unsandboxed: "enforce", autostart: false, appearance: new URLSearchParams(location.search).get("theme") ?? "system", file: `${home}/.config/ironcurtain/config.json` },
+    export: { url: null, paths: "hashed", sent: 0, not_sent: 0, failure: null },
     asked: {
       id: "q1", notice: null, band: null, also: ["To do this, the server briefly gets access to everything in ~/Documents/tax/2026."], denial: "write_file in ~/Documents", mirrored: false, times: [["once", "this session"], ["15 minutes"]],
       headline: [["Claude Code", "strong"], [" wants to ", "plain"], ["write", "strong"], [" 2026/summary.md", "strong"]].map(([text, tone]) => ({ text, tone })),
@@ -232,6 +233,10 @@
     consent_page: () => made.asked,
     consent_changing: () => made.stage,
     consent_tell: () => made.stage,
+    record_export: () => made.export,
+    export_sample: ({ paths }) => [JSON.stringify({ event: "ironcurtain.decision", attributes: { "ironcurtain.paths": paths } }, null, 2)],
+    enable_export: ({ url, paths }) => { made.export = { ...made.export, url, paths }; return made.export; },
+    disable_export: () => { made.export = { ...made.export, url: null }; return made.export; },
     change_settings: ({ changes }) => { made.settings = { ...made.settings, ...changes }; return made.settings; },
   };
   window.made = made;

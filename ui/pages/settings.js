@@ -4,6 +4,7 @@ import * as backend from "../backend.js";
 import { html, live, nothing } from "../html.js";
 import { openable } from "../opened.js";
 import * as parts from "../parts.js";
+import { loadRecordExport, recordExport } from "../record_export.js";
 import { redraw, say, state } from "../state.js";
 import { FRAME } from "../texts/frame.js";
 import { SETTINGS } from "../texts/settings.js";
@@ -23,6 +24,7 @@ export const settings = {
   async load() {
     try {
       use(await backend.settings());
+      await loadRecordExport();
     } catch (failure) {
       problem = backend.sentence(failure);
     }
@@ -72,7 +74,9 @@ const page = (now) => html`
     ${setting("shield-check", "unsandboxed", SETTINGS.enforce, now.unsandboxed === "warn" ? html`<span class="bad">${SETTINGS.enforceOff}</span>` : SETTINGS.enforceOn, parts.switchBox("unsandboxed", SETTINGS.enforce, now.unsandboxed === "enforce", (on) => void change({ unsandboxed: on ? "enforce" : "warn" })))}
     ${setting("server", "max_sessions", SETTINGS.sessions, SETTINGS.sessionsHint, number("max_sessions", now, 1, 100_000, SETTINGS.units.sessions))}`)}
   ${parts.section(SETTINGS.record)}
-  ${parts.group(setting("history", "keep_days", SETTINGS.keep, html`${SETTINGS.keepHint} <a href="#activity">${SETTINGS.recordLink}</a>`, number("keep_days", now, 1, 36_500, SETTINGS.units.days)))}
+  ${parts.group(html`
+    ${setting("history", "keep_days", SETTINGS.keep, html`${SETTINGS.keepHint} <a href="#activity">${SETTINGS.recordLink}</a>`, number("keep_days", now, 1, 36_500, SETTINGS.units.days))}
+    ${recordExport()}`)}
   <p class="small quiet after">${SETTINGS.file} ${parts.path(now.file)}.</p>`;
 
 /**

@@ -4,7 +4,7 @@
 
 use super::command_error::CommandError;
 use super::{
-    AppState, add_server, bundles, clients, grants, identity, login, practice, profiles, record,
+    AppState, add_server, bundles, clients, grants, identity, login, practice, profiles, record, record_export,
     restrictions, rules, secrets, server_change, server_log, servers, sessions, settings, snapshot,
     starting_folder,
 };
@@ -108,6 +108,10 @@ commands! {
     starting_folder::starting_folder(write);
     settings::settings();
     settings::change_settings(changes);
+    record_export::record_export();
+    record_export::export_sample(paths);
+    record_export::enable_export(url, paths, token);
+    record_export::disable_export();
 }
 
 /// Arguments of a command that have not been used yet.

@@ -146,6 +146,7 @@ impl Doctor {
         }
         progress("the record");
         found.push(checks::record(&self.home));
+        found.extend(checks::export(&self.home, &self.secrets()).await);
         found.push(checks::disk(&self.home));
         found.extend(checks::limits());
         found

@@ -23,6 +23,7 @@ mod named_server;
 pub mod openings;
 pub mod plain_secrets;
 pub mod profiles;
+pub mod record_export;
 pub mod removal;
 pub mod replay;
 pub mod rules;

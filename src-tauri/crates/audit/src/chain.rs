@@ -8,7 +8,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
 
@@ -22,7 +22,7 @@ const LINK: (&str, usize) = (",\"link\":\"", 43);
 const HASH: (&str, usize) = (",\"hash\":\"", 64);
 
 /// Position in the chain, after an entry.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Written {
     /// Number of entries up to and including this position.
     pub entries: u64,

@@ -13,6 +13,7 @@ mod decision;
 mod entry;
 mod error;
 mod files;
+mod follower;
 mod head;
 mod keeping;
 mod log;
@@ -36,15 +37,16 @@ pub use decision::{CallResult, DecidedBy, EscalationResult, PolicyDecision, Stat
 pub use entry::{Entry, Event, PolicyChange, PolicyEffect, Removed};
 pub use error::AuditError;
 pub use files::{FileChange, FileDecision, FileFinding};
+pub use follower::{FollowedEntry, Follower, LogPlace, LostRange};
 pub use head::KnownHead;
 pub use keeping::Keeping;
 pub use log::Audit;
 pub use pending::Pending;
 pub use read::{Found, all, newest};
-pub use redaction::{is_marked, names_a_secret, redacted};
+pub use redaction::{is_marked, names_a_secret, redacted, redacted_text};
 pub use search::{
     DecisionCounts, Filter, FoundCall, call_of, decisions_by_period, decisions_by_rule, search, search_calls,
 };
 pub use unfinished::{Unfinished, unfinished};
-pub use verify::{Checked, check, check_written};
+pub use verify::{Checked, check, check_all_written, check_written};
 pub use volumes::LOG_NAME;

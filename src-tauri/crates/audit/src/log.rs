@@ -17,7 +17,7 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 use std::time::Duration;
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::{Notify, oneshot, watch};
 
 /// Delay after which written entries are synced to disk, except for the user's decisions, which are synced at once. A
 /// power failure can lose the entries of this time span. In exchange, calls never wait for the disk.
@@ -51,6 +51,8 @@ struct Shared {
     unsynced: Arc<Notify>,
     /// Notified when entries were synced that may not be in the search index yet.
     grown: Arc<Notify>,
+    /// Position up to which entries are on disk.
+    synced: watch::Sender<Written>,
 }
 
 /// Channel to the task that is waiting for the entry to be written; `None` for a noted entry.
@@ -88,6 +90,7 @@ impl Audit {
         let head = Mutex::new(writer.take_head());
         let (opened_at, unknown_end) = (writer.opened_at().clone(), writer.unknown_end().map(str::to_owned));
         let [noted, unsynced, grown] = [(); 3].map(|()| Arc::new(Notify::new()));
+        let synced = watch::Sender::new(writer.written().clone());
         let owned = Owned { writer, trouble: Box::new(trouble), clean: true };
         let shared = Arc::new(Shared {
             waiting: Mutex::default(),
@@ -98,6 +101,7 @@ impl Audit {
             noted: noted.clone(),
             unsynced: unsynced.clone(),
             grown: grown.clone(),
+            synced,
         });
         let weak = Arc::downgrade(&shared);
         tokio::spawn(write_noted(weak.clone(), noted));
@@ -159,6 +163,12 @@ impl Audit {
             }
             (owned.writer.written().clone(), unchanged)
         })
+    }
+
+    /// Subscribes to the position up to which entries are on disk and survive a power failure.
+    #[must_use]
+    pub fn synced(&self) -> watch::Receiver<Written> {
+        self.0.synced.subscribe()
     }
 
     /// Syncs all written entries and updates the head, for a clean shutdown.
@@ -266,6 +276,7 @@ impl Shared {
                 // reports a full disk.
                 let _ = head.write(&written);
             }
+            self.synced.send_replace(written);
         }
         drop(head);
         self.grown.notify_one();

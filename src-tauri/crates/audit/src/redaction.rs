@@ -54,7 +54,7 @@ pub fn names_a_secret(name: &str) -> bool {
 /// Returns the arguments with secrets and excess text replaced by marks.
 #[must_use]
 pub fn redacted(arguments: &Map<String, Value>) -> Map<String, Value> {
-    arguments.iter().map(|(name, value)| (redact_text(name), redact(name, value))).collect()
+    arguments.iter().map(|(name, value)| (redacted_text(name), redact(name, value))).collect()
 }
 
 fn redact(name: &str, value: &Value) -> Value {
@@ -62,7 +62,7 @@ fn redact(name: &str, value: &Value) -> Value {
         return Value::from(named_as_secret(value));
     }
     match value {
-        Value::String(text) => Value::from(redact_text(text)),
+        Value::String(text) => Value::from(redacted_text(text)),
         Value::Array(items) => items.iter().map(|item| redact(name, item)).collect(),
         Value::Object(fields) => Value::Object(redacted(fields)),
         Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
@@ -75,7 +75,9 @@ fn named_as_secret(value: &Value) -> String {
     if text.len() < UNGUESSABLE { mark.to_owned() } else { format!("{mark} {}", whole(&text)) }
 }
 
-fn redact_text(text: &str) -> String {
+/// Returns a text with secrets and excess text replaced by marks.
+#[must_use]
+pub fn redacted_text(text: &str) -> String {
     let shown = shown(text);
     if shown.len() > LONGEST {
         let (kept, rest) = shown.split_at(shown.floor_char_boundary(LONGEST));
@@ -173,7 +175,7 @@ mod tests {
             "key": format!("# [redacted: a private key, 39 bytes] {}", whole("key")),
             "nested": { "password": "[redacted: named as a secret]", "ok": [true, "fine"] },
             "secret": format!("[redacted: named as a secret] {}", whole("secret")),
-            (redact_text("ghp_0123456789abcdefghij")): null,
+            (redacted_text("ghp_0123456789abcdefghij")): null,
         });
         assert_eq!(Value::Object(kept.clone()), expected);
         let mut marked: Vec<&str> =
@@ -195,20 +197,20 @@ mod tests {
         for public in
             ["-----BEGIN PUBLIC KEY-----\nMIIB\n-----END PUBLIC KEY-----", "-----BEGIN", "PRIVATE KEY"]
         {
-            assert_eq!(redact_text(public), public);
+            assert_eq!(redacted_text(public), public);
         }
     }
 
     #[test]
     fn long_texts_are_cut_with_a_mark_that_proves_the_whole() {
         for long in ["word ".repeat(1000), "\u{e9}".repeat(1025), format!("a{}", "\u{e9}".repeat(1024))] {
-            let text = redact_text(&long);
+            let text = redacted_text(&long);
             let (kept, mark) = text.split_once("[cut: ").unwrap();
             assert!(long.starts_with(kept) && kept.len() > LONGEST - 2, "{kept}");
             assert_eq!(mark, format!("{} bytes more] {}", long.len() - kept.len(), whole(&long)));
             assert!(is_marked(&Value::from(text)));
         }
-        assert_eq!(redact_text(&"x".repeat(LONGEST)), "x".repeat(LONGEST));
+        assert_eq!(redacted_text(&"x".repeat(LONGEST)), "x".repeat(LONGEST));
         let abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
         assert_eq!(whole("abc"), format!("[whole: 3 bytes, SHA-256 {abc}]"));
     }

@@ -52,6 +52,34 @@ pub(super) fn last_lines(file: &File, count: usize) -> io::Result<Vec<Vec<u8>>> 
     }
 }
 
+/// Returns the lines that end before `offset`, in order, from at most `most` bytes.
+pub(super) fn lines_before(file: &File, offset: u64, most: u64) -> io::Result<Vec<Vec<u8>>> {
+    let read = most.min(offset);
+    let bytes = block(file, offset - read, read)?;
+    let mut lines: Vec<Vec<u8>> = bytes.split_inclusive(|b| *b == b'\n').map(<[u8]>::to_vec).collect();
+    // The first piece may be the end of a longer line.
+    if read < offset && lines.len() > 1 {
+        lines.remove(0);
+    }
+    Ok(lines)
+}
+
+/// Returns the length of the file up to its last line feed.
+pub(super) fn complete_length(file: &File) -> io::Result<u64> {
+    let length = file.metadata()?.len();
+    let mut read = STEP.min(length);
+    loop {
+        let bytes = block(file, length - read, read)?;
+        if let Some(end) = bytes.iter().rposition(|b| *b == b'\n') {
+            return Ok(length - read + end as u64 + 1);
+        }
+        if read == length {
+            return Ok(0);
+        }
+        read = (read * 8).min(length);
+    }
+}
+
 fn block(file: &File, offset: u64, length: u64) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; usize::try_from(length).unwrap_or(usize::MAX)];
     file.read_exact_at(&mut bytes, offset)?;

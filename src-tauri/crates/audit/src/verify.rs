@@ -5,6 +5,7 @@
 use crate::Entry;
 use crate::chain::{self, Written, follow};
 use crate::volumes::{self, Volume};
+use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 
@@ -45,15 +46,30 @@ impl Checked {
 /// # Errors
 /// Returns an error if reading a file fails.
 pub fn check_written(dir: &Path, written: &Written) -> io::Result<Checked> {
-    let mut found = (written.entries == 0).then(|| Written::nothing().head);
-    let mut checked = walk(dir, |at| {
-        if at.entries == written.entries {
-            found = Some(at.head.clone());
+    check_all_written(dir, std::slice::from_ref(written))
+}
+
+/// Verifies a log like [`check`], and that it contains all of the entries `written` that were not removed by
+/// age.
+///
+/// # Errors
+/// Returns an error if reading a file fails.
+pub fn check_all_written(dir: &Path, written: &[Written]) -> io::Result<Checked> {
+    let mut at: BTreeMap<u64, Option<String>> = written.iter().map(|known| (known.entries, None)).collect();
+    let mut checked = walk(dir, |position| {
+        if let Some(found) = at.get_mut(&position.entries) {
+            *found = Some(position.head.clone());
         }
     })?;
-    let begins_later = checked.removed >= written.entries;
-    if checked.intact() && !begins_later && found.as_ref() != Some(&written.head) {
-        checked.problem = Some(missing(written, checked.entries, found.is_some()));
+    let differs = |known: &&Written| {
+        checked.removed < known.entries
+            && at.get(&known.entries).and_then(Option::as_ref) != Some(&known.head)
+    };
+    if checked.intact()
+        && let Some(known) = written.iter().find(differs)
+    {
+        let is_there = at.get(&known.entries).is_some_and(Option::is_some);
+        checked.problem = Some(missing(known, checked.entries, is_there));
     }
     Ok(checked)
 }

@@ -74,7 +74,7 @@ pub(super) fn closed(dir: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
 #[derive(Debug)]
 pub(super) struct Listed {
     path: PathBuf,
-    first: Option<u64>,
+    pub(super) first: Option<u64>,
     file: Option<File>,
 }
 

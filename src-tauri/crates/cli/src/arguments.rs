@@ -75,6 +75,11 @@ pub enum Command {
         #[command(subcommand)]
         action: Option<AuditAction>,
     },
+    /// Export the audit log to an OpenTelemetry collector, or to a file.
+    Export {
+        #[command(subcommand)]
+        action: crate::record_export::ExportAction,
+    },
     /// Print metrics in the Prometheus text format.
     Metrics,
     /// Check, explain, simulate, compare or replay policies.
@@ -278,7 +283,7 @@ pub enum AuditAction {
         lines: usize,
     },
     /// Verify the hash chain of the audit log, up to the newest known entry.
-    Verify,
+    Verify(VerifyOptions),
     /// Find entries by text, server, tool, session, path, decision or time.
     Search {
         #[command(flatten)]
@@ -298,6 +303,20 @@ pub enum AuditAction {
         #[arg(long, value_name = "FILE")]
         output: Option<PathBuf>,
     },
+}
+
+/// Options of `audit verify`.
+#[derive(Debug, Args)]
+pub struct VerifyOptions {
+    /// File with signed heads, all of which the log must contain.
+    #[arg(long, value_name = "FILE")]
+    pub heads: Option<PathBuf>,
+    /// Public key of the heads, as `ironcurtain export status` shows it. Default: the key of this machine.
+    #[arg(long, requires = "heads")]
+    pub key: Option<String>,
+    /// Folder with the log. Default: the log of this machine.
+    #[arg(long, value_name = "DIR", requires = "heads")]
+    pub log: Option<PathBuf>,
 }
 
 /// Filter for audit entries. An entry must match every given option.

@@ -7,6 +7,7 @@ mod clients;
 mod connection;
 mod doctor;
 mod export;
+mod heads;
 mod left_file;
 mod lines;
 mod manual;
@@ -17,6 +18,7 @@ mod print;
 mod problem;
 mod profiles;
 mod quarantine;
+mod record_export;
 mod run;
 #[cfg(target_os = "linux")]
 mod run_profile;
@@ -91,13 +93,17 @@ fn perform(command: Command, screen: Screen) -> anyhow::Result<ExitCode> {
         Command::Grants { action: Some(GrantsAction::Revoke { id }) } => Request::Revoke { grant: id },
         Command::Audit { action: None } => Request::Activity { limit: arguments::DEFAULT_TAIL },
         Command::Audit { action: Some(AuditAction::Tail { lines }) } => Request::Activity { limit: lines },
-        Command::Audit { action: Some(AuditAction::Verify) } => return show(&audit::verify()?, screen),
+        Command::Audit { action: Some(AuditAction::Verify(options)) } => match options.heads {
+            Some(heads) => return heads::verify(&heads, options.key.as_deref(), options.log, screen),
+            None => return show(&audit::verify()?, screen),
+        },
         Command::Audit { action: Some(AuditAction::Search { of, limit }) } => {
             return audit::search(of, limit, screen).map(|()| ExitCode::SUCCESS);
         }
         Command::Audit { action: Some(AuditAction::Export { of, format, output }) } => {
             return export::export(of, format, output.as_deref(), screen).map(|()| ExitCode::SUCCESS);
         }
+        Command::Export { action } => return record_export::perform(action, screen),
         Command::Metrics => Request::Metrics,
         Command::Completions { shell } => return manual::completions(shell),
         Command::Manual { folder } => return manual::pages(&folder),

@@ -153,6 +153,18 @@ impl Home {
         self.state.join("audit-head.json")
     }
 
+    /// Returns the file with the signed heads of the audit log.
+    #[must_use]
+    pub fn audit_heads(&self) -> PathBuf {
+        self.state.join("audit-heads.jsonl")
+    }
+
+    /// Returns the file with the state of the export.
+    #[must_use]
+    pub fn export_state(&self) -> PathBuf {
+        self.state.join("export.json")
+    }
+
     /// Returns the directory that contains the session folders.
     #[must_use]
     pub fn sessions(&self) -> PathBuf {

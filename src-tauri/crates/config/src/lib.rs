@@ -14,6 +14,7 @@
 //! ```
 
 mod entry_error;
+mod export;
 pub mod home;
 mod policy_snapshot;
 mod protection;
@@ -29,6 +30,7 @@ mod stored;
 mod stored_remote;
 
 pub use entry_error::RemoteEntryError;
+pub use export::{ExportConfig, ExportedPaths};
 pub use policy_snapshot::{ExposedFile, Hosts, PolicyFiles, PolicySnapshot, PolicyTexts, SnapshotError};
 pub use protection::{Exposure, WritableBy, places, protection, watched};
 pub use remote::RemoteServer;
@@ -131,6 +133,8 @@ pub struct Config {
     /// Named sets of servers; an agent client selects one with `--profile NAME`. Each is a list of server names from
     /// `mcp-servers.json`.
     pub profiles: BTreeMap<String, BTreeSet<String>>,
+    /// Collector to which the audit log is exported. Absent: no export.
+    pub export: Option<ExportConfig>,
 }
 
 /// Treatment of servers that require a sandbox on a machine that cannot create one.
@@ -172,6 +176,7 @@ impl Default for Config {
             record_file_mib: 64,
             record_keep_days: 365,
             profiles: BTreeMap::new(),
+            export: None,
         }
     }
 }
@@ -234,6 +239,11 @@ impl Config {
         }
         if let Some((name, _)) = config.profiles.iter().find(|(_, servers)| servers.is_empty()) {
             return invalid("profiles", format!("has no server in `{name}`; add the names of some"));
+        }
+        if let Some(export) = &config.export
+            && let Err(problem) = export.check()
+        {
+            return invalid("export", format!("is invalid: {problem}"));
         }
         Ok(config)
     }

@@ -144,7 +144,7 @@ impl fmt::Debug for RemoteServer {
 }
 
 /// Returns `true` if the configured host is on this machine or its network.
-fn is_local(host: &Host) -> bool {
+pub(super) fn is_local(host: &Host) -> bool {
     match host {
         Host::Address(address) => address::scope(*address).is_some(),
         Host::Name(name) => name == "localhost",
@@ -158,7 +158,7 @@ fn shown(url: &str) -> String {
     }
 }
 
-fn checked_header(name: &str, value: &str) -> Result<(), RemoteEntryError> {
+pub(super) fn checked_header(name: &str, value: &str) -> Result<(), RemoteEntryError> {
     let parsed = HeaderName::try_from(name).map_err(|_| RemoteEntryError::HeaderName(name.to_owned()))?;
     if OURS.contains(&parsed) || parsed.as_str().starts_with(PROTOCOL_PREFIX) {
         return Err(RemoteEntryError::OurHeader(name.to_owned()));

@@ -21,6 +21,7 @@ use load::{Amount, Called, Ground};
 use parts::Conversation;
 use serde_json::json;
 use std::io::Write;
+use std::net::TcpListener;
 use std::path::Path;
 use std::process::Command;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -87,6 +88,7 @@ fn main() -> anyhow::Result<()> {
     let resident = figures::resident_kib(ours.pid())?.context("the shim has exited")?;
     rows.push(Row::plain("shim, resident", figures::megabytes(resident), "<= 3 MB"));
     rows.extend(passing(&base.join("load"), &rounds)?);
+    rows.push(exporting(&base.join("export"), &rounds)?);
     if let Some(script) = reference {
         rows.extend(beside_reference(
             &base.join("reference"),
@@ -116,6 +118,20 @@ fn passing(base: &Path, rounds: &Rounds) -> anyhow::Result<Vec<Row>> {
     rows.push(ground.many_sessions(&rounds.passing)?);
     rows.push(ground.idle(rounds.idle)?);
     Ok(rows)
+}
+
+/// Measures allowed calls while the record is exported to a collector that accepts connections and never answers.
+fn exporting(base: &Path, rounds: &Rounds) -> anyhow::Result<Row> {
+    let silent = TcpListener::bind("127.0.0.1:0")?;
+    let config = json!({ "export": { "url": format!("http://{}", silent.local_addr()?) } });
+    let without = TrustedProcess::start(&base.join("without"), None)?;
+    let with = TrustedProcess::start_with(&base.join("with"), None, &config)?;
+    let grounds = [
+        Ground::new(&base.join("without"), &without, Called::Embedded)?,
+        Ground::new(&base.join("with"), &with, Called::Embedded)?,
+    ];
+    let [peer, ours] = load::side_by_side(&grounds, &rounds.passing)?;
+    Ok(Row::compared("allowed call, collector never answers", ours, "no export", peer, "<= 1.1x"))
 }
 
 /// Measures call rates with the reference server, which takes longer per call than IronCurtain does.

@@ -7,7 +7,6 @@ mod revoking;
 mod stopping;
 
 use crate::daemon_state::DaemonState;
-use crate::metrics::Gauges;
 use crate::view;
 use ironcurtain_audit as audit;
 use ironcurtain_autostart::DecideError;
@@ -272,15 +271,7 @@ async fn verify(state: &DaemonState) -> Reply {
 }
 
 fn metrics(state: &DaemonState) -> Reply {
-    let services = &state.services;
-    let (sessions, questions) = (state.live().len() + state.runs().len(), *services.broker.open().borrow());
-    let gauges = Gauges {
-        sessions,
-        questions,
-        entries: services.audit.standing().0.entries,
-        memory: services.memory.used(),
-    };
-    match services.metrics.text(gauges) {
+    match state.metrics() {
         Ok(text) => Reply::Metrics(text),
         Err(problem) => failed(ErrorCode::Storage, format!("failed to encode the metrics: {problem}")),
     }

@@ -17,6 +17,7 @@ use crate::health::{Concern, Health};
 use crate::identity_gate::Identities;
 use crate::machine::{Machine, MachineOptions};
 use crate::metrics::Metrics;
+use crate::record_export::RecordExport;
 use crate::record_head::{self, RecordHead};
 use crate::reload::{InitialState, ReloaderParts};
 use crate::server::{LISTENING, ServerError};
@@ -223,7 +224,8 @@ pub async fn start(mut options: DaemonOptions, consent: Arc<dyn Consent>) -> Res
     let state = Arc::new(DaemonState::new(services, reloader));
     tokio::spawn(signal_changes(state.clone()));
     tokio::spawn(record_unfinished(state.clone(), unfinished));
-    tokio::spawn(accept::accept(state.clone(), listener));
+    let export = RecordExport::start(state.clone());
+    tokio::spawn(accept::accept(state.clone(), listener, export));
     Ok(Daemon(state))
 }
 

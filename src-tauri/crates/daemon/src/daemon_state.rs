@@ -1,11 +1,13 @@
 //! The running daemon's state, shared by connections, control requests and the handle.
 
 use crate::descriptors;
+use crate::metrics::Gauges;
 use crate::reload::Reloader;
 use crate::run::Run;
 use crate::services::Services;
 use crate::session::Session;
 use ironcurtain_consent::Principal;
+use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -74,6 +76,17 @@ impl DaemonState {
     /// Returns the active sessions.
     pub(crate) fn live(&self) -> Vec<Arc<Session>> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Returns the metrics in the Prometheus text format.
+    pub(crate) fn metrics(&self) -> Result<String, fmt::Error> {
+        let services = &self.services;
+        services.metrics.text(Gauges {
+            sessions: self.live().len() + self.runs().len(),
+            questions: *services.broker.open().borrow(),
+            entries: services.audit.standing().0.entries,
+            memory: services.memory.used(),
+        })
     }
 
     /// Returns the active runs.

@@ -22,6 +22,8 @@ pub enum Concern {
     Reading,
     /// The newest entries may be missing from the audit log.
     Record,
+    /// The audit log is not exported.
+    Export,
     /// A grant or a revocation could not be stored.
     Grants,
     /// The disk is full.

@@ -18,6 +18,7 @@ pub mod judging;
 mod machine;
 mod metrics;
 pub mod network;
+mod record_export;
 pub mod record_head;
 mod reload;
 mod run;

@@ -2,9 +2,11 @@
 
 use super::{Diagnosis, Doctor, Running};
 use crate::clients::{ClientReport, ClientState};
+use crate::record_export::probe_collector;
 use ironcurtain_audit::{self as audit, Checked, KnownHead};
-use ironcurtain_config::Servers;
 use ironcurtain_config::home::Home;
+use ironcurtain_config::{Config, Servers};
+use ironcurtain_export::ExportState;
 use ironcurtain_grants::StandingGrant;
 use ironcurtain_protocol::AskedOn;
 use ironcurtain_secrets::{Keyring, SecretPlace, SecretStore, Shelf, in_time};
@@ -218,6 +220,27 @@ pub(super) fn grants(home: &Home) -> Diagnosis {
         }
         Err(problem) => Diagnosis::problem(about, problem.to_string()),
     }
+}
+
+/// Checks the export, if it is on: whether the collector answers, and whether entries were not sent.
+pub(super) async fn export(home: &Home, secrets: &SecretStore) -> Option<Diagnosis> {
+    let about = "export";
+    // Invalid settings are reported by an earlier check.
+    let config = Config::load(home).ok()?.export?;
+    if let Err(problem) = probe_collector(secrets, &config).await {
+        let fix = "check the collector, or `ironcurtain export disable`; entries are sent once it answers";
+        return Some(Diagnosis::problem(about, problem.to_string()).with_fix(fix));
+    }
+    Some(match ExportState::read(&home.export_state()) {
+        Ok(Some(ExportState { dropped, refused, .. })) if dropped + refused > 0 => {
+            let says =
+                format!("the collector answers; {dropped} entries were not sent and {refused} were refused");
+            Diagnosis::warning(about, says).with_fix("`ironcurtain export status` shows more")
+        }
+        Ok(_) => Diagnosis::ok(about, "the collector answers"),
+        Err(problem) => Diagnosis::warning(about, problem.to_string())
+            .with_fix("restart IronCurtain, which sends recent entries again with the same ids"),
+    })
 }
 
 pub(super) fn disk(home: &Home) -> Diagnosis {

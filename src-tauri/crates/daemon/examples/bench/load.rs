@@ -74,6 +74,25 @@ impl Called<'_> {
     }
 }
 
+/// Measures sequential reads through each trusted process, alternating between the two.
+pub fn side_by_side(grounds: &[Ground<'_>; 2], amount: &Amount) -> anyhow::Result<[Sample; 2]> {
+    let [one, other] = grounds;
+    let mut talks = [one.conversation(Way::Ours)?, other.conversation(Way::Ours)?];
+    let mut samples = [Sample::default(), Sample::default()];
+    for warm in [true, false] {
+        for _ in 0..amount.calls {
+            for (talk, sample) in talks.iter_mut().zip(&mut samples) {
+                let began = Instant::now();
+                talk.call()?;
+                if !warm {
+                    sample.push(began.elapsed());
+                }
+            }
+        }
+    }
+    Ok(samples)
+}
+
 /// Returns the `node_modules` folder that contains a script.
 fn packages(script: &Path) -> Option<&Path> {
     script.ancestors().find(|folder| folder.ends_with("node_modules"))

@@ -24,6 +24,11 @@ impl TrustedProcess {
     /// Starts a daemon that stores its files in `below` and denies all questions. `entry` replaces the filesystem
     /// server's entry.
     pub fn start(below: &Path, entry: Option<Value>) -> anyhow::Result<Self> {
+        Self::start_with(below, entry, &json!({}))
+    }
+
+    /// Starts a trusted process like [`Self::start`], with this `config.json`.
+    pub fn start_with(below: &Path, entry: Option<Value>, config: &Value) -> anyhow::Result<Self> {
         let (ours, person) = (below.join("ic"), below.join("person"));
         let home = Home::under(&ours, &person);
         std::fs::create_dir_all(&person)?;
@@ -32,6 +37,7 @@ impl TrustedProcess {
             let servers = json!({ "filesystem": entry });
             std::fs::write(home.config.join("mcp-servers.json"), servers.to_string())?;
         }
+        std::fs::write(home.config.join("config.json"), config.to_string())?;
         let child = Command::new(built().join("ironcurtain"))
             .arg("daemon")
             .args(is_root().then_some("--allow-root"))

@@ -2,6 +2,7 @@
 
 use super::ENDING;
 use crate::daemon_state::DaemonState;
+use crate::record_export::RecordExport;
 use crate::run::{Run, RunOptions};
 use crate::services::Services;
 use crate::session::{Attached, Session, SessionHandover, SessionOptions};
@@ -23,7 +24,7 @@ use tokio::task::JoinSet;
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Serves connections until shutdown is requested. Then closes all sessions and waits for them.
-pub(super) async fn accept(state: Arc<DaemonState>, listener: Listener) {
+pub(super) async fn accept(state: Arc<DaemonState>, listener: Listener, export: RecordExport) {
     let mut peers = JoinSet::new();
     loop {
         tokio::select! {
@@ -70,7 +71,7 @@ pub(super) async fn accept(state: Arc<DaemonState>, listener: Listener) {
         tracing::error!(%problem, "failed to record the shutdown");
     }
     state.services.audit.settle().await;
-    state.services.record_head.end().await;
+    tokio::join!(state.services.record_head.end(), export.end());
     // The closed connection lets a connected program know that another daemon can start.
     drop(locks);
     state.services.shutdown.ended.cancel();

@@ -1,0 +1,176 @@
+//! Turns the export of the record on and off, and shows what it sends.
+
+use crate::file_edit;
+use crate::settings::{self, ConfigChangeError};
+use ironcurtain_audit::{FollowedEntry, Follower, LogPlace};
+use ironcurtain_config::home::Home;
+use ironcurtain_config::{Config, ConfigError, ExportConfig, ExportedPaths};
+use ironcurtain_export::{
+    DeliveryError, DeviceKey, DeviceKeyError, Endpoint, EndpointError, ExportState, ExportedEvent, KeyStore,
+    OcsfError, OcsfWritten, PathForm, PublicKey, StateError, append_ocsf, probe, sample,
+};
+use ironcurtain_secrets::{SecretName, SecretStore, UnfilledError, filled_headers};
+use serde_json::{Value, json};
+use std::io;
+use std::path::Path;
+
+/// Number of entries in a sample.
+const SAMPLE: usize = 5;
+
+/// Collector to export to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExportChoice {
+    /// Base address.
+    pub url: String,
+    /// Form in which paths are exported.
+    pub paths: ExportedPaths,
+    /// Secret to send as a bearer token.
+    pub token: Option<SecretName>,
+}
+
+/// State of the export.
+#[derive(Debug)]
+pub struct ExportStatus {
+    /// Settings; `None` if the export is off.
+    pub config: Option<ExportConfig>,
+    /// Stored state; `None` before the trusted process has started the export.
+    pub state: Option<ExportState>,
+    /// Size in bytes of the part of the log that is not sent yet.
+    pub behind: u64,
+    /// Public key that verifies the signed heads.
+    pub key: Option<PublicKey>,
+}
+
+/// Failure to read or change the export.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordExportError {
+    /// A setting is invalid.
+    #[error("{0}")]
+    Config(#[from] ConfigError),
+    /// The settings could not be changed.
+    #[error(transparent)]
+    Change(#[from] ConfigChangeError),
+    /// The log could not be read.
+    #[error("failed to read the audit log: {0}")]
+    Log(io::Error),
+    /// The state is damaged.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// The device key cannot be used.
+    #[error(transparent)]
+    Key(#[from] DeviceKeyError),
+    /// OCSF events could not be written.
+    #[error(transparent)]
+    Ocsf(#[from] OcsfError),
+}
+
+/// Reason why the collector of the settings cannot be reached.
+#[derive(Debug, thiserror::Error)]
+pub enum ProbeError {
+    /// The token is not available.
+    #[error("the export's {0}")]
+    Secret(#[from] UnfilledError),
+    /// The address is invalid.
+    #[error(transparent)]
+    Endpoint(#[from] EndpointError),
+    /// The collector does not accept entries.
+    #[error(transparent)]
+    Delivery(#[from] DeliveryError),
+}
+
+/// Turns the export on. A running trusted process starts it at once.
+///
+/// # Errors
+/// [`ConfigChangeError`], in which case nothing changed.
+pub fn enable_export(home: &Home, choice: &ExportChoice) -> Result<Config, ConfigChangeError> {
+    let paths = match choice.paths {
+        ExportedPaths::Full => "full",
+        ExportedPaths::Hashed => "hashed",
+        ExportedPaths::None => "none",
+    };
+    let mut export = json!({ "url": choice.url, "paths": paths });
+    if let (Some(token), Some(export)) = (&choice.token, export.as_object_mut()) {
+        let headers = json!({ "Authorization": format!("Bearer keyring:{token}") });
+        export.insert("headers".to_owned(), headers);
+    }
+    settings::change_settings(home, &[("export", export)])
+}
+
+/// Turns the export off. Entries that were not sent yet will not be.
+///
+/// # Errors
+/// [`ConfigChangeError`], in which case nothing changed.
+pub fn disable_export(home: &Home) -> Result<Config, ConfigChangeError> {
+    let config = settings::edit(home, |file, text| file_edit::remove(file, &text, &["export"]))?;
+    // A running trusted process removes it too. It may not exist.
+    let _ = std::fs::remove_file(home.export_state());
+    Ok(config)
+}
+
+/// Returns the newest entries as they would be exported, oldest first.
+///
+/// # Errors
+/// [`RecordExportError`].
+pub fn export_sample(home: &Home, paths: ExportedPaths) -> Result<Vec<Value>, RecordExportError> {
+    let form = if paths == ExportedPaths::Hashed && store(home).public()?.is_none() {
+        // The real key is not created for a sample.
+        PathForm::Hashed(DeviceKey::generate()?.path_key())
+    } else {
+        path_form(home, paths)?
+    };
+    let place = LogPlace::before_newest(&home.audit(), SAMPLE).map_err(RecordExportError::Log)?;
+    let mut follower = Follower::new(&home.audit(), place);
+    let mut events = Vec::new();
+    while let Some(next) = follower.read_next().map_err(RecordExportError::Log)? {
+        if let FollowedEntry::Entry { entry, link, .. } = next {
+            events.push(sample(&ExportedEvent::of(&entry, &link, &form)));
+        }
+    }
+    Ok(events)
+}
+
+/// Returns the state of the export.
+///
+/// # Errors
+/// [`RecordExportError`].
+pub fn export_status(home: &Home) -> Result<ExportStatus, RecordExportError> {
+    let state = ExportState::read(&home.export_state())?;
+    let behind = state.as_ref().map(|state| Follower::new(&home.audit(), state.place.clone()).behind());
+    Ok(ExportStatus {
+        config: Config::load(home)?.export,
+        state,
+        behind: behind.transpose().map_err(RecordExportError::Log)?.unwrap_or(0),
+        key: store(home).public()?,
+    })
+}
+
+/// Sends an empty request to the collector, to find out whether it answers.
+///
+/// # Errors
+/// [`ProbeError`].
+pub async fn probe_collector(secrets: &SecretStore, config: &ExportConfig) -> Result<(), ProbeError> {
+    let headers = filled_headers(secrets, &config.headers).await?.values;
+    let headers = headers.iter().map(|(name, value)| (name.clone(), value.reveal().to_owned()));
+    Ok(probe(&Endpoint::new(&config.url, headers)?).await?)
+}
+
+/// Appends the entries that are not in the file yet as OCSF events.
+///
+/// # Errors
+/// [`RecordExportError`].
+pub fn write_ocsf(home: &Home, file: &Path, paths: ExportedPaths) -> Result<OcsfWritten, RecordExportError> {
+    Ok(append_ocsf(&home.audit(), file, &path_form(home, paths)?)?)
+}
+
+/// Returns the form of paths. Creates the device key if paths are hashed.
+fn path_form(home: &Home, paths: ExportedPaths) -> Result<PathForm, DeviceKeyError> {
+    Ok(match paths {
+        ExportedPaths::Full => PathForm::Full,
+        ExportedPaths::Hashed => PathForm::Hashed(store(home).open_or_create()?.path_key()),
+        ExportedPaths::None => PathForm::Absent,
+    })
+}
+
+fn store(home: &Home) -> KeyStore {
+    KeyStore::new(&home.state, home.has_keyring)
+}

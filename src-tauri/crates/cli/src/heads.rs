@@ -1,0 +1,57 @@
+//! `audit verify --heads`: compares a log with signed heads, on any machine.
+
+use crate::lines::{TextLines, counted};
+use crate::screen::Screen;
+use anyhow::{Context, bail};
+use ironcurtain_config::home::Home;
+use ironcurtain_daemon::time_of_day;
+use ironcurtain_export::{CheckedHeads, KeyStore, PublicKey, check_heads};
+use serde_json::json;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Verifies that the log contains every head. The exit status is 1 if it does not.
+pub fn verify(
+    heads: &Path,
+    key: Option<&str>,
+    log: Option<PathBuf>,
+    screen: Screen,
+) -> anyhow::Result<ExitCode> {
+    let key = match key {
+        Some(key) => PublicKey::parse(key)
+            .with_context(|| format!("`{key}` is not a public key; `ironcurtain export status` shows it"))?,
+        None => own_key()?,
+    };
+    let log = match log {
+        Some(log) if !log.is_dir() => bail!("`{}` is not a folder", log.display()),
+        Some(log) => log,
+        None => Home::from_env()?.audit(),
+    };
+    let CheckedHeads { log: checked, heads, newest, problem } = check_heads(&log, heads, &key)?;
+    let after = checked.entries.saturating_sub(newest.entries);
+    let mut out = TextLines::default();
+    match &problem {
+        Some(problem) => out.line(format_args!("The log does not match its signed heads: {problem}.")),
+        None => {
+            let time = time_of_day(newest.time);
+            out.line(format_args!(
+                "The log contains all of its {}, up to entry {} at {time}.",
+                counted(heads, "signed head"),
+                newest.entries
+            ));
+            out.line(format_args!("Not covered: the {after} after it."));
+        }
+    }
+    let value = json!({
+        "intact": problem.is_none(), "problem": problem, "heads": heads, "entries": checked.entries,
+        "covered": newest.entries, "signedAt": newest.time, "removed": checked.removed,
+    });
+    screen.show(&out, &value)?;
+    Ok(if problem.is_none() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn own_key() -> anyhow::Result<PublicKey> {
+    let home = Home::from_env()?;
+    let key = KeyStore::new(&home.state, home.has_keyring).public()?;
+    key.context("this machine has no device key; pass the public key of the other machine with `--key`")
+}

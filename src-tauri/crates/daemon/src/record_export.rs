@@ -1,0 +1,195 @@
+//! Exports the record to the collector in the settings, and signs its head meanwhile.
+//!
+//! - Runs behind the audit log: no call waits for it, and a failure denies nothing.
+//! - While the export is off, its position is forgotten: entries of that time are never exported.
+
+use crate::daemon_state::DaemonState;
+use crate::health::Concern;
+use ironcurtain_audit::Audit;
+use ironcurtain_audit::clock::now_ms;
+use ironcurtain_config::home::Home;
+use ironcurtain_config::{ExportConfig, ExportedPaths, SessionSettings};
+use ironcurtain_export::{
+    DeliveryError, DeviceKey, DeviceKeyError, Endpoint, EndpointError, Exporter, ExporterParts, HeadsFile,
+    KeyStore, PathForm, SignedHead,
+};
+use ironcurtain_secrets::{UnfilledError, filled_headers, in_time};
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::task::{JoinError, JoinHandle};
+use tokio_util::sync::CancellationToken;
+
+/// Interval between signed heads.
+const SIGN_EVERY: Duration = Duration::from_secs(60);
+
+/// Pause before another attempt to start, for example while the keyring is locked.
+const START_AGAIN: Duration = Duration::from_secs(60);
+
+/// Maximum time that the export takes at shutdown.
+const ENDING: Duration = Duration::from_secs(3);
+
+/// Running export.
+#[derive(Debug)]
+pub(crate) struct RecordExport {
+    task: JoinHandle<()>,
+    ending: CancellationToken,
+}
+
+/// Reason why the export does not start.
+#[derive(Debug, thiserror::Error)]
+enum ExportStartError {
+    #[error(transparent)]
+    Key(#[from] DeviceKeyError),
+    #[error("the export's {0}")]
+    Secret(#[from] UnfilledError),
+    #[error(transparent)]
+    Endpoint(#[from] EndpointError),
+    #[error(transparent)]
+    Delivery(#[from] DeliveryError),
+    #[error("a thread failed: {0}")]
+    Thread(#[from] JoinError),
+}
+
+impl RecordExport {
+    /// Starts to follow the settings.
+    pub(crate) fn start(state: Arc<DaemonState>) -> Self {
+        let ending = CancellationToken::new();
+        let task = tokio::spawn(follow(state, ending.clone()));
+        Self { task, ending }
+    }
+
+    /// Signs the last head and sends the last entries, unless the collector does not answer.
+    pub(crate) async fn end(self) {
+        self.ending.cancel();
+        // What was not sent is sent after the next start.
+        let _ = tokio::time::timeout(ENDING, self.task).await;
+    }
+}
+
+/// Runs the export as the settings say, until `ending` is cancelled.
+async fn follow(state: Arc<DaemonState>, ending: CancellationToken) {
+    let mut settings = state.services.settings.clone();
+    loop {
+        let config = settings.borrow_and_update().config.export.clone();
+        if config.is_none() {
+            state.services.health.set(Concern::Export, None);
+            // Without the file, the next export starts after the newest entry.
+            let _ = std::fs::remove_file(state.services.home.export_state());
+        }
+        let exported = async {
+            match &config {
+                Some(config) => run(&state, config, &ending).await,
+                None => ending.cancelled().await,
+            }
+        };
+        tokio::select! {
+            () = exported => return,
+            () = changed(&mut settings, config.as_ref()) => {}
+        }
+    }
+}
+
+/// Completes when the settings of the export change.
+async fn changed(settings: &mut watch::Receiver<Arc<SessionSettings>>, from: Option<&ExportConfig>) {
+    loop {
+        if settings.changed().await.is_err() {
+            return std::future::pending().await;
+        }
+        if settings.borrow().config.export.as_ref() != from {
+            return;
+        }
+    }
+}
+
+/// Exports until `ending` is cancelled. Tries again while the key or a secret is not available.
+async fn run(state: &Arc<DaemonState>, config: &ExportConfig, ending: &CancellationToken) {
+    let (head, heads) = watch::channel(None);
+    let (key, exporter) = loop {
+        match start(state, config, heads.clone()).await {
+            Ok(started) => break started,
+            Err(problem) => {
+                let text = format!("The record is not exported: {problem}.");
+                state.services.health.set(Concern::Export, Some(text));
+            }
+        }
+        tokio::select! {
+            () = ending.cancelled() => return,
+            () = tokio::time::sleep(START_AGAIN) => {}
+        }
+    };
+    let last = CancellationToken::new();
+    let signed = async {
+        sign(&state.services.audit, &state.services.home, key, head, ending).await;
+        last.cancel();
+    };
+    tokio::join!(signed, exporter.run(last.clone()));
+}
+
+async fn start(
+    state: &Arc<DaemonState>,
+    config: &ExportConfig,
+    head: watch::Receiver<Option<SignedHead>>,
+) -> Result<(DeviceKey, Exporter), ExportStartError> {
+    let services = &state.services;
+    let headers = filled_headers(&services.programs.secrets, &config.headers).await?.values;
+    let headers = headers.iter().map(|(name, value)| (name.clone(), value.reveal().to_owned()));
+    let endpoint = Endpoint::new(&config.url, headers)?;
+    let store = KeyStore::new(&services.home.state, services.home.has_keyring);
+    let key = in_time(move || Ok(store.open_or_create())).await.map_err(DeviceKeyError::from)??;
+    let (of_metrics, health) = (state.clone(), services.health.clone());
+    let parts = ExporterParts {
+        endpoint,
+        paths: match config.paths {
+            ExportedPaths::Full => PathForm::Full,
+            ExportedPaths::Hashed => PathForm::Hashed(key.path_key()),
+            ExportedPaths::None => PathForm::Absent,
+        },
+        backlog: config.backlog_mib << 20,
+        log: services.home.audit(),
+        state: services.home.export_state(),
+        instance: key.public().to_string(),
+        synced: services.audit.synced(),
+        head,
+        metrics: Box::new(move || of_metrics.metrics().unwrap_or_default()),
+        trouble: Box::new(move |trouble| health.set(Concern::Export, trouble)),
+    };
+    let exporter = tokio::task::spawn_blocking(move || Exporter::new(parts)).await??;
+    Ok((key, exporter))
+}
+
+/// Signs the head of the log whenever it changed, and again when `ending` is cancelled.
+async fn sign(
+    audit: &Audit,
+    home: &Home,
+    key: DeviceKey,
+    head: watch::Sender<Option<SignedHead>>,
+    ending: &CancellationToken,
+) {
+    let (mut signed, file) = (None, Arc::new(HeadsFile::new(home.audit_heads())));
+    loop {
+        let (written, stands) = audit.standing();
+        if stands.is_ok() && signed.as_ref() != Some(&written) {
+            // Only what is on disk is signed, so that a power failure cannot make a signed head wrong.
+            audit.settle().await;
+            let new = SignedHead::sign(&key, &written, now_ms());
+            if let Err(problem) = append(file.clone(), new.clone()).await {
+                tracing::error!(%problem, "failed to write the signed head");
+            }
+            head.send_replace(Some(new));
+            signed = Some(written);
+        }
+        if ending.is_cancelled() {
+            return;
+        }
+        tokio::select! {
+            () = ending.cancelled() => {}
+            () = tokio::time::sleep(SIGN_EVERY) => {}
+        }
+    }
+}
+
+async fn append(file: Arc<HeadsFile>, head: SignedHead) -> io::Result<()> {
+    tokio::task::spawn_blocking(move || file.append(&head)).await.map_err(io::Error::other)?
+}

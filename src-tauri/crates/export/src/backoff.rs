@@ -1,0 +1,67 @@
+//! Pauses between attempts: exponential, with jitter, and as long as the collector asks for.
+
+use ring::rand::{SecureRandom, SystemRandom};
+use std::time::Duration;
+
+/// Longest pause before the second attempt.
+const FIRST: Duration = Duration::from_secs(1);
+
+/// Longest pause that is chosen here.
+const LONGEST: Duration = Duration::from_secs(5 * 60);
+
+/// Longest pause that a collector can ask for.
+const LONGEST_ASKED: Duration = Duration::from_secs(60 * 60);
+
+/// Pauses of consecutive failures.
+#[derive(Debug, Default)]
+pub(crate) struct Backoff {
+    failures: u32,
+}
+
+impl Backoff {
+    /// Starts over after a success.
+    pub(crate) fn reset(&mut self) {
+        self.failures = 0;
+    }
+
+    /// Returns the next pause. `asked` is the collector's `Retry-After`.
+    pub(crate) fn next(&mut self, asked: Option<Duration>) -> Duration {
+        let longest = FIRST.saturating_mul(2_u32.saturating_pow(self.failures)).min(LONGEST);
+        self.failures = self.failures.saturating_add(1);
+        // From half of it to all of it, so that devices do not all try at the same moment.
+        let pause = longest.mul_f64(0.5 + random() / 2.0);
+        asked.map_or(pause, |asked| asked.min(LONGEST_ASKED).max(pause))
+    }
+}
+
+/// Returns a number from 0 to 1.
+fn random() -> f64 {
+    let mut bytes = [0; 4];
+    // Without randomness, the pause is just not spread.
+    match SystemRandom::new().fill(&mut bytes) {
+        Ok(()) => f64::from(u32::from_ne_bytes(bytes)) / f64::from(u32::MAX),
+        Err(_) => 1.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_to_a_limit_and_respect_the_collector() {
+        let mut backoff = Backoff::default();
+        let mut longest = FIRST;
+        for _ in 0..40 {
+            let pause = backoff.next(None);
+            assert!(pause >= longest / 2 && pause <= longest, "{pause:?} of {longest:?}");
+            longest = (longest * 2).min(LONGEST);
+        }
+        backoff.reset();
+        assert!(backoff.next(None) <= FIRST);
+        assert_eq!(backoff.next(Some(Duration::from_secs(90))), Duration::from_secs(90));
+        assert_eq!(backoff.next(Some(Duration::from_secs(9_999_999))), LONGEST_ASKED);
+        backoff.reset();
+        assert!(backoff.next(Some(Duration::ZERO)) >= FIRST / 2, "a collector cannot ask for a flood");
+    }
+}

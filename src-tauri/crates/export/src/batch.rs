@@ -1,0 +1,77 @@
+//! Records that were read and not accepted by the collector yet.
+
+use crate::event::ExportedEvent;
+use crate::heads::SignedHead;
+use crate::reader::ReadEntry;
+use ironcurtain_audit::{LogPlace, LostRange};
+use std::collections::VecDeque;
+
+/// Consequence of a record that was accepted.
+#[derive(Debug)]
+pub(crate) enum Done {
+    /// The position advances.
+    Entry(LogPlace),
+    /// The lost range is reported.
+    Lost(LostRange),
+    /// The head with this number of entries is sent.
+    Head(u64),
+}
+
+/// Records that were read and not accepted by the collector yet, in order.
+#[derive(Debug, Default)]
+pub(crate) struct Batch(VecDeque<Record>);
+
+#[derive(Debug)]
+struct Record {
+    event: ExportedEvent,
+    done: Done,
+    /// Length of the log's line.
+    bytes: u64,
+}
+
+impl Batch {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Returns the length of the entries in the log.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.0.iter().map(|record| record.bytes).sum()
+    }
+
+    pub(crate) fn events(&self) -> impl Iterator<Item = &ExportedEvent> {
+        self.0.iter().map(|record| &record.event)
+    }
+
+    /// Removes the first records.
+    pub(crate) fn take(&mut self, count: usize) -> impl Iterator<Item = Done> {
+        self.0.drain(..count.min(self.0.len())).map(|record| record.done)
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    pub(crate) fn push_lost(&mut self, range: &LostRange, time_ms: u64) {
+        let event = ExportedEvent::lost(range, time_ms);
+        self.0.push_back(Record { event, done: Done::Lost(range.clone()), bytes: 0 });
+    }
+
+    pub(crate) fn push_head(&mut self, head: &SignedHead) {
+        let event = ExportedEvent::head(&head.line(), &head.signature, head.time);
+        self.0.push_back(Record { event, done: Done::Head(head.entries), bytes: 0 });
+    }
+
+    pub(crate) fn push_entries(&mut self, entries: Vec<ReadEntry>) {
+        let records = entries.into_iter().map(|ReadEntry { event, place, bytes }| Record {
+            event,
+            done: Done::Entry(place),
+            bytes,
+        });
+        self.0.extend(records);
+    }
+}

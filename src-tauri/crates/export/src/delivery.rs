@@ -1,0 +1,254 @@
+//! POST of OTLP requests to a collector over HTTP/1.1.
+//!
+//! - The collector is the user's choice, so its host may be on this machine or network. Redirects are not followed.
+//! - A collector is not trusted: its answer is read up to a limit and within a time, and none of its text is shown.
+//! - A success needs an OTLP answer, so that the login page of a network does not count as one.
+
+use crate::endpoint::Endpoint;
+use crate::otlp;
+use futures_util::TryFutureExt;
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::{Bytes, Incoming};
+use hyper::client::conn::http1::{self, SendRequest};
+use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::TokioIo;
+use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceResponse;
+use prost::Message;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::ServerName;
+use tokio_rustls::rustls::{self, ClientConfig, RootCertStore};
+
+/// Time for a connection and its TLS handshake.
+const CONNECT: Duration = Duration::from_secs(10);
+
+/// Time for a request and its whole answer.
+const ANSWER: Duration = Duration::from_secs(30);
+
+/// Maximum size of an answer in bytes.
+const LONGEST_ANSWER: usize = 64 * 1024;
+
+/// Maximum size of the head of an answer in bytes.
+const LONGEST_HEAD: usize = 16 * 1024;
+
+/// Content type of OTLP requests and answers.
+const PROTOBUF: HeaderValue = HeaderValue::from_static("application/x-protobuf");
+
+/// Reason why a collector did not accept a request.
+#[derive(Debug, thiserror::Error)]
+pub enum DeliveryError {
+    /// No connection.
+    #[error("failed to connect to the collector: {0}")]
+    Connect(io::Error),
+    /// No answer in time.
+    #[error("the collector did not answer within {n} s", n = ANSWER.as_secs())]
+    Timeout,
+    /// The connection failed, or the answer is not HTTP.
+    #[error("the connection to the collector failed: {0}")]
+    Http(#[from] hyper::Error),
+    /// An answer that is too long, or not an OTLP answer.
+    #[error("the answer is not from an OTLP collector; check the address")]
+    NotOtlp,
+    /// A redirect.
+    #[error(
+        "the collector answered with a redirect ({0}), which is not followed; set the address that it moved to"
+    )]
+    Redirect(u16),
+    /// Missing or refused credentials.
+    #[error(
+        "the collector refused the credentials ({0}); set another token with `ironcurtain export enable`"
+    )]
+    Unauthorized(u16),
+    /// The collector refuses this request whenever it is sent.
+    #[error("the collector refused the entries ({0})")]
+    Refused(u16),
+    /// Overloaded or another error.
+    #[error("the collector answered with the status {status}")]
+    Status {
+        /// HTTP status.
+        status: u16,
+        /// Time after which to try again.
+        retry_after: Option<Duration>,
+    },
+    /// A header is invalid.
+    #[error("the header `{0}` is not allowed in a request")]
+    Header(String),
+    /// TLS cannot be used.
+    #[error(
+        "no trusted root certificates found; install them, for example with the package `ca-certificates`"
+    )]
+    NoRoots,
+}
+
+impl DeliveryError {
+    /// Returns the pause that the collector asked for.
+    pub(crate) fn retry_after(&self) -> Option<Duration> {
+        if let Self::Status { retry_after, .. } = self { *retry_after } else { None }
+    }
+
+    /// Returns whether the collector refuses these entries, so that sending them again is useless.
+    pub(crate) fn is_refusal(&self) -> bool {
+        matches!(self, Self::Refused(_))
+    }
+}
+
+trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
+
+type Sender = SendRequest<Full<Bytes>>;
+
+/// Client of one collector.
+pub(crate) struct Collector {
+    endpoint: Endpoint,
+    headers: HeaderMap,
+    kept: Option<Sender>,
+}
+
+impl Collector {
+    pub(crate) fn new(endpoint: Endpoint) -> Result<Self, DeliveryError> {
+        let mut headers = HeaderMap::new();
+        for (name, value) in endpoint.headers() {
+            let (Ok(header), Ok(mut value)) = (HeaderName::try_from(name), HeaderValue::from_str(value))
+            else {
+                return Err(DeliveryError::Header(name.to_owned()));
+            };
+            value.set_sensitive(true);
+            headers.insert(header, value);
+        }
+        let host = HeaderValue::from_str(endpoint.authority());
+        headers.insert(header::HOST, host.map_err(|_| DeliveryError::Header("host".to_owned()))?);
+        headers.insert(header::CONTENT_TYPE, PROTOBUF);
+        headers.insert(header::ACCEPT, PROTOBUF);
+        Ok(Self { endpoint, headers, kept: None })
+    }
+
+    /// Sends log records and returns how many the collector rejected permanently.
+    pub(crate) async fn send_logs(&mut self, body: Vec<u8>) -> Result<u64, DeliveryError> {
+        let answer = self.post("logs", body).await?;
+        let answer = ExportLogsServiceResponse::decode(answer).map_err(|_| DeliveryError::NotOtlp)?;
+        let rejected = answer.partial_success.map_or(0, |partial| partial.rejected_log_records);
+        Ok(u64::try_from(rejected).unwrap_or(0))
+    }
+
+    /// Sends metrics.
+    pub(crate) async fn send_metrics(&mut self, body: Vec<u8>) -> Result<(), DeliveryError> {
+        self.post("metrics", body).await.map(drop)
+    }
+
+    async fn post(&mut self, signal: &str, body: Vec<u8>) -> Result<Bytes, DeliveryError> {
+        let exchange = self.exchange(signal, body.into());
+        let answered = tokio::time::timeout(CONNECT + ANSWER, exchange).await;
+        let (answer, sender) = answered.unwrap_or(Err(DeliveryError::Timeout))?;
+        self.kept = Some(sender);
+        Ok(answer)
+    }
+
+    async fn exchange(&mut self, signal: &str, body: Bytes) -> Result<(Bytes, Sender), DeliveryError> {
+        let kept = self.kept.take().filter(|kept| !kept.is_closed());
+        let mut sender = match kept {
+            Some(sender) => sender,
+            None => connect(&self.endpoint).await?,
+        };
+        let mut request = Request::new(Full::new(body));
+        *request.method_mut() = Method::POST;
+        let path = self.endpoint.path(signal);
+        *request.uri_mut() = path.parse().map_err(|_| DeliveryError::Refused(0))?;
+        *request.headers_mut() = self.headers.clone();
+        // Sending the same entries twice is harmless, because the ids are the same.
+        let sent = async {
+            sender.ready().await?;
+            sender.send_request(request).await
+        };
+        let response = tokio::time::timeout(ANSWER, sent.map_err(DeliveryError::Http))
+            .await
+            .unwrap_or(Err(DeliveryError::Timeout))?;
+        checked(&response)?;
+        let is_otlp = response.headers().get(header::CONTENT_TYPE).is_some_and(is_protobuf);
+        let body = Limited::new(response.into_body(), LONGEST_ANSWER).collect();
+        let body = body.await.map_err(|_| DeliveryError::NotOtlp)?.to_bytes();
+        if is_otlp || body.is_empty() { Ok((body, sender)) } else { Err(DeliveryError::NotOtlp) }
+    }
+}
+
+/// Sends an empty request, to find out whether a collector answers.
+///
+/// # Errors
+/// [`DeliveryError`].
+pub async fn probe(endpoint: &Endpoint) -> Result<(), DeliveryError> {
+    let request = otlp::logs(&[], "").encode_to_vec();
+    Collector::new(endpoint.clone())?.send_logs(request).await.map(drop)
+}
+
+async fn connect(endpoint: &Endpoint) -> Result<Sender, DeliveryError> {
+    let connector = if endpoint.is_encrypted() {
+        let loaded = tokio::task::spawn_blocking(tls).await;
+        Some(loaded.map_err(|problem| DeliveryError::Connect(io::Error::other(problem)))??)
+    } else {
+        None
+    };
+    let opened = async {
+        let (host, port) = endpoint.target();
+        let stream = TcpStream::connect((host, port)).await?;
+        let stream: Box<dyn Stream> = match connector {
+            None => Box::new(stream),
+            Some(connector) => {
+                let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
+                Box::new(connector.connect(name, stream).await?)
+            }
+        };
+        Ok(stream)
+    };
+    let opened = tokio::time::timeout(CONNECT, opened).await;
+    let stream =
+        opened.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())).map_err(DeliveryError::Connect)?;
+    let (sender, connection) =
+        http1::Builder::new().max_buf_size(LONGEST_HEAD).handshake(TokioIo::new(stream)).await?;
+    // Ends when the sender is dropped. Its error is reported to the request in flight.
+    tokio::spawn(connection);
+    Ok(sender)
+}
+
+/// Creates a TLS connector that trusts the system's current roots.
+fn tls() -> Result<TlsConnector, DeliveryError> {
+    let mut roots = RootCertStore::empty();
+    let (taken, _) = roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    if taken == 0 {
+        return Err(DeliveryError::NoRoots);
+    }
+    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_protocol_versions(rustls::ALL_VERSIONS)
+        .map_err(|problem| DeliveryError::Connect(io::Error::other(problem)))?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    Ok(TlsConnector::from(Arc::new(config)))
+}
+
+/// Checks the status of an answer.
+fn checked(response: &Response<Incoming>) -> Result<(), DeliveryError> {
+    let status = response.status();
+    Err(match status {
+        StatusCode::OK => return Ok(()),
+        StatusCode::BAD_REQUEST | StatusCode::PAYLOAD_TOO_LARGE => DeliveryError::Refused(status.as_u16()),
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => DeliveryError::Unauthorized(status.as_u16()),
+        _ if status.is_redirection() => DeliveryError::Redirect(status.as_u16()),
+        _ => DeliveryError::Status { status: status.as_u16(), retry_after: retry_after(response.headers()) },
+    })
+}
+
+/// Parses `Retry-After` in seconds. The form with a date is ignored.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let seconds = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
+    Some(Duration::from_secs(seconds))
+}
+
+fn is_protobuf(kind: &HeaderValue) -> bool {
+    let kind = kind.to_str().unwrap_or_default().split(';').next().unwrap_or_default();
+    kind.trim().eq_ignore_ascii_case("application/x-protobuf")
+}

@@ -1,0 +1,91 @@
+//! Address of a collector, and the headers to send to it.
+
+use std::fmt;
+use url::{Position, Url};
+use zeroize::Zeroizing;
+
+/// Address of a collector, and the headers to send to it.
+#[derive(Clone)]
+pub struct Endpoint {
+    url: Url,
+    headers: Vec<(String, Zeroizing<String>)>,
+}
+
+/// Address that is not one of a collector.
+#[derive(Debug, thiserror::Error)]
+#[error("expected the `http` or `https` address of a collector, such as `https://otel.example.com:4318`")]
+pub struct EndpointError;
+
+impl Endpoint {
+    /// Parses a base address, below which `/v1/logs` and `/v1/metrics` are. The values of headers are secret.
+    ///
+    /// # Errors
+    /// Returns [`EndpointError`] if it is not an HTTP address.
+    pub fn new(
+        url: &str,
+        headers: impl IntoIterator<Item = (String, String)>,
+    ) -> Result<Self, EndpointError> {
+        let url = Url::parse(url).map_err(|_| EndpointError)?;
+        if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
+            return Err(EndpointError);
+        }
+        let headers = headers.into_iter().map(|(name, value)| (name, Zeroizing::new(value))).collect();
+        Ok(Self { url, headers })
+    }
+
+    pub(crate) fn is_encrypted(&self) -> bool {
+        self.url.scheme() == "https"
+    }
+
+    /// Returns the host without the brackets of an IPv6 address, and the port.
+    pub(crate) fn target(&self) -> (&str, u16) {
+        let host = self.url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+        (host, self.url.port_or_known_default().unwrap_or(443))
+    }
+
+    /// Returns the host and port for the `Host` header.
+    pub(crate) fn authority(&self) -> &str {
+        &self.url[Position::BeforeHost..Position::AfterPort]
+    }
+
+    /// Returns the path and query of a signal, such as `logs`.
+    pub(crate) fn path(&self, signal: &str) -> String {
+        let query = self.url.query().map(|query| format!("?{query}")).unwrap_or_default();
+        format!("{}/v1/{signal}{query}", self.url.path().trim_end_matches('/'))
+    }
+
+    pub(crate) fn headers(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.headers.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+}
+
+/// Formats the address without its query, which may contain a key.
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.url[..Position::AfterPath])
+    }
+}
+
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Endpoint").field("url", &self.to_string()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signals_are_below_the_base_address() {
+        let path = |url: &str| Endpoint::new(url, []).unwrap().path("logs");
+        assert_eq!(path("https://a.example"), "/v1/logs");
+        assert_eq!(path("https://a.example/otlp/?key=k"), "/otlp/v1/logs?key=k");
+        let endpoint =
+            Endpoint::new("http://[::1]:4318/?key=s3cret", [("X".into(), "t0ken".into())]).unwrap();
+        assert_eq!((endpoint.target(), endpoint.authority()), (("::1", 4318), "[::1]:4318"));
+        let shown = format!("{endpoint} {endpoint:?}");
+        assert!(!shown.contains("s3cret") && !shown.contains("t0ken"), "{shown}");
+        assert!(Endpoint::new("ftp://a.example", []).is_err());
+    }
+}

@@ -1,0 +1,298 @@
+//! Signed heads: each proves, on any machine, that the log had a given entry at a given position.
+//!
+//! - A log that contains every signed head was not cut or rewritten before the newest of them.
+//! - Proves nothing about entries after the newest head, or written after somebody else took the key.
+
+use crate::key::{DeviceKey, PublicKey};
+use ironcurtain_audit::{Checked, Written, check_all_written};
+use ironcurtain_paths::bounded_read;
+use serde::{Deserialize, Serialize};
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// First line of a signed message. It separates these signatures from any other use of the key.
+const PURPOSE: &str = "ironcurtain audit head v1";
+
+/// Size in bytes from which the heads file is renamed and a new one started. One older file is kept.
+const LONGEST_FILE: u64 = 4 * 1024 * 1024;
+
+/// Position of the log, signed with a device key.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SignedHead {
+    /// Number of entries.
+    pub entries: u64,
+    /// Hash of the last entry.
+    pub head: String,
+    /// Time of the signature, in milliseconds since the Unix epoch.
+    pub time: u64,
+    /// Public key.
+    pub key: String,
+    /// Signature of all of it.
+    pub signature: String,
+}
+
+impl SignedHead {
+    /// Signs a position.
+    #[must_use]
+    pub fn sign(key: &DeviceKey, written: &Written, time: u64) -> Self {
+        let mut head = Self {
+            entries: written.entries,
+            head: written.head.clone(),
+            time,
+            key: key.public().to_string(),
+            signature: String::new(),
+        };
+        head.signature = key.sign(&head.message());
+        head
+    }
+
+    /// Returns the head as a line of a heads file, without the line feed.
+    #[must_use]
+    pub fn line(&self) -> String {
+        // Serializing numbers and texts cannot fail.
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    fn message(&self) -> Vec<u8> {
+        let Self { entries, head, time, key, .. } = self;
+        format!("{PURPOSE}\n{entries}\n{head}\n{time}\n{key}\n").into_bytes()
+    }
+}
+
+/// File with signed heads, one per line.
+#[derive(Debug)]
+pub struct HeadsFile(PathBuf);
+
+impl HeadsFile {
+    /// Names a file, which need not exist.
+    #[must_use]
+    pub fn new(path: PathBuf) -> Self {
+        Self(path)
+    }
+
+    /// Appends a head and syncs the file.
+    ///
+    /// # Errors
+    /// Returns an error if the file cannot be written.
+    pub fn append(&self, head: &SignedHead) -> io::Result<()> {
+        let mut file = self.open()?;
+        if file.metadata()?.len() >= LONGEST_FILE {
+            std::fs::rename(&self.0, self.0.with_extension("old.jsonl"))?;
+            file = self.open()?;
+        }
+        file.write_all(format!("{}\n", head.line()).as_bytes())?;
+        file.sync_data()
+    }
+
+    /// Opens the file and removes an incomplete last line, which a killed process can leave.
+    fn open(&self) -> io::Result<File> {
+        let file = OpenOptions::new().append(true).read(true).create(true).mode(0o600).open(&self.0)?;
+        let length = file.metadata()?.len();
+        let mut last = [b'\n'];
+        if length > 0 {
+            file.read_exact_at(&mut last, length - 1)?;
+        }
+        if last != [b'\n'] {
+            let text = std::fs::read(&self.0)?;
+            let complete = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+            file.set_len(complete as u64)?;
+        }
+        Ok(file)
+    }
+}
+
+/// Reason why heads cannot be checked.
+#[derive(Debug, thiserror::Error)]
+pub enum HeadsError {
+    /// A file cannot be read.
+    #[error("failed to read `{path}`: {source}")]
+    Read {
+        /// The file or folder.
+        path: PathBuf,
+        /// Error of the operating system.
+        source: io::Error,
+    },
+    /// A line is not a signed head.
+    #[error("`{path}`, line {line}: it is not a signed head")]
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// Number of the line.
+        line: usize,
+    },
+    /// The file has no heads of this key.
+    #[error("`{0}` contains no head that is signed with this key")]
+    None(PathBuf),
+}
+
+/// Result of comparing a log with signed heads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CheckedHeads {
+    /// Result of verifying the log.
+    pub log: Checked,
+    /// Number of valid heads.
+    pub heads: usize,
+    /// Newest head.
+    pub newest: SignedHead,
+    /// First problem; `None` if the log contains every head that was not removed by age.
+    pub problem: Option<String>,
+}
+
+/// Verifies the heads in `file` with the key, and that the log in `dir` contains all of them.
+///
+/// # Errors
+/// [`HeadsError`].
+pub fn check_heads(dir: &Path, file: &Path, key: &PublicKey) -> Result<CheckedHeads, HeadsError> {
+    let heads = read(file)?;
+    let mut problem = None;
+    let mut written = Vec::new();
+    let mut newest: Option<&SignedHead> = None;
+    for (line, head) in &heads {
+        if head.key != key.to_string() {
+            problem =
+                problem.or_else(|| Some(format!("line {line} of the heads is signed with another key")));
+        } else if !key.verifies(&head.message(), &head.signature) {
+            problem = problem.or_else(|| Some(format!("line {line} of the heads has an invalid signature")));
+        } else {
+            if let Some(before) = newest.filter(|before| before.entries > head.entries) {
+                problem = problem.or_else(|| Some(went_back(before, head)));
+            }
+            written.push(Written { entries: head.entries, head: head.head.clone() });
+            newest = Some(head);
+        }
+    }
+    let Some(newest) = newest.cloned() else { return Err(HeadsError::None(file.to_path_buf())) };
+    let unread = |source| HeadsError::Read { path: dir.to_path_buf(), source };
+    let log = check_all_written(dir, &written).map_err(unread)?;
+    let problem = log.problem.clone().or(problem);
+    Ok(CheckedHeads { heads: written.len(), newest, problem, log })
+}
+
+fn went_back(before: &SignedHead, head: &SignedHead) -> String {
+    format!("the log was cut or replaced: it had {} entries, and later only {}", before.entries, head.entries)
+}
+
+/// Reads the heads of a file, with the numbers of their lines. An incomplete last line is skipped.
+fn read(path: &Path) -> Result<Vec<(usize, SignedHead)>, HeadsError> {
+    let unread = |source| HeadsError::Read { path: path.to_path_buf(), source };
+    let mut reader = BufReader::new(bounded_read::open(path).map_err(unread)?);
+    let (mut heads, mut text) = (Vec::new(), String::new());
+    for line in 1.. {
+        text.clear();
+        if reader.read_line(&mut text).map_err(unread)? == 0 {
+            break;
+        }
+        match serde_json::from_str(&text) {
+            Ok(head) => heads.push((line, head)),
+            Err(_) if text.trim().is_empty() || !text.ends_with('\n') => {}
+            Err(_) => return Err(HeadsError::Line { path: path.to_path_buf(), line }),
+        }
+    }
+    Ok(heads)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ironcurtain_audit::{Audit, Entry, Event, LOG_NAME};
+
+    struct Stage {
+        dir: tempfile::TempDir,
+        key: DeviceKey,
+    }
+
+    impl Stage {
+        /// Writes entries and signs the head after each.
+        async fn new() -> Self {
+            let stage = Self { dir: tempfile::tempdir().unwrap(), key: DeviceKey::generate().unwrap() };
+            let audit = Audit::open(&stage.log(), |_| ()).unwrap();
+            for number in 0..4 {
+                audit.record(Entry::new(Event::Session, format!("entry {number}"))).await.unwrap();
+                let head = SignedHead::sign(&stage.key, &audit.standing().0, number);
+                HeadsFile::new(stage.heads()).append(&head).unwrap();
+            }
+            audit.record(Entry::new(Event::Session, "not signed")).await.unwrap();
+            stage
+        }
+
+        fn log(&self) -> PathBuf {
+            let dir = self.dir.path().join("audit");
+            std::fs::create_dir_all(&dir).unwrap();
+            dir
+        }
+
+        fn heads(&self) -> PathBuf {
+            self.dir.path().join("heads.jsonl")
+        }
+
+        fn check(&self) -> CheckedHeads {
+            check_heads(&self.log(), &self.heads(), &self.key.public()).unwrap()
+        }
+
+        fn edit_log(&self, edit: impl Fn(&str) -> String) {
+            let file = self.log().join(LOG_NAME);
+            std::fs::write(&file, edit(&std::fs::read_to_string(&file).unwrap())).unwrap();
+        }
+    }
+
+    #[tokio::test]
+    async fn log_with_all_heads_is_accepted_and_a_cut_one_is_not() {
+        let stage = Stage::new().await;
+        let checked = stage.check();
+        assert_eq!((checked.problem, checked.heads, checked.newest.entries), (None, 4, 4));
+        assert_eq!(checked.log.entries, 5);
+        let lines = |text: &str, count| text.split_inclusive('\n').take(count).collect::<String>();
+        stage.edit_log(|text| lines(text, 4));
+        assert_eq!(stage.check().problem, None, "the entry after the newest head is not covered");
+        stage.edit_log(|text| lines(text, 3));
+        assert_eq!(stage.check().problem.as_deref(), Some("it ends after 3 of 4 entries"));
+    }
+
+    #[tokio::test]
+    async fn rewritten_log_is_refused() {
+        let stage = Stage::new().await;
+        std::fs::remove_file(stage.log().join(LOG_NAME)).unwrap();
+        let audit = Audit::open(&stage.log(), |_| ()).unwrap();
+        for _ in 0..9 {
+            audit.record(Entry::new(Event::Session, "forged")).await.unwrap();
+        }
+        let checked = stage.check();
+        assert!(checked.log.entries == 9 && checked.heads == 4);
+        assert_eq!(checked.problem.as_deref(), Some("line 1: it is not the entry that was written"));
+    }
+
+    #[tokio::test]
+    async fn forged_heads_are_refused() {
+        let stage = Stage::new().await;
+        let text = std::fs::read_to_string(stage.heads()).unwrap();
+        std::fs::write(stage.heads(), text.replacen("\"time\":2", "\"time\":9", 1)).unwrap();
+        let found = stage.check();
+        assert_eq!(found.problem.as_deref(), Some("line 3 of the heads has an invalid signature"));
+        let other =
+            SignedHead::sign(&DeviceKey::generate().unwrap(), &Written { entries: 1, head: "x".into() }, 9);
+        std::fs::write(stage.heads(), format!("{text}{}\n", other.line())).unwrap();
+        assert_eq!(stage.check().problem.as_deref(), Some("line 5 of the heads is signed with another key"));
+        // A line that a killed process left incomplete is no forgery.
+        std::fs::write(stage.heads(), format!("{text}{{\"entries\":5,")).unwrap();
+        assert_eq!(stage.check().problem, None);
+        let last: SignedHead = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+        HeadsFile::new(stage.heads()).append(&last).unwrap();
+        assert_eq!((stage.check().problem, stage.check().heads), (None, 5));
+        std::fs::write(stage.heads(), format!("{{}}\n{text}")).unwrap();
+        let refused = check_heads(&stage.log(), &stage.heads(), &stage.key.public());
+        assert!(matches!(refused, Err(HeadsError::Line { line: 1, .. })), "{refused:?}");
+    }
+
+    #[tokio::test]
+    async fn shorter_log_under_a_later_head_is_reported() {
+        let stage = Stage::new().await;
+        let first = std::fs::read_to_string(stage.heads()).unwrap().lines().next().unwrap().to_owned();
+        let text = std::fs::read_to_string(stage.heads()).unwrap();
+        std::fs::write(stage.heads(), format!("{text}{first}\n")).unwrap();
+        let problem = "the log was cut or replaced: it had 4 entries, and later only 1";
+        assert_eq!(stage.check().problem.as_deref(), Some(problem));
+    }
+}

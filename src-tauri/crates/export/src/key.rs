@@ -1,0 +1,175 @@
+//! Device key: signs the heads of the log, and derives the key that hashes paths.
+//!
+//! - Kept by the caller, in the keyring or a file that only the user can read. Its secret is never exported.
+
+use crate::paths::PathKey;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use ironcurtain_paths::{atomic_file, bounded_read};
+use ironcurtain_secrets::{Secret, SecretError};
+use ring::rand::{SecureRandom, SystemRandom};
+use ring::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use zeroize::Zeroizing;
+
+/// Length of the secret and of the public key in bytes.
+const LENGTH: usize = 32;
+
+/// Reason why the device key cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum DeviceKeyError {
+    /// The operating system provides no randomness.
+    #[error("failed to create a device key: the system provides no random numbers")]
+    Random,
+    /// The stored key is invalid.
+    #[error("the stored device key is invalid; remove `{0}` and the key to create another one")]
+    Invalid(PathBuf),
+    /// The key of this public key does not exist.
+    #[error("the device key of `{0}` is missing; restore it, or remove the file to create another key")]
+    Missing(PathBuf),
+    /// The keyring is locked.
+    #[error("the keyring with the device key is locked; unlock it")]
+    Locked,
+    /// The keyring cannot be used.
+    #[error(transparent)]
+    Keyring(#[from] SecretError),
+    /// Reading or writing a file failed.
+    #[error("failed to access `{path}`: {source}")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Error of the operating system.
+        source: io::Error,
+    },
+}
+
+/// Ed25519 key of this device.
+pub struct DeviceKey {
+    seed: Zeroizing<[u8; LENGTH]>,
+    pair: Ed25519KeyPair,
+}
+
+/// Public part of a device key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PublicKey(Vec<u8>);
+
+impl DeviceKey {
+    /// Creates a key.
+    ///
+    /// # Errors
+    /// Returns [`DeviceKeyError::Random`].
+    pub fn generate() -> Result<Self, DeviceKeyError> {
+        let mut seed = Zeroizing::new([0; LENGTH]);
+        SystemRandom::new().fill(seed.as_mut()).map_err(|_| DeviceKeyError::Random)?;
+        Self::of(seed).ok_or(DeviceKeyError::Random)
+    }
+
+    /// Restores a key from [`Self::secret`]; `None` if it is invalid.
+    #[must_use]
+    pub fn restore(secret: &Secret) -> Option<Self> {
+        let bytes = Zeroizing::new(URL_SAFE_NO_PAD.decode(secret.reveal().trim()).ok()?);
+        Self::of(Zeroizing::new(<[u8; LENGTH]>::try_from(bytes.as_slice()).ok()?))
+    }
+
+    fn of(seed: Zeroizing<[u8; LENGTH]>) -> Option<Self> {
+        let pair = Ed25519KeyPair::from_seed_unchecked(seed.as_ref()).ok()?;
+        Some(Self { seed, pair })
+    }
+
+    /// Returns the text to keep.
+    #[must_use]
+    pub fn secret(&self) -> Secret {
+        Secret::new(URL_SAFE_NO_PAD.encode(self.seed.as_ref()))
+    }
+
+    /// Returns the public key.
+    #[must_use]
+    pub fn public(&self) -> PublicKey {
+        PublicKey(self.pair.public_key().as_ref().to_vec())
+    }
+
+    /// Returns the key that hashes paths.
+    #[must_use]
+    pub fn path_key(&self) -> PathKey {
+        PathKey::derived(self.seed.as_ref())
+    }
+
+    pub(crate) fn sign(&self, message: &[u8]) -> String {
+        URL_SAFE_NO_PAD.encode(self.pair.sign(message))
+    }
+
+    /// Reads a key from a file; `None` if the file does not exist.
+    ///
+    /// # Errors
+    /// [`DeviceKeyError`].
+    pub fn read(file: &Path) -> Result<Option<Self>, DeviceKeyError> {
+        let io = |source| DeviceKeyError::Io { path: file.to_path_buf(), source };
+        let Some(text) = bounded_read::text(file).map_err(io)? else { return Ok(None) };
+        let key = Self::restore(&Secret::new(text));
+        key.map(Some).ok_or_else(|| DeviceKeyError::Invalid(file.to_path_buf()))
+    }
+
+    /// Writes the key to a file that only the user can read.
+    ///
+    /// # Errors
+    /// [`DeviceKeyError::Io`].
+    pub fn write(&self, file: &Path) -> Result<(), DeviceKeyError> {
+        let io = |source| DeviceKeyError::Io { path: file.to_path_buf(), source };
+        atomic_file::replace(file, self.secret().reveal()).map_err(io)
+    }
+}
+
+/// Omits the secret.
+impl fmt::Debug for DeviceKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "DeviceKey({})", self.public())
+    }
+}
+
+impl PublicKey {
+    /// Parses a public key; `None` if it is invalid.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let bytes = URL_SAFE_NO_PAD.decode(text.trim()).ok()?;
+        (bytes.len() == LENGTH).then_some(Self(bytes))
+    }
+
+    pub(crate) fn verifies(&self, message: &[u8], signature: &str) -> bool {
+        let Ok(signature) = URL_SAFE_NO_PAD.decode(signature) else { return false };
+        UnparsedPublicKey::new(&ED25519, &self.0).verify(message, &signature).is_ok()
+    }
+}
+
+/// Formats the key as base64url.
+impl fmt::Display for PublicKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&URL_SAFE_NO_PAD.encode(&self.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn key_is_kept_privately_and_restored() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("device-key");
+        assert!(DeviceKey::read(&file).unwrap().is_none());
+        let key = DeviceKey::generate().unwrap();
+        key.write(&file).unwrap();
+        assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        let again = DeviceKey::read(&file).unwrap().unwrap();
+        assert_eq!(again.public(), key.public());
+        assert_eq!(PublicKey::parse(&key.public().to_string()), Some(key.public()));
+        assert!(key.public().verifies(b"text", &again.sign(b"text")));
+        assert!(!key.public().verifies(b"texT", &again.sign(b"text")));
+        assert!(!DeviceKey::generate().unwrap().public().verifies(b"text", &again.sign(b"text")));
+        assert!(!format!("{key:?}").contains(key.secret().reveal()));
+        std::fs::write(&file, "nonsense").unwrap();
+        assert!(matches!(DeviceKey::read(&file), Err(DeviceKeyError::Invalid(_))));
+    }
+}

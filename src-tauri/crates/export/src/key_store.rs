@@ -1,0 +1,129 @@
+//! Place of the device key: the keyring or, without one, a file that only the user can read.
+//!
+//! - A file with the public key remembers that a key exists, so that a locked keyring does not lead to a second key.
+
+use crate::key::{DeviceKey, DeviceKeyError, PublicKey};
+use ironcurtain_paths::{atomic_file, bounded_read};
+use ironcurtain_secrets::{Keyring, SecretError, SecretName, Shelf};
+use ring::digest;
+use std::path::{Path, PathBuf};
+
+/// Place of the device key of one state directory. All methods block.
+#[derive(Debug, Clone)]
+pub struct KeyStore {
+    dir: PathBuf,
+    has_keyring: bool,
+}
+
+impl KeyStore {
+    /// Names the place for a state directory. Without `has_keyring`, the key is always in a file.
+    #[must_use]
+    pub fn new(dir: &Path, has_keyring: bool) -> Self {
+        Self { dir: dir.to_path_buf(), has_keyring }
+    }
+
+    /// Returns the path of the file with the public key.
+    #[must_use]
+    pub fn public_file(&self) -> PathBuf {
+        self.dir.join("device-key.pub")
+    }
+
+    /// Returns the public key; `None` if there is no key yet.
+    ///
+    /// # Errors
+    /// [`DeviceKeyError`].
+    pub fn public(&self) -> Result<Option<PublicKey>, DeviceKeyError> {
+        let file = self.public_file();
+        let text =
+            bounded_read::text(&file).map_err(|source| DeviceKeyError::Io { path: file.clone(), source })?;
+        let parse = |text: String| PublicKey::parse(&text).ok_or(DeviceKeyError::Invalid(file));
+        text.map(parse).transpose()
+    }
+
+    /// Returns the key, and creates it on the first call. Never prompts to unlock the keyring.
+    ///
+    /// # Errors
+    /// [`DeviceKeyError`].
+    pub fn open_or_create(&self) -> Result<DeviceKey, DeviceKeyError> {
+        let secret = self.dir.join("device-key");
+        let known = self.public()?;
+        let in_file = DeviceKey::read(&secret)?;
+        let keyring = if in_file.is_none() && self.has_keyring { self.keyring()? } else { None };
+        let in_keyring = match &keyring {
+            Some(keyring) => self.stored(keyring)?,
+            None => None,
+        };
+        if let Some(key) = in_file.or(in_keyring) {
+            // The file can be missing after a kill between the two steps below.
+            if known.is_none() {
+                self.write_public(&key.public())?;
+            }
+            return Ok(key);
+        }
+        if known.is_some() {
+            return Err(DeviceKeyError::Missing(self.public_file()));
+        }
+        let key = DeviceKey::generate()?;
+        match &keyring {
+            Some(keyring) => keyring.set(&self.name()?, &key.secret())?,
+            None => key.write(&secret)?,
+        }
+        self.write_public(&key.public())?;
+        Ok(key)
+    }
+
+    /// Opens the keyring; `None` if no keyring is available.
+    fn keyring(&self) -> Result<Option<Keyring>, DeviceKeyError> {
+        match Keyring::open_unlocked(Shelf::Record) {
+            Ok(Some(keyring)) => Ok(Some(keyring)),
+            Ok(None) => Err(DeviceKeyError::Locked),
+            Err(SecretError::NoKeyring(_)) => Ok(None),
+            Err(problem) => Err(problem.into()),
+        }
+    }
+
+    fn stored(&self, keyring: &Keyring) -> Result<Option<DeviceKey>, DeviceKeyError> {
+        match keyring.get(&self.name()?) {
+            Ok(secret) => {
+                let key = DeviceKey::restore(&secret);
+                key.map(Some).ok_or_else(|| DeviceKeyError::Invalid(self.public_file()))
+            }
+            Err(SecretError::Missing(_)) => Ok(None),
+            Err(problem) => Err(problem.into()),
+        }
+    }
+
+    /// Returns the name in the keyring, which is unique per state directory.
+    fn name(&self) -> Result<SecretName, DeviceKeyError> {
+        let place = digest::digest(&digest::SHA256, self.dir.as_os_str().as_encoded_bytes());
+        let place: String = place.as_ref().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        Ok(SecretName::try_from(format!("device-key-{place}").as_str()).map_err(SecretError::from)?)
+    }
+
+    fn write_public(&self, key: &PublicKey) -> Result<(), DeviceKeyError> {
+        let file = self.public_file();
+        let written = atomic_file::replace(&file, &format!("{key}\n"));
+        written.map_err(|source| DeviceKeyError::Io { path: file, source })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_key_is_created_and_a_lost_one_is_not_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = KeyStore::new(dir.path(), false);
+        assert_eq!(store.public().unwrap(), None);
+        let key = store.open_or_create().unwrap();
+        assert_eq!(store.public().unwrap(), Some(key.public()));
+        assert_eq!(store.open_or_create().unwrap().public(), key.public());
+        std::fs::remove_file(store.public_file()).unwrap();
+        assert_eq!(store.open_or_create().unwrap().public(), key.public());
+        std::fs::remove_file(dir.path().join("device-key")).unwrap();
+        assert!(matches!(store.open_or_create(), Err(DeviceKeyError::Missing(_))));
+        std::fs::remove_file(store.public_file()).unwrap();
+        assert_ne!(store.open_or_create().unwrap().public(), key.public());
+    }
+}

@@ -1,0 +1,74 @@
+//! Form in which paths are exported.
+
+use ring::{digest, hmac};
+use std::fmt;
+
+/// Number of bytes of a hash. Enough that two paths do not collide.
+const HASH: usize = 16;
+
+/// Key that hashes paths. It never leaves the machine, so that a collector cannot guess paths.
+#[derive(Clone)]
+pub struct PathKey(hmac::Key);
+
+impl PathKey {
+    /// Derives the key from a secret.
+    #[must_use]
+    pub fn derived(secret: &[u8]) -> Self {
+        let mut text = b"ironcurtain path key\n".to_vec();
+        text.extend_from_slice(secret);
+        let key = digest::digest(&digest::SHA256, &text);
+        Self(hmac::Key::new(hmac::HMAC_SHA256, key.as_ref()))
+    }
+}
+
+impl fmt::Debug for PathKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("PathKey")
+    }
+}
+
+/// Form in which paths are exported.
+#[derive(Debug, Clone)]
+pub enum PathForm {
+    /// As recorded.
+    Full,
+    /// As keyed hashes: the same path has the same hash.
+    Hashed(PathKey),
+    /// Not at all.
+    Absent,
+}
+
+impl PathForm {
+    /// Returns a path in this form.
+    #[must_use]
+    pub fn of(&self, path: &str) -> Option<String> {
+        match self {
+            Self::Full => Some(ironcurtain_audit::redacted_text(path)),
+            Self::Hashed(key) => {
+                let tag = hmac::sign(&key.0, path.as_bytes());
+                let hex: String = tag.as_ref().iter().take(HASH).map(|byte| format!("{byte:02x}")).collect();
+                Some(format!("hmac-sha256:{hex}"))
+            }
+            Self::Absent => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hash_depends_on_path_and_key_and_reveals_neither() {
+        let form = |secret: &[u8]| PathForm::Hashed(PathKey::derived(secret));
+        let hash = |secret: &[u8], path: &str| form(secret).of(path).unwrap();
+        assert_eq!(hash(b"k", "/home/u/a"), hash(b"k", "/home/u/a"));
+        assert_ne!(hash(b"k", "/home/u/a"), hash(b"k", "/home/u/b"));
+        assert_ne!(hash(b"k", "/home/u/a"), hash(b"l", "/home/u/a"));
+        assert!(hash(b"k", "/home/u/a").starts_with("hmac-sha256:"));
+        assert_eq!(hash(b"k", "/home/u/a").len(), "hmac-sha256:".len() + 2 * HASH);
+        assert_eq!(PathForm::Full.of("/a").as_deref(), Some("/a"));
+        assert_eq!(PathForm::Absent.of("/a"), None);
+        assert_eq!(format!("{:?}", form(b"k")), "Hashed(PathKey)");
+    }
+}

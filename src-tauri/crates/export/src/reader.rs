@@ -1,0 +1,125 @@
+//! Reads entries from the log, away from the threads of the runtime.
+
+use crate::event::ExportedEvent;
+use crate::paths::PathForm;
+use ironcurtain_audit::{FollowedEntry, Follower, LogPlace, LostRange, Written};
+use std::io;
+use std::path::PathBuf;
+
+/// Size of log lines in bytes from which a batch is not extended.
+const MOST_BYTES: u64 = 1024 * 1024;
+
+/// Entry that was read.
+#[derive(Debug)]
+pub(crate) struct ReadEntry {
+    pub(crate) event: ExportedEvent,
+    /// Position after the entry.
+    pub(crate) place: LogPlace,
+    /// Length of its line.
+    pub(crate) bytes: u64,
+}
+
+/// Result of reading.
+#[derive(Debug, Default)]
+pub(crate) struct ReadEntries {
+    /// Range that is lost. If there is one, there are no entries.
+    pub(crate) lost: Option<LostRange>,
+    pub(crate) entries: Vec<ReadEntry>,
+}
+
+/// Reader of the log.
+#[derive(Debug)]
+pub(crate) struct Reader {
+    log: PathBuf,
+    form: PathForm,
+    /// `None` while a thread uses it, and after that thread failed.
+    follower: Option<Follower>,
+    place: LogPlace,
+}
+
+impl Reader {
+    pub(crate) fn new(log: PathBuf, form: PathForm, place: LogPlace) -> Self {
+        Self { log, form, follower: None, place }
+    }
+
+    /// Returns the position after the last entry that was read.
+    pub(crate) fn place(&self) -> &LogPlace {
+        &self.place
+    }
+
+    /// Returns the number of bytes that are not read yet.
+    pub(crate) async fn behind(&mut self) -> io::Result<u64> {
+        self.with(|follower| follower.behind()).await
+    }
+
+    /// Skips entries until at most `limit` bytes are not read yet.
+    pub(crate) async fn skip_to(&mut self, limit: u64) -> io::Result<()> {
+        self.with(move |follower| follower.skip_to(limit)).await
+    }
+
+    /// Compares the position with the log, and returns the range that is lost, if any.
+    pub(crate) async fn compare(&mut self) -> io::Result<Option<LostRange>> {
+        self.with(Follower::compare).await
+    }
+
+    /// Reads entries up to the position `synced`, or a lost range. The writer knows the hash at that position, so an edit of
+    /// the file is an error even if it is followed by valid hashes.
+    pub(crate) async fn read(&mut self, synced: Written, most: usize) -> io::Result<ReadEntries> {
+        let (form, log) = (self.form.clone(), self.log.clone());
+        self.with(move |follower| {
+            let (mut found, mut total) = (ReadEntries::default(), 0);
+            while found.entries.len() < most && total < MOST_BYTES {
+                let before = follower.place().clone();
+                if before.written.entries >= synced.entries {
+                    break;
+                }
+                match follower.read_next()? {
+                    Some(FollowedEntry::Entry { entry, link, bytes }) => {
+                        let after = &follower.place().written;
+                        if after.entries == synced.entries && *after != synced {
+                            return Err(replaced(after.entries));
+                        }
+                        total += bytes;
+                        let event = ExportedEvent::of(&entry, &link, &form);
+                        found.entries.push(ReadEntry { event, place: follower.place().clone(), bytes });
+                    }
+                    Some(FollowedEntry::Lost(range)) if found.entries.is_empty() => {
+                        found.lost = Some(range);
+                        break;
+                    }
+                    Some(FollowedEntry::Lost(_)) => {
+                        // Found again once the entries before are sent.
+                        *follower = Follower::new(&log, before);
+                        break;
+                    }
+                    None => break,
+                }
+            }
+            Ok(found)
+        })
+        .await
+    }
+
+    /// Runs a function that blocks. After a failure, reading continues at the last position.
+    async fn with<T: Send + 'static>(
+        &mut self,
+        ask: impl FnOnce(&mut Follower) -> io::Result<T> + Send + 'static,
+    ) -> io::Result<T> {
+        let mut follower =
+            self.follower.take().unwrap_or_else(|| Follower::new(&self.log, self.place.clone()));
+        let asked = tokio::task::spawn_blocking(move || {
+            let answer = ask(&mut follower);
+            (answer, follower)
+        });
+        let (answer, follower) = asked.await.map_err(io::Error::other)?;
+        if answer.is_ok() {
+            self.place = follower.place().clone();
+            self.follower = Some(follower);
+        }
+        answer
+    }
+}
+
+fn replaced(entry: u64) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, format!("entry {entry} is not the one that was written"))
+}

@@ -1,0 +1,147 @@
+//! Stored state of the export: the position in the log, counts, and the last failure.
+//!
+//! - A state that cannot be read is replaced: the entries within the limit of the backlog are sent again, with the
+//!   same ids.
+
+use ironcurtain_audit::{Follower, LogPlace, LostRange};
+use ironcurtain_paths::{atomic_file, bounded_read};
+use serde::{Deserialize, Serialize};
+use std::io;
+use std::path::Path;
+
+/// Maximum number of ranges that are kept until they are reported. Later ones extend the last.
+const MOST_RANGES: usize = 100;
+
+/// State of the export.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ExportState {
+    /// Position after the last entry that the collector accepted, or that was given up.
+    pub place: LogPlace,
+    /// Number of entries that the collector accepted.
+    pub sent: u64,
+    /// Number of entries that were not sent, because they exceeded the limit of the backlog or are missing.
+    pub dropped: u64,
+    /// Number of entries that the collector rejected permanently.
+    pub refused: u64,
+    /// Time of the last success, in milliseconds since the Unix epoch.
+    pub last_success: Option<u64>,
+    /// Failure since the last success, as a phrase.
+    pub failure: Option<String>,
+    /// Ranges of entries that were not sent, not reported yet.
+    pub lost: Vec<LostRange>,
+    /// Number of entries of the newest signed head that was sent.
+    pub head: u64,
+}
+
+/// Reason why the state cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum StateError {
+    /// Reading failed.
+    #[error("failed to read the state of the export: {0}")]
+    Read(#[from] io::Error),
+    /// The content is invalid.
+    #[error("the state of the export is damaged: {0}")]
+    Damaged(#[from] serde_json::Error),
+}
+
+impl ExportState {
+    /// Creates the state of an export that starts at this position.
+    #[must_use]
+    pub fn starting_at(place: LogPlace) -> Self {
+        Self {
+            place,
+            sent: 0,
+            dropped: 0,
+            refused: 0,
+            last_success: None,
+            failure: None,
+            lost: Vec::new(),
+            head: 0,
+        }
+    }
+
+    /// Reads a state; `None` if the file does not exist.
+    ///
+    /// # Errors
+    /// [`StateError`].
+    pub fn read(file: &Path) -> Result<Option<Self>, StateError> {
+        let Some(text) = bounded_read::text(file)? else { return Ok(None) };
+        Ok(Some(serde_json::from_str(&text)?))
+    }
+
+    /// Reads the state of an export, or creates one that starts after the newest entry. A damaged state is replaced by one from
+    /// which all entries within the limit are sent again. Blocks.
+    pub(crate) fn load(file: &Path, log: &Path, limit: u64) -> Self {
+        let place = match Self::read(file) {
+            Ok(Some(state)) => return state,
+            Ok(None) => LogPlace::end(log),
+            Err(_) => within(log, limit),
+        };
+        // A log that cannot be read is reported when it is read.
+        Self::starting_at(place.unwrap_or_else(|_| LogPlace::beginning()))
+    }
+
+    pub(crate) fn write(&self, file: &Path) -> io::Result<()> {
+        atomic_file::replace(file, &serde_json::to_string(self)?)
+    }
+
+    /// Gives up the entries between the position and `place`.
+    pub(crate) fn give_up_until(&mut self, place: LogPlace) {
+        let range = LostRange { after: self.place.written.clone(), until: place.written.clone() };
+        self.place = place;
+        self.lose(range);
+    }
+
+    /// Notes entries that are not sent, and joins ranges that follow one another.
+    pub(crate) fn lose(&mut self, range: LostRange) {
+        self.dropped += range.until.entries.saturating_sub(range.after.entries);
+        let is_full = self.lost.len() >= MOST_RANGES;
+        match self.lost.last_mut() {
+            Some(last) if last.until == range.after || is_full => last.until = range.until,
+            Some(_) | None => self.lost.push(range),
+        }
+    }
+}
+
+/// Returns the position from which at most `limit` bytes follow.
+fn within(log: &Path, limit: u64) -> io::Result<LogPlace> {
+    let mut follower = Follower::new(log, LogPlace::oldest(log)?);
+    follower.skip_to(limit)?;
+    Ok(follower.place().clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ironcurtain_audit::Written;
+
+    fn range(after: u64, until: u64) -> LostRange {
+        let at = |entries| Written { entries, head: format!("h{entries}") };
+        LostRange { after: at(after), until: at(until) }
+    }
+
+    #[test]
+    fn ranges_are_joined_and_counted() {
+        let mut state = ExportState::starting_at(LogPlace::beginning());
+        [(1, 3), (3, 7), (9, 10)].into_iter().for_each(|(after, until)| state.lose(range(after, until)));
+        assert_eq!((state.lost.clone(), state.dropped), (vec![range(1, 7), range(9, 10)], 7));
+        (0..200).for_each(|n| state.lose(range(20 + 2 * n, 21 + 2 * n)));
+        assert_eq!(state.lost.len(), MOST_RANGES);
+        assert_eq!(state.lost.last().unwrap().until, range(0, 419).until);
+    }
+
+    #[test]
+    fn state_survives_and_a_damaged_one_is_an_error() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("export.json");
+        assert_eq!(ExportState::read(&file).unwrap(), None);
+        let state = ExportState { sent: 3, ..ExportState::starting_at(LogPlace::beginning()) };
+        state.write(&file).unwrap();
+        assert_eq!(ExportState::read(&file).unwrap(), Some(state));
+        for damaged in ["", "{\"place\":", "{}", "[]"] {
+            std::fs::write(&file, damaged).unwrap();
+            assert!(matches!(ExportState::read(&file), Err(StateError::Damaged(_))), "{damaged}");
+        }
+    }
+}

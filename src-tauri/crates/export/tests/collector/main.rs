@@ -1,0 +1,8 @@
+//! Exports a log to collectors that behave well, badly, or not at all.
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
+
+mod backlog;
+mod fake_collector;
+mod hostile;
+mod refusals;
+mod stage;

@@ -1,0 +1,90 @@
+//! Answers with which a collector refuses a request or asks to wait.
+
+use crate::stage::{Stage, eventually};
+use std::time::Instant;
+
+#[tokio::test]
+async fn requests_that_are_too_large_become_smaller() {
+    let mut stage = Stage::new().await;
+    stage.collector.behave(|request, _| {
+        let is_large = request.path.ends_with("logs") && request.records().len() > 3;
+        is_large.then(|| "HTTP/1.1 413 Payload Too Large\r\nContent-Length: 0\r\n\r\n".to_owned())
+    });
+    stage.start();
+    stage.record(40).await;
+    eventually("everything is sent", || stage.collector.numbers().last() == Some(&41)).await;
+    stage.stop().await;
+    assert_eq!(stage.collector.numbers(), (2..=41).collect::<Vec<_>>());
+    assert_eq!((stage.state().sent, stage.state().refused), (40, 0));
+}
+
+#[tokio::test]
+async fn one_refused_entry_does_not_hold_up_the_others() {
+    let mut stage = Stage::new().await;
+    stage.collector.behave(|request, _| {
+        let is_bad = String::from_utf8_lossy(&request.body).contains("poison");
+        is_bad.then(|| "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n".to_owned())
+    });
+    stage.start();
+    stage.record(5).await;
+    let mut poison = ironcurtain_audit::Entry::new(ironcurtain_audit::Event::Decision, "");
+    poison.tool_name = Some("poison".to_owned());
+    stage.audit.record(poison).await.unwrap();
+    stage.record(5).await;
+    eventually("the rest is sent", || stage.collector.numbers().last() == Some(&12)).await;
+    stage.stop().await;
+    assert_eq!(stage.collector.numbers(), (2..=6).chain(8..=12).collect::<Vec<_>>());
+    assert_eq!((stage.state().sent, stage.state().refused), (10, 1));
+}
+
+#[tokio::test]
+async fn partial_success_is_counted() {
+    let mut stage = Stage::new().await;
+    // A partial success that rejects two records.
+    stage.collector.behave(|request, _| {
+        let answer = "HTTP/1.1 200 OK\r\nContent-Type: application/x-protobuf\r\nContent-Length: 4\r\n\r\n\n\u{2}\u{8}\u{2}";
+        request.path.ends_with("logs").then(|| answer.to_owned())
+    });
+    stage.start();
+    stage.record(5).await;
+    eventually("they are sent", || stage.state().place.written.entries == 6).await;
+    stage.stop().await;
+    assert_eq!((stage.state().sent, stage.state().refused), (3, 2));
+}
+
+#[tokio::test]
+async fn pause_is_as_long_as_the_collector_asks_for() {
+    let mut stage = Stage::new().await;
+    stage.collector.answer("429 Too Many Requests", "Retry-After: 4\r\n");
+    stage.start();
+    stage.record(1).await;
+    eventually("the collector was asked", || stage.collector.received().len() == 1).await;
+    let began = Instant::now();
+    stage.collector.accept();
+    eventually("it is sent", || stage.collector.numbers() == [2]).await;
+    assert!(began.elapsed().as_secs() >= 3, "{:?}", began.elapsed());
+    assert_eq!(stage.collector.received().len(), 2);
+    stage.stop().await;
+}
+
+#[tokio::test]
+async fn user_is_told_of_a_collector_that_fails_and_of_its_return() {
+    let mut stage = Stage::new().await;
+    for (status, words) in [
+        ("401 Unauthorized", "refused the credentials (401)"),
+        ("404 Not Found", "the status 404"),
+        ("500 Internal Server Error", "the status 500"),
+    ] {
+        stage.collector.answer(status, "");
+        stage.start();
+        stage.record(1).await;
+        let told = stage.told.clone();
+        let is_told = || told.lock().unwrap().as_ref().is_some_and(|text: &String| text.contains(words));
+        eventually(status, is_told).await;
+        assert!(stage.state().failure.unwrap().contains(words), "the state has it too");
+        stage.collector.accept();
+        eventually("the problem is solved", || told.lock().unwrap().is_none()).await;
+        stage.stop().await;
+    }
+    assert_eq!(stage.collector.numbers(), [2, 3, 4], "nothing is lost meanwhile");
+}

@@ -1,0 +1,112 @@
+//! A log, an exporter and its collector.
+
+use crate::fake_collector::FakeCollector;
+use ironcurtain_audit::{Audit, Entry, Event, Keeping};
+use ironcurtain_export::{Endpoint, ExportState, Exporter, ExporterParts, PathForm, SignedHead};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+/// Time for anything that a test waits for.
+const BOUND: Duration = Duration::from_secs(60);
+
+pub struct Stage {
+    pub collector: FakeCollector,
+    pub audit: Audit,
+    pub dir: tempfile::TempDir,
+    /// Problem that is reported to the user, if any.
+    pub told: Arc<Mutex<Option<String>>>,
+    pub head: watch::Sender<Option<SignedHead>>,
+    pub backlog: u64,
+    running: Option<(JoinHandle<()>, CancellationToken)>,
+}
+
+impl Stage {
+    pub async fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("audit")).unwrap();
+        let keeping = Keeping { file_bytes: 4000, ..Keeping::new(&dir.path().join("audit")) };
+        let audit = Audit::keep(keeping, |_| ()).unwrap();
+        let stage = Self {
+            collector: FakeCollector::start(),
+            audit,
+            dir,
+            told: Arc::default(),
+            head: watch::Sender::new(None),
+            backlog: 64 << 20,
+            running: None,
+        };
+        stage.record(1).await;
+        stage
+    }
+
+    pub fn log(&self) -> PathBuf {
+        self.dir.path().join("audit")
+    }
+
+    pub fn state_file(&self) -> PathBuf {
+        self.dir.path().join("export.json")
+    }
+
+    pub fn state(&self) -> ExportState {
+        ExportState::read(&self.state_file()).unwrap().unwrap()
+    }
+
+    /// Records entries and waits until they are on disk.
+    pub async fn record(&self, count: usize) {
+        for _ in 0..count {
+            self.audit.record(Entry::new(Event::Session, "a summary that is not exported")).await.unwrap();
+        }
+        self.audit.settle().await;
+    }
+
+    pub fn parts(&self) -> ExporterParts {
+        let told = self.told.clone();
+        ExporterParts {
+            endpoint: Endpoint::new(&self.collector.url(), []).unwrap(),
+            paths: PathForm::Full,
+            backlog: self.backlog,
+            log: self.log(),
+            state: self.state_file(),
+            instance: "device".to_owned(),
+            synced: self.audit.synced(),
+            head: self.head.subscribe(),
+            metrics: Box::new(|| {
+                "# TYPE ironcurtain_sessions_open gauge\nironcurtain_sessions_open 3\n".to_owned()
+            }),
+            trouble: Box::new(move |trouble| *told.lock().unwrap() = trouble),
+        }
+    }
+
+    pub fn start(&mut self) {
+        let ending = CancellationToken::new();
+        let exporter = Exporter::new(self.parts()).unwrap();
+        self.running = Some((tokio::spawn(exporter.run(ending.clone())), ending));
+    }
+
+    /// Stops the exporter in order.
+    pub async fn stop(&mut self) {
+        let (task, ending) = self.running.take().unwrap();
+        ending.cancel();
+        task.await.unwrap();
+    }
+
+    /// Kills the exporter at once.
+    pub async fn kill(&mut self) {
+        let (task, _) = self.running.take().unwrap();
+        task.abort();
+        assert!(task.await.unwrap_err().is_cancelled());
+    }
+}
+
+/// Waits until a condition holds.
+pub async fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !holds() {
+        assert!(began.elapsed() < BOUND, "timed out: {what}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}

@@ -1,0 +1,104 @@
+//! Commands about the export of the record to a collector.
+
+use super::AppState;
+use super::command_error::{CommandError, aside};
+use super::grants::trusted;
+use ironcurtain_admin::record_export::{
+    ExportChoice, ExportStatus, RecordExportError, disable_export as turn_off, enable_export as turn_on,
+    export_sample as sample, export_status,
+};
+use ironcurtain_config::ExportedPaths;
+use ironcurtain_config::home::Home;
+use ironcurtain_secrets::{SecretName, SecretNameError};
+use ironcurtain_visible as visible;
+use serde::{Deserialize, Serialize};
+
+/// Form in which paths are exported, as the page names it.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum PathsChoice {
+    Full,
+    Hashed,
+    None,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct ExportView {
+    /// Address of the collector; `None` if the export is off.
+    url: Option<String>,
+    paths: PathsChoice,
+    sent: u64,
+    /// Number of entries that were given up or refused.
+    not_sent: u64,
+    /// Failure since the last success.
+    failure: Option<String>,
+}
+
+/// Reason why the export is not turned on.
+#[derive(Debug, thiserror::Error)]
+enum EnableFailed {
+    #[error(transparent)]
+    Name(#[from] SecretNameError),
+    #[error(transparent)]
+    Export(#[from] RecordExportError),
+}
+
+pub(super) async fn record_export(state: &AppState) -> Result<ExportView, CommandError> {
+    let home = trusted(state)?.home;
+    aside(move || view(&home)).await
+}
+
+/// Returns the newest entries as they would be sent, each as JSON.
+pub(super) async fn export_sample(state: &AppState, paths: PathsChoice) -> Result<Vec<String>, CommandError> {
+    let home = trusted(state)?.home;
+    let events = aside(move || sample(&home, form(paths))).await?;
+    let text = |event: &serde_json::Value| serde_json::to_string_pretty(event).unwrap_or_default();
+    Ok(events.iter().map(|event| visible::lines(&text(event))).collect())
+}
+
+pub(super) async fn enable_export(
+    state: &AppState,
+    url: String,
+    paths: PathsChoice,
+    token: String,
+) -> Result<ExportView, CommandError> {
+    let home = trusted(state)?.home;
+    aside(move || {
+        let token = Some(token.trim()).filter(|token| !token.is_empty()).map(SecretName::try_from);
+        let choice =
+            ExportChoice { url: url.trim().to_owned(), paths: form(paths), token: token.transpose()? };
+        turn_on(&home, &choice).map_err(RecordExportError::from)?;
+        Ok::<_, EnableFailed>(view(&home)?)
+    })
+    .await
+}
+
+pub(super) async fn disable_export(state: &AppState) -> Result<ExportView, CommandError> {
+    let home = trusted(state)?.home;
+    aside(move || {
+        turn_off(&home)?;
+        view(&home)
+    })
+    .await
+}
+
+fn view(home: &Home) -> Result<ExportView, RecordExportError> {
+    let ExportStatus { config, state, .. } = export_status(home)?;
+    let paths = match config.as_ref().map(|config| config.paths).unwrap_or_default() {
+        ExportedPaths::Full => PathsChoice::Full,
+        ExportedPaths::Hashed => PathsChoice::Hashed,
+        ExportedPaths::None => PathsChoice::None,
+    };
+    let url = config.map(|config| config.url.split(['?', '#']).next().unwrap_or_default().to_owned());
+    let (sent, not_sent, failure) =
+        state.map_or((0, 0, None), |state| (state.sent, state.dropped + state.refused, state.failure));
+    Ok(ExportView { url, paths, sent, not_sent, failure })
+}
+
+fn form(choice: PathsChoice) -> ExportedPaths {
+    match choice {
+        PathsChoice::Full => ExportedPaths::Full,
+        PathsChoice::Hashed => ExportedPaths::Hashed,
+        PathsChoice::None => ExportedPaths::None,
+    }
+}
