@@ -13,12 +13,13 @@ static MEANINGS: LazyLock<Annotations> = LazyLock::new(|| {
 });
 
 impl<'a> CallPlan<'a> {
-    /// Plans the operation with this name like a call of a tool of the given server.
+    /// Plans the operation with this name like a call of a tool of the given server. With `descends`, a folder stands for
+    /// everything in it.
     ///
     /// # Errors
     /// Returns a denial if the arguments do not fit the operation.
     pub(super) fn of_operation(
-        name: &str,
+        (name, descends): (&str, bool),
         server: &str,
         arguments: &'a Arc<Map<String, Value>>,
     ) -> Result<Self, Denial> {
@@ -28,6 +29,7 @@ impl<'a> CallPlan<'a> {
         let values = known.annotation.accepted.take(arguments)?;
         let mut tool = known.as_ref().clone();
         tool.server = server.into();
+        tool.annotation.descends = descends;
         Self::build(Arc::new(tool), &known.annotation, arguments, &values)
     }
 }
