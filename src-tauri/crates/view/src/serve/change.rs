@@ -68,6 +68,12 @@ impl Server {
         if self.tree.hides_below(&path) || self.tree.hides_below(&new_path) {
             return Err(Errno::ACCESS.into());
         }
+        // The mount would move along.
+        if self.is_mounted_below(&path)
+            || flags.contains(RenameFlags::EXCHANGE) && self.is_mounted_below(&new_path)
+        {
+            return Err(Errno::BUSY.into());
+        }
         refuse_shared_memory(&new_path)?;
         let replaced = self.nodes.named(new_parent, new_name);
         if let Some((_, Kind::Virtual(mode))) = self.nodes.named(parent, name) {

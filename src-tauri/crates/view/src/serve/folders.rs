@@ -1,6 +1,7 @@
 //! Lists folders, without hidden names and with the entries that exist only in the view.
 
 use std::{
+    collections::HashSet,
     ffi::{OsStr, OsString},
     os::unix::{ffi::OsStrExt, fs::MetadataExt},
     path::Path,
@@ -59,12 +60,12 @@ impl Server {
                 [".", ".."].map(|name| entry(name.into(), virtual_inode(node), FileType::Directory)).into()
             }
         };
-        for (name, child, mode) in self.nodes.virtual_children(node) {
-            // A file of that name may have appeared outside.
-            if !entries.iter().any(|entry| entry.name == name) {
-                entries.push(entry(name, virtual_inode(child), FileType::from_raw_mode(mode)));
-            }
-        }
+        // A file of that name may have appeared outside.
+        let real: HashSet<OsString> = entries.iter().map(|entry| entry.name.clone()).collect();
+        let added = self.nodes.virtual_children(node).into_iter().filter(|(name, ..)| !real.contains(name));
+        let added =
+            added.map(|(name, child, mode)| entry(name, virtual_inode(child), FileType::from_raw_mode(mode)));
+        entries.extend(added);
         Ok(entries)
     }
 
