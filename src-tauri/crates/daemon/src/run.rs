@@ -1,14 +1,16 @@
 //! A run: a program that the user starts in a sandbox, with the user's own terminal and files.
 //!
-//! - Its working folder is mounted, and its network is a proxy that asks about each host. Every other file is opened only after the
+//! - Its working folder is mounted, and so are folders in which it may do everything. Its network is a proxy that asks about each host. Every other file is opened only after the
 //!   access was judged like a call, by the same rules, questions and grants.
 //! - INVARIANT: an access is permitted without a further question only as long as judging it again would allow it.
 //! - A run owns its sandbox and the grants of its session, and releases both when it ends.
 
 mod asking;
 mod freeze;
+mod holders;
 mod judge;
 mod link;
+mod mounts;
 mod network;
 mod open;
 mod permissions;
@@ -32,9 +34,9 @@ pub(crate) use open::RunOptions;
 use permissions::Permissions;
 use profile::{ProfileGrants, SandboxOrder};
 use searching::Searches;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use tokio::sync::mpsc;
+use std::sync::{Arc, OnceLock};
+use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 /// A running program.
@@ -55,10 +57,14 @@ pub(crate) struct Run {
     permissions: Permissions,
     profile: ProfileGrants,
     to_sandbox: mpsc::UnboundedSender<SandboxOrder>,
+    /// Number of the newest folder that the view has reserved for a mount.
+    reserved: watch::Sender<u64>,
     searches: Searches,
     asked: AskedFolders,
     to_view: mpsc::UnboundedSender<ToView>,
     end: CancellationToken,
+    /// Reason that IronCurtain ended the run, if it did.
+    ended_because: OnceLock<String>,
     /// Cancelled once the sandbox has exited.
     gone: CancellationToken,
 }
@@ -74,6 +80,13 @@ impl Run {
     /// Ends the run.
     pub(crate) fn end(&self) {
         self.end.cancel();
+    }
+
+    /// Ends the run and reports the reason to its starter.
+    fn end_because(&self, why: String) {
+        // The first reason counts.
+        let _ = self.ended_because.set(why);
+        self.end();
     }
 
     /// Returns `true` if a grant to this subject applies to this run.
