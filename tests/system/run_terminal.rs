@@ -1,7 +1,7 @@
 //! The terminal of `ironcurtain run`: a user at a terminal, the real command, and programs that use their terminal.
 
 use crate::client::BOUND;
-use crate::machine::{Machine, Running, descendants, is_stopped, pid};
+use crate::machine::{Running, descendants, is_stopped, pid};
 use crate::scripted_user::Next;
 use crate::terminal::{Started, Terminal};
 use crate::test_home::TestHome;
@@ -14,7 +14,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// Returns `ironcurtain run` with these options and this program.
-fn run(ours: &Path, folder: &Path, options: &[&str], program: &[&str]) -> Command {
+pub fn run(ours: &Path, folder: &Path, options: &[&str], program: &[&str]) -> Command {
     let mut command = Command::new(programs().join("ironcurtain"));
     command.arg("run").args(options).arg("--").args(program);
     command.current_dir(folder).env("IRONCURTAIN_HOME", ours).env("HOME", folder.parent().unwrap());
@@ -439,81 +439,4 @@ fn allow_raises_a_question_and_does_not_answer_it() {
     assert!(!raised && said.contains("no active run `none`"), "{said}");
     desk.terminal.types("\x04");
     assert_eq!(run.wait(), 0);
-}
-
-/// Process to kill.
-#[derive(Clone, Copy, Debug)]
-enum Victim {
-    Starter,
-    Supervisor,
-    Inside(usize),
-    Daemon,
-}
-
-#[test]
-fn kills_at_any_point_restore_the_terminal_and_leave_nothing() {
-    // A fixed sequence of moments and victims.
-    let mut random = 0x9e37_79b9_7f4a_7c15_u64;
-    let mut next = |below: u64| {
-        random ^= random << 13;
-        random ^= random >> 7;
-        random ^= random << 17;
-        random % below
-    };
-    for round in 0..20 {
-        let mut machine = Machine::new(|_| {});
-        machine.file("project/own", "own");
-        machine.file("notes.txt", "notes");
-        machine.start();
-        let terminal = Terminal::new(24, 80);
-        let before = terminal.modes();
-        let folder = machine.home.person.join("project");
-        let command =
-            run(&machine.ours(), &folder, &[], &["sh", "-c", "printf '\\033[?1049h'; cat ~/notes.txt; cat"]);
-        let starter = terminal.start(&command);
-        let victim = match next(4) {
-            0 => Victim::Starter,
-            1 => Victim::Supervisor,
-            2 => Victim::Inside(usize::try_from(next(8)).unwrap()),
-            _ => Victim::Daemon,
-        };
-        // Sometimes before the program runs.
-        match next(4) {
-            0 => {}
-            1 => eventually("a process runs", BOUND, || !descendants(machine.pid()).is_empty()),
-            2 => terminal.becomes_raw(),
-            _ => machine.wait_for_output("Your answer: "),
-        }
-        let below = descendants(machine.pid());
-        match victim {
-            Victim::Starter => kill_process(pid(starter.pid()), Signal::KILL).unwrap(),
-            Victim::Supervisor => {
-                let supervisor = below.iter().find(|one| one.command_line().contains("--supervise"));
-                supervisor.into_iter().for_each(Running::kill_if_alive);
-            }
-            Victim::Inside(index) => {
-                below.get(index % below.len().max(1)).into_iter().for_each(Running::kill_if_alive);
-            }
-            Victim::Daemon => drop(machine.kill()),
-        }
-        eventually(&format!("round {round}: the starter exits after the death of {victim:?}"), BOUND, || {
-            let has_ended = starter.status().is_some();
-            // The death of a helper may leave the program running, and so does one that had not started yet.
-            if !has_ended && matches!(victim, Victim::Inside(_) | Victim::Supervisor) {
-                // Fails if it exits now.
-                let _ = kill_process(pid(starter.pid()), Signal::TERM);
-            }
-            has_ended
-        });
-        terminal.has_modes(&before);
-        eventually("all processes of the run have exited", BOUND, || {
-            let all = if matches!(victim, Victim::Daemon) { vec![] } else { descendants(machine.pid()) };
-            below.iter().chain(&all).all(|one| !one.is_alive())
-        });
-        if !matches!(victim, Victim::Daemon) {
-            machine.kill();
-        }
-        drop(starter);
-        machine.assert_clean(&below);
-    }
 }
