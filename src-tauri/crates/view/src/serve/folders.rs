@@ -1,4 +1,4 @@
-//! Lists folders, without hidden names and with the entries that exist only in the view.
+//! Lists folders: real entries except hidden ones, and virtual entries.
 
 use std::{
     collections::HashSet,
@@ -60,7 +60,7 @@ impl Server {
                 [".", ".."].map(|name| entry(name.into(), virtual_inode(node), FileType::Directory)).into()
             }
         };
-        // A file of that name may have appeared outside.
+        // Another program may have created a file with that name.
         let real: HashSet<OsString> = entries.iter().map(|entry| entry.name.clone()).collect();
         let added = self.nodes.virtual_children(node).into_iter().filter(|(name, ..)| !real.contains(name));
         let added =
@@ -108,7 +108,7 @@ impl Server {
 }
 
 fn entry(name: OsString, inode: u64, kind: FileType) -> FolderEntry {
-    // The type bits of a mode are those of `d_type`, shifted.
+    // `d_type` consists of the type bits of the mode, shifted.
     let kind = u8::try_from(kind.as_raw_mode() >> 12).unwrap_or(0);
     FolderEntry { name, inode, kind }
 }

@@ -1,4 +1,4 @@
-//! Calls in a granted folder give the same results as on the disk, except for a documented list.
+//! Calls in a granted folder have the same results as on the disk, except for those in a documented list.
 
 use super::{
     folders::{WAYS, Way, folders, on_disk_and, shell_in},
@@ -8,11 +8,11 @@ use crate::harness::{as_ordinary_user, tool};
 
 const CALLS: &str = include_str!("calls.py");
 
-/// Calls whose result differs in a served folder, with the results on the disk and there. `docs/guide/run-an-agent.md` explains
-/// them.
+/// Calls whose results differ, with the result on the disk and in a served folder. `docs/guide/run-an-agent.md`
+/// explains them.
 const DIFFERENT: [(&str, &str, &str); 5] = [
     ("link symlink", "(None, 'file')", "EPERM"),
-    // Nothing in a run gains rights.
+    // No program in a run can gain rights.
     ("change mode to run as owner", "(None, ('-rwsr-xr-x', 1, 7))", "EPERM"),
     ("unnamed file", "open", "ENOTSUP"),
     ("extended attribute", "None", "ENOTSUP"),
@@ -77,7 +77,9 @@ fn pjdfstest_passes_the_cases_that_pass_on_the_disk() {
         let mut command = as_ordinary_user(&place, "disk");
         command.args(["../pjdfstest", "-c", "../settings.toml", "-p", "."]).env("NO_COLOR", "1");
         let output = command.current_dir(place.path("disk")).output().unwrap();
-        let on_disk = passed(&String::from_utf8(output.stdout).unwrap());
+        let mut on_disk = passed(&String::from_utf8(output.stdout).unwrap());
+        // Programs derive the maximum number of links from the type of the file system.
+        on_disk.retain(|case| case != "link::link_count_max");
         assert!(on_disk.len() > 100, "{}", String::from_utf8_lossy(&output.stderr));
         // Those that need root do not run.
         let exact: Vec<String> = on_disk.iter().map(|case| format!("pjdfstest::tests::{case}\n")).collect();
