@@ -20,9 +20,11 @@ impl Shell {
         tell(&self.view, &ToView::Reserve { path: self.path(name), number });
     }
 
-    /// Tells the view what is mounted.
+    /// Tells the view what is mounted, and waits until it knows.
     fn mounted(&self, names: &[&str]) {
         tell(&self.view, &ToView::Mounted { paths: names.iter().map(|name| self.path(name)).collect() });
+        // Messages are handled in order.
+        self.permit(1, vec![]);
     }
 
     /// Starts a command in the background, whose output a later command waits for, and waits until it asks.

@@ -80,6 +80,8 @@ fn pjdfstest_passes_the_cases_that_pass_on_the_disk() {
         let mut on_disk = passed(&String::from_utf8(output.stdout).unwrap());
         // Programs derive the maximum number of links from the type of the file system.
         on_disk.retain(|case| case != "link::link_count_max");
+        // Pipes in a mounted folder are masked soon after they appear.
+        on_disk.retain(|case| way == Way::Served || !case.contains("fifo"));
         assert!(on_disk.len() > 100, "{}", String::from_utf8_lossy(&output.stderr));
         // Those that need root do not run.
         let exact: Vec<String> = on_disk.iter().map(|case| format!("pjdfstest::tests::{case}\n")).collect();
