@@ -177,7 +177,7 @@ fn redirections_are_mixed_with_the_terminal() {
     desk.terminal.types("\"$RUN\" run --quiet -- sh -c 'echo out; echo err >&2' | sed 's/^/piped /'\n");
     let shown = desk.terminal.shows("$ ");
     assert!(
-        shown.contains("piped out\r\n") && shown.contains("\nerr\r\n") && !shown.contains("piped err"),
+        shown.contains("piped out\r\n") && shown.contains("err\r\n") && !shown.contains("piped err"),
         "{shown:?}"
     );
     assert!(!desk.terminal.is_raw());
