@@ -177,7 +177,7 @@ mod tests {
         assert_eq!(without(&["a", "x"]), text.replace(" \"x\" : 1.50,", ""));
         assert_eq!(remove("{ \"a\": 1 }", &["a"]).unwrap(), "{ }");
         for (path, problem) in
-            [(&["z"][..], "`z` not found"), (&["b", "x"], "expected an object"), (&[], "no key")]
+            [(&["z"][..], "`z` not found"), (&["b", "x"], "expected an object"), (&[], "at least one key")]
         {
             let error = remove(text, path).unwrap_err().to_string();
             assert!(error.contains(problem), "{error}");
