@@ -169,6 +169,20 @@ impl Nodes {
         self.lock().nodes.get(&node).map(|node| node.times)
     }
 
+    /// Returns the modes of virtual entries of a folder: not of all if it has very many, so that this is always fast.
+    pub(crate) fn virtual_modes_in(&self, parent: u64) -> Vec<u32> {
+        const MOST: usize = 1000;
+        let table = self.lock();
+        let children = table.names.get(&parent).into_iter().flatten().take(MOST);
+        let kinds = children.filter_map(|(_, node)| table.nodes.get(node).map(|node| node.kind));
+        kinds
+            .filter_map(|kind| match kind {
+                Kind::Virtual(mode) => Some(mode),
+                Kind::Real(_) => None,
+            })
+            .collect()
+    }
+
     /// Returns when an entry that exists only in the view was last created in this folder or removed from it.
     pub(crate) fn entries_changed(&self, node: u64) -> Option<Time> {
         self.lock().nodes.get(&node).and_then(|node| node.entries_changed)

@@ -122,8 +122,7 @@ impl Server {
 
     /// Returns the number of folders in a folder that exist only in the view. Each is a link to it.
     fn virtual_folders_in(&self, node: u64) -> u32 {
-        let children = self.nodes.virtual_children(node);
-        children.iter().map(|(_, _, mode)| u32::from(mode & TYPE == FOLDER)).sum()
+        self.nodes.virtual_modes_in(node).into_iter().map(|mode| u32::from(mode & TYPE == FOLDER)).sum()
     }
 
     pub(super) fn shown_virtual(&self, node: u64, mode: u32) -> Entry {

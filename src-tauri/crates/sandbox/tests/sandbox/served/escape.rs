@@ -180,7 +180,8 @@ fn other_runs_are_out_of_reach() {
         "status 0\n"
     );
     let mut shell = Shell::allowed(place());
-    let found = shell.run("cat /proc/[0-9]*/cmdline | tr '\\0' ' ' | grep -c '[1]234567'; cat /tmp/mine 2>&1");
+    let found =
+        shell.run("cat /proc/[0-9]*/cmdline | tr '\\0' ' ' | grep -c '[1]234567'; cat /tmp/mine 2>&1");
     assert!(found.starts_with("0\n") && found.contains("No such file or directory"), "{found}");
     // The view of one is not served by the other: only local file systems are.
     let root = format!("/proc/{}/root{}", view_process(&victim), victim.path("notes.txt"));
