@@ -42,14 +42,14 @@ use tokio_util::sync::CancellationToken;
 
 /// Program that runs in a sandbox.
 pub(crate) struct Run {
-    /// Session id of the run.
+    /// Session id, unique to this run.
     pub(crate) id: String,
     /// The program as a principal with the name `run:NAME`.
     pub(crate) principal: Arc<Principal>,
     services: Services,
     resolver: Resolver,
     network: Arc<ServerNetwork>,
-    /// Working folder, and `true` if it is mounted.
+    /// Working folder, and whether it is mounted.
     folder: (CanonicalPath, bool),
     pid: u32,
     started_ms: u64,
@@ -78,7 +78,7 @@ struct Counts {
 }
 
 impl Run {
-    /// Starts to terminate the run. Does not wait until it has ended.
+    /// Requests termination of the run. Does not wait for the run to end.
     pub(crate) fn end(&self) {
         self.end.cancel();
     }
