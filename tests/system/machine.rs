@@ -252,6 +252,26 @@ impl Running {
     }
 }
 
+/// Returns whether a process waits in the kernel and not even a kill ends that.
+pub fn is_uninterruptible(process: &Running) -> bool {
+    process.is_alive() && stat(process.pid).is_some_and(|(state, ..)| state == "D")
+}
+
+/// Returns the control groups of the sandboxes of a trusted process. Empty on a machine that delegates none.
+pub fn sandbox_groups(trusted: u32) -> Vec<PathBuf> {
+    let table = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
+    let point =
+        table.lines().find(|line| line.contains(" - cgroup2 ")).and_then(|line| line.split(' ').nth(4));
+    let groups = std::fs::read_to_string(format!("/proc/{trusted}/cgroup")).unwrap();
+    let own = groups.lines().find_map(|line| line.strip_prefix("0::/"));
+    let (Some(point), Some(own)) = (point, own) else { return vec![] };
+    let own = Path::new(point).join(own);
+    let around = if own.ends_with("trusted") { own.parent().unwrap() } else { return vec![] };
+    let entries = std::fs::read_dir(around).unwrap().map(|entry| entry.unwrap().path());
+    let name = format!("sandbox-{trusted}-");
+    entries.filter(|path| path.file_name().unwrap().to_string_lossy().starts_with(&name)).collect()
+}
+
 /// Returns all descendants of a process.
 pub fn descendants(of: u32) -> Vec<Running> {
     let all: Vec<(u32, u32)> = pids().filter_map(|pid| Some((pid, stat(pid)?.1))).collect();

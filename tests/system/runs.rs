@@ -218,21 +218,3 @@ fn redirected_files_are_copied_and_never_opened_inside() {
     assert!(code != Some(0) && said.contains("folder"), "{code:?} {said}");
     assert_eq!(std::fs::read_to_string(&output).unwrap(), "");
 }
-
-#[test]
-fn autostart_files_outside_the_working_folder_are_covered_by_no_grant() {
-    let world = World::new();
-    world.file("docs/.vscode/tasks.json", "{}");
-    world.file("docs/plain", "old\n");
-    world.file("project/own", "own");
-    let mut shell = Shell::start(&world, &world.path("project"));
-    world.user.will(Next::Allow(Reach::Folders, Lifetime::Session));
-    assert_eq!(shell.run("echo new > ~/docs/plain"), "status 0\n");
-    let denied = shell.run("echo x > ~/docs/.vscode/tasks.json");
-    assert!(denied.contains("Permission denied"), "{denied}");
-    let asked = world.user.asked();
-    assert_eq!(asked.len(), 2);
-    assert!(asked[1].offers.iter().all(|offer| offer.lifetimes == [Lifetime::Once]), "{:?}", asked[1].offers);
-    assert_eq!(std::fs::read_to_string(world.path("docs/plain")).unwrap(), "new\n");
-    assert_eq!(std::fs::read_to_string(world.path("docs/.vscode/tasks.json")).unwrap(), "{}");
-}

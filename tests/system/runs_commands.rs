@@ -77,7 +77,7 @@ const READING: [Case; 16] = [
     looks("gzip -c $D/a | gzip -dc", "two\none\n"),
 ];
 
-const CHANGING: [Case; 6] = [
+const CHANGING: [Case; 23] = [
     changes("echo new > $D/n", &[("n", "new\n")]),
     changes("echo more >> $D/a", &[("a", "two\none\nmore\n")]),
     changes("cp $D/a $D/copy", &[("copy", "two\none\n")]),
@@ -89,6 +89,38 @@ const CHANGING: [Case; 6] = [
         removes: &["sub"],
     },
     changes("sed -i s/two/2/ $D/a", &[("a", "2\none\n")]),
+    changes("vim -N -u NONE -es -c '%s/two/2/' -c wq $D/a", &[("a", "2\none\n")]),
+    changes("printf '%s\\n' '1s/two/2/' w q | ed -s $D/a", &[("a", "2\none\n")]),
+    changes("patch -s $D/a $D/change.diff", &[("a", "2\none\n")]),
+    changes("touch $D/empty", &[("empty", "")]),
+    changes("mkdir -p $D/deep/er && echo x > $D/deep/er/f", &[("deep/er/f", "x\n")]),
+    Case { command: "rm -r $D/sub", output: "", leaves: &[], removes: &["sub"] },
+    changes("echo x | tee $D/t > /dev/null", &[("t", "x\n")]),
+    changes("dd if=$D/a of=$D/dd bs=3 count=1 status=none", &[("dd", "two")]),
+    changes("install -m 600 $D/a $D/installed", &[("installed", "two\none\n")]),
+    changes("ln $D/a $D/linked", &[("linked", "two\none\n")]),
+    changes("ln -s a $D/symbolic", &[("symbolic", "two\none\n")]),
+    changes("sort -o $D/a $D/a", &[("a", "one\ntwo\n")]),
+    changes("truncate -s 3 $D/a", &[("a", "two")]),
+    Case { command: "gzip $D/a && gzip -dc $D/a.gz", output: "two\none\n", leaves: &[], removes: &["a"] },
+    Case {
+        command: "make -s -C $D -f build.mk",
+        output: "two\none\n",
+        leaves: &[("out", "two\none\n")],
+        removes: &[],
+    },
+    Case {
+        command: "sqlite3 $D/db 'create table t (x); insert into t values (5); select x from t'",
+        output: "5\n",
+        leaves: &[],
+        removes: &["db-journal"],
+    },
+    Case {
+        command: "(cd $D && zip -q z.zip a && unzip -p z.zip a)",
+        output: "two\none\n",
+        leaves: &[],
+        removes: &[],
+    },
 ];
 
 /// Runs each command twice: with relative paths in its folder, and with absolute paths in `/`.

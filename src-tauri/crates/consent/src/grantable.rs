@@ -9,6 +9,8 @@ use ironcurtain_grants::{Files, Granted};
 use ironcurtain_paths::{CanonicalPath, PathKind};
 use ironcurtain_policy::{Access, AccessSet, GrantKind, JudgedRequest, ToolScope, ToolUse};
 
+const EVERYTHING: AccessSet = AccessSet { read: true, write: true, delete: true };
+
 /// Access to a path that the user must approve.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestedAccess {
@@ -37,6 +39,8 @@ pub struct Grantable {
     pub tool: Option<ToolUse>,
     /// `true` if the tool's annotation declares it read-only.
     pub only_reads: bool,
+    /// True if a folder that may be changed is mounted, so that everything in it can be read and deleted too.
+    pub mounts_folders: bool,
 }
 
 impl Grantable {
@@ -55,7 +59,7 @@ impl Grantable {
             Reach::Paths => {
                 files(GrantKind::File, merged(requested.iter().map(|r| (r.path.clone(), r.access))))
             }
-            Reach::Folders => files(GrantKind::Tree, folders(requested)),
+            Reach::Folders => files(GrantKind::Tree, self.folders()),
             Reach::ProjectToRead => tree(&self.project, AccessSet::only(Access::Read)),
             Reach::ProjectToChange => tree(&self.project, self.access_to_change()),
             Reach::OpenFolderToChange => tree(&self.open, self.access_to_change()),
@@ -80,10 +84,24 @@ impl Grantable {
         self.tool.as_ref().filter(|tool| JudgedRequest::parse(tool.tool()).is_none())
     }
 
+    /// Returns the folders that can be granted, each with the access that a grant opens.
+    pub(super) fn folders(&self) -> Vec<(CanonicalPath, AccessSet)> {
+        let mut folders = folders(&self.requested);
+        let changed = folders.iter_mut().filter(|(_, access)| self.mounts_folders && access.write);
+        changed.for_each(|(_, access)| *access = EVERYTHING);
+        folders
+    }
+
     /// Returns the requested kinds of access, plus reading and writing.
     pub(super) fn access_to_change(&self) -> AccessSet {
         let both = AccessSet::only(Access::Read).with(Access::Write);
-        self.requested.iter().fold(both, |access, requested| access.with(requested.access))
+        let change = if self.mounts_folders { EVERYTHING } else { both };
+        self.requested.iter().fold(change, |access, requested| access.with(requested.access))
+    }
+
+    /// Returns true if the call itself deletes something.
+    pub(super) fn removes(&self) -> bool {
+        self.requested.iter().any(|requested| requested.access == Access::Delete)
     }
 }
 

@@ -3,7 +3,7 @@
 //! - Ordered from the narrowest to the widest.
 //! - A folder is offered only if [`GrantLimits::may_be_granted`] allows it: never `/`, the home directory, or a folder
 //!   that contains or is inside a protected path.
-//! - Permission to delete is never offered permanently.
+//! - Permission to delete is never offered permanently, except with all other access to a folder that a run may change.
 
 mod project;
 mod request;
@@ -12,11 +12,11 @@ mod tool;
 pub use tool::may_last;
 pub(super) use tool::tool_offers;
 
-use super::grantable::{Grantable, RequestedAccess, folders, merged};
+use super::grantable::{Grantable, RequestedAccess, merged};
 use super::{Consequence, Lifetime, Offer, Piece, Principal, Reach};
 use ironcurtain_grants::{GrantLimits, GrantSubject, Granted, StandingGrant};
 use ironcurtain_paths::{CanonicalPath, PathKind};
-use ironcurtain_policy::{Access, AccessSet};
+use ironcurtain_policy::AccessSet;
 use ironcurtain_visible as visible;
 use project::{open_folder_offer, project_offers};
 
@@ -37,8 +37,7 @@ pub(super) const TIMED: [Lifetime; 3] = [Lifetime::Session, Lifetime::QuarterHou
 #[must_use]
 pub fn offers(client: &str, grantable: &Grantable, only_once: bool, limits: GrantLimits<'_>) -> Vec<Offer> {
     let requested = &grantable.requested;
-    let removes = requested.iter().any(|w| w.access == Access::Delete);
-    let standing = STANDING.into_iter().filter(|l| !(removes && *l == Lifetime::Always));
+    let standing = STANDING.into_iter().filter(|l| !(grantable.removes() && *l == Lifetime::Always));
     let mut offers = vec![Offer {
         reach: Reach::Paths,
         label: paths_label(requested),
@@ -52,7 +51,7 @@ pub fn offers(client: &str, grantable: &Grantable, only_once: bool, limits: Gran
             )
             .collect(),
     }];
-    let folders = folders(requested);
+    let folders = grantable.folders();
     if !only_once && !folders.is_empty() && folders.iter().all(|(f, _)| limits.may_be_granted(f)) {
         let names: Vec<String> = folders.iter().map(|(f, _)| tilde(f, limits.home)).collect();
         let access = folders.iter().fold(AccessSet::default(), |all, (_, a)| union(all, *a));

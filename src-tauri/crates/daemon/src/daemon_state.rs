@@ -10,6 +10,11 @@ use ironcurtain_consent::Principal;
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::{RwLock, RwLockReadGuard};
+
+/// Time within which a run is added after its program was started.
+const OPENING_BOUND: Duration = Duration::from_secs(5);
 
 /// The running daemon's state.
 pub(crate) struct DaemonState {
@@ -18,6 +23,8 @@ pub(crate) struct DaemonState {
     pub(crate) started_ms: u64,
     sessions: Mutex<Vec<Arc<Session>>>,
     runs: Mutex<Vec<Arc<Run>>>,
+    /// Held for reading while a run is opened.
+    opening: RwLock<()>,
     /// Number of reserved places, including those of sessions that are still being opened.
     places: Arc<AtomicUsize>,
 }
@@ -56,6 +63,7 @@ impl DaemonState {
             started_ms: ironcurtain_audit::clock::now_ms(),
             sessions: Mutex::default(),
             runs: Mutex::default(),
+            opening: RwLock::default(),
             places: Arc::default(),
         }
     }
@@ -92,6 +100,18 @@ impl DaemonState {
     /// Returns the active runs.
     pub(crate) fn runs(&self) -> Vec<Arc<Run>> {
         self.runs.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Marks a run as being opened, until the guard is dropped.
+    pub(crate) async fn opening_run(&self) -> RwLockReadGuard<'_, ()> {
+        self.opening.read().await
+    }
+
+    /// Returns the active runs, including those whose program was started just now.
+    pub(crate) async fn opened_runs(&self) -> Vec<Arc<Run>> {
+        // A run that takes longer waits for its starter, and has not started its program.
+        let _ = tokio::time::timeout(OPENING_BOUND, self.opening.write()).await;
+        self.runs()
     }
 
     /// Returns the principal of an active session or run, or `None` if no active one has this id.

@@ -166,6 +166,20 @@ impl JudgingContext {
         Ok(Planned { plan, found, remotes: None })
     }
 
+    /// Plans what a sandboxed program does with everything in a folder.
+    ///
+    /// # Errors
+    /// Returns a denial if the path cannot be resolved.
+    pub fn plan_folder<'a>(
+        &'a self,
+        operation: FileOperation,
+        arguments: &'a Arc<Map<String, Value>>,
+    ) -> Result<Planned<'a>, Denial> {
+        let plan = operation.plan_below(&self.server, arguments)?;
+        let found = found_paths::paths(&plan, &Fact::Plain, |raw| self.resolver.resolve(raw))?;
+        Ok(Planned { plan, found, remotes: None })
+    }
+
     /// Plans the judgement of a sandboxed program's connection to a host.
     ///
     /// # Errors

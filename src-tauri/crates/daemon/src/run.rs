@@ -1,14 +1,17 @@
 //! Runs: programs that the user starts in a sandbox, with the user's own terminal and files.
 //!
-//! - The working folder is mounted, and the network is a proxy that asks about each host. Every access to another file
-//!   is judged first, by the same rules, questions and grants as a call.
+//! - The working folder is mounted, and so are folders in which the run may do everything. The network is a proxy that asks
+//!   about each host. Any other file is opened only after the access was judged by the same rules, questions and grants as a
+//!   call.
 //! - INVARIANT: an access is permitted without a question only while judging it again would allow it.
 //! - A run owns its sandbox and the grants for its session, and releases both when it ends.
 
 mod asking;
 mod freeze;
+mod holders;
 mod judge;
 mod link;
+mod mounts;
 mod network;
 mod open;
 mod permissions;
@@ -32,9 +35,9 @@ pub(crate) use open::RunOptions;
 use permissions::Permissions;
 use profile::{ProfileGrants, SandboxOrder};
 use searching::Searches;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use tokio::sync::mpsc;
+use std::sync::{Arc, OnceLock};
+use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 /// Program that runs in a sandbox.
@@ -55,10 +58,14 @@ pub(crate) struct Run {
     permissions: Permissions,
     profile: ProfileGrants,
     to_sandbox: mpsc::UnboundedSender<SandboxOrder>,
+    /// Number of the newest folder that the view has reserved for a mount.
+    reserved: watch::Sender<u64>,
     searches: Searches,
     asked: AskedFolders,
     to_view: mpsc::UnboundedSender<ToView>,
     end: CancellationToken,
+    /// Reason that IronCurtain ended the run, if it did.
+    ended_because: OnceLock<String>,
     /// Cancelled once the sandbox has exited.
     gone: CancellationToken,
 }
@@ -74,6 +81,13 @@ impl Run {
     /// Requests termination of the run. Does not wait for the run to end.
     pub(crate) fn end(&self) {
         self.end.cancel();
+    }
+
+    /// Ends the run and reports the reason to its starter.
+    fn end_because(&self, why: String) {
+        // The first reason counts.
+        let _ = self.ended_because.set(why);
+        self.end();
     }
 
     /// Returns `true` if grants for this subject apply to the run.

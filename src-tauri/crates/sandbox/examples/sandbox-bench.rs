@@ -1,7 +1,7 @@
 //! Benchmarks our sandbox and others in the same run, and prints a Markdown table. Run by `cargo xtask bench`.
 //!
 //! `sandbox-bench [--smoke] PROGRAM [SRT]`: PROGRAM is a release build of our program, and SRT is `srt`, if installed.
-//! `--smoke` takes each measurement only once.
+//! `--smoke` takes each measurement only once. It starts itself in each sandbox with `--work FOLDER FILES`.
 //!
 //! - Each sandbox runs the same commands through its command line, as a user would run them.
 //! - Memory and processes are measured for the whole process tree of the launched process.
@@ -12,8 +12,12 @@
 mod grants;
 #[path = "sandbox-bench/others.rs"]
 mod others;
+#[path = "sandbox-bench/served.rs"]
+mod served;
 #[path = "sandbox-bench/tree.rs"]
 mod tree;
+#[path = "sandbox-bench/work.rs"]
+mod work;
 
 use ironcurtain_testkit::figures::{megabytes, time};
 use others::{Other, Setting};
@@ -25,6 +29,7 @@ use std::{
     process::{Child, Command, Stdio},
     time::{Duration, Instant},
 };
+use work::Files;
 
 type Fallible<T> = Result<T, Box<dyn Error>>;
 
@@ -36,14 +41,23 @@ struct Rounds {
     echoes: usize,
     /// Grants that are added and removed.
     grants: usize,
+    /// Runs of the work on files.
+    works: usize,
 }
 
-const MEASURED: Rounds = Rounds { launches: 30, echoes: 2000, grants: 200 };
-const SMOKE: Rounds = Rounds { launches: 1, echoes: 1, grants: 1 };
+const MEASURED: Rounds = Rounds { launches: 30, echoes: 2000, grants: 200, works: 5 };
+const SMOKE: Rounds = Rounds { launches: 1, echoes: 1, grants: 1, works: 1 };
 
 fn main() -> Fallible<()> {
     let mut arguments = env::args().skip(1).peekable();
-    let rounds = arguments.next_if_eq("--smoke").map_or(MEASURED, |_| SMOKE);
+    if arguments.next_if_eq("--work").is_some() {
+        let (folder, small) =
+            (arguments.next().ok_or("missing folder")?, arguments.next().ok_or("missing number")?);
+        println!("{}", work::perform(folder.as_ref(), small.parse()?)?);
+        return Ok(());
+    }
+    let is_smoke = arguments.next_if_eq("--smoke").is_some();
+    let (rounds, files) = if is_smoke { (SMOKE, Files::SMOKE) } else { (MEASURED, Files::MEASURED) };
     let ours = arguments.next().ok_or("missing argument: PROGRAM")?;
     let setting = Setting::make(ours.clone(), arguments.next())?;
     let others = Other::all(&setting);
@@ -56,6 +70,7 @@ fn main() -> Fallible<()> {
         time(live.add),
         time(live.remove)
     );
+    print!("\n{}", served::table(&setting, &files, rounds.works)?);
     Ok(())
 }
 

@@ -47,6 +47,11 @@ pub enum FromView {
         /// `false` if the kernel did not drop the cached pages of a file in time.
         complete: bool,
     },
+    /// A folder can be mounted now: until [`ToView::Mounted`], no request waits that would block the mount.
+    Reserved {
+        /// Number of the reservation.
+        number: u64,
+    },
 }
 
 /// Message from the trusted process to the view.
@@ -68,6 +73,18 @@ pub enum ToView {
         version: u64,
         /// All permitted accesses.
         permitted: Vec<PermittedAccess>,
+    },
+    /// A folder is to be mounted, as soon as no request waits that would block that. Replaces an earlier reservation.
+    Reserve {
+        /// Absolute path.
+        path: String,
+        /// Number, which the view repeats.
+        number: u64,
+    },
+    /// Folders that are mounted over the view. Ends the reservation.
+    Mounted {
+        /// Absolute paths.
+        paths: Vec<String>,
     },
 }
 

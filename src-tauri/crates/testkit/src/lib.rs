@@ -1,5 +1,5 @@
-//! Utilities for the tests of several crates: an agent client, built programs, private networks, and
-//! measurements.
+//! Utilities for the tests of several crates: an agent client, built programs, private networks,
+//! seeds, and measurements.
 //!
 //! - For tests only: functions panic when a test cannot continue, and no shipped program contains this crate.
 //! - Depends on no other IronCurtain crate, so that every crate can use it in its tests and a change in one
@@ -19,6 +19,7 @@ pub mod namespace;
 pub mod outside;
 mod process;
 pub mod programs;
+pub mod seed;
 pub mod wait;
 
 pub use process::JsonProcess;

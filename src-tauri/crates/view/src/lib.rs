@@ -29,4 +29,4 @@ mod wire;
 
 pub use gate::{AccessKind, AskedAccess, AskedFile, Gate, Ticket, WantedAccess};
 pub use nodes::FileId;
-pub use server::{FileServer, FileServerOptions};
+pub use server::{FileServer, FileServerOptions, Reservation};

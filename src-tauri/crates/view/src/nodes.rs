@@ -6,6 +6,7 @@
 //!   are limited.
 
 mod table;
+mod times;
 
 use std::{
     ffi::{OsStr, OsString},
@@ -20,6 +21,7 @@ use rustix::io::Errno;
 
 use crate::wire::ROOT;
 use table::{Node, Table};
+pub(crate) use times::{Time, VirtualTimes, now};
 
 /// Number of nodes at which the view starts to ask the kernel to forget unused nodes.
 const MANY_NODES: usize = 3 << 18;
@@ -145,11 +147,45 @@ impl Nodes {
         }
     }
 
-    /// Changes the permissions of a virtual entry.
-    pub(crate) fn set_virtual_mode(&self, node: u64, permissions: u32) {
-        if let Some(Node { kind: Kind::Virtual(mode), .. }) = self.lock().nodes.get_mut(&node) {
-            *mode = *mode & !0o7777 | permissions & 0o1777;
+    /// Changes permissions and times of an entry that exists only in the view.
+    pub(crate) fn set_virtual(
+        &self,
+        node: u64,
+        permissions: Option<u32>,
+        (accessed, modified): (Option<Time>, Option<Time>),
+    ) {
+        if let Some(Node { kind: Kind::Virtual(mode), times, .. }) = self.lock().nodes.get_mut(&node) {
+            if let Some(permissions) = permissions {
+                *mode = *mode & !0o7777 | permissions & 0o1777;
+            }
+            times.accessed = accessed.unwrap_or(times.accessed);
+            times.modified = modified.unwrap_or(times.modified);
+            times.changed = now();
         }
+    }
+
+    /// Returns the times of an entry that exists only in the view.
+    pub(crate) fn virtual_times(&self, node: u64) -> Option<VirtualTimes> {
+        self.lock().nodes.get(&node).map(|node| node.times)
+    }
+
+    /// Returns the modes of virtual entries of a folder: not of all if it has very many, so that this is always fast.
+    pub(crate) fn virtual_modes_in(&self, parent: u64) -> Vec<u32> {
+        const MOST: usize = 1000;
+        let table = self.lock();
+        let children = table.names.get(&parent).into_iter().flatten().take(MOST);
+        let kinds = children.filter_map(|(_, node)| table.nodes.get(node).map(|node| node.kind));
+        kinds
+            .filter_map(|kind| match kind {
+                Kind::Virtual(mode) => Some(mode),
+                Kind::Real(_) => None,
+            })
+            .collect()
+    }
+
+    /// Returns when an entry that exists only in the view was last created in this folder or removed from it.
+    pub(crate) fn entries_changed(&self, node: u64) -> Option<Time> {
+        self.lock().nodes.get(&node).and_then(|node| node.entries_changed)
     }
 
     /// Records that a virtual entry was created as a real file.
@@ -170,6 +206,23 @@ impl Nodes {
             Kind::Real(_) => None,
         });
         children.collect()
+    }
+
+    /// Notes that the times of a real folder were set.
+    pub(crate) fn times_were_set(&self, node: u64) {
+        if let Some(node) = self.lock().nodes.get_mut(&node) {
+            node.entries_changed = None;
+        }
+    }
+
+    /// Returns the entries that exist only in the view, with their modes.
+    pub(crate) fn all_virtual(&self) -> Vec<(u64, u32)> {
+        let table = self.lock();
+        let nodes = table.nodes.iter().filter_map(|(id, node)| match node.kind {
+            Kind::Virtual(mode) => Some((*id, mode)),
+            Kind::Real(_) => None,
+        });
+        nodes.collect()
     }
 
     /// Records that a name was removed.
@@ -196,6 +249,10 @@ impl Nodes {
         table.retire(to.0, to.1);
         if let Some(node) = table.take_name(from.0, from.1) {
             table.give_name(node, to.0, to.1);
+            if let Some(Node { kind: Kind::Virtual(_), times, .. }) = table.nodes.get_mut(&node) {
+                times.changed = now();
+                [from.0, to.0].into_iter().for_each(|folder| table.entries_changed(folder));
+            }
         }
     }
 

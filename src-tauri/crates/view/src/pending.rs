@@ -1,9 +1,11 @@
 //! Requests that are waiting for permission. They block no thread.
 //!
 //! - An interruption may arrive before its request starts to wait, so early interruptions are remembered.
+//! - INVARIANT: while a folder is reserved for a mount, no request waits for which the kernel holds a lock that mounting needs.
 
 use std::{
     collections::{HashMap, VecDeque},
+    path::{Path, PathBuf},
     sync::{Condvar, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -29,6 +31,27 @@ pub(crate) struct Parked {
     pub(crate) asked: AskedAccess,
     /// Accesses that the user has already approved for this request.
     pub(crate) approved: Vec<AskedAccess>,
+    /// Folders whose lock the kernel holds until the request is answered.
+    pub(crate) locks: Vec<PathBuf>,
+}
+
+/// Folder that is to be mounted.
+#[derive(Debug)]
+struct Reserved {
+    folder: PathBuf,
+    number: u64,
+    /// False while a request waits that would block the mount.
+    is_made: bool,
+}
+
+/// Outcome of [`Pending::park`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Parking {
+    Parked,
+    /// Too many requests wait.
+    Full,
+    /// The kernel must release its locks, because a folder is being mounted.
+    Reserved,
 }
 
 /// All waiting requests of a view.
@@ -36,11 +59,16 @@ pub(crate) struct Parked {
 pub(crate) struct Pending {
     state: Mutex<Waiting>,
     interrupted: Condvar,
+    /// Notified when a request no longer waits, or a reservation is cancelled.
+    left: Condvar,
 }
 
 #[derive(Debug, Default)]
 struct Waiting {
     parked: HashMap<u64, Parked>,
+    reservation: Option<Reserved>,
+    /// Number of the newest reservation.
+    reservations: u64,
     interrupted: Vec<u64>,
     early: VecDeque<u64>,
     has_ended: bool,
@@ -51,11 +79,15 @@ impl Pending {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a waiting request. Returns `false` if there are too many.
-    pub(crate) fn park(&self, unique: u64, parked: Parked) -> bool {
+    /// Adds a request, if it may wait.
+    pub(crate) fn park(&self, unique: u64, parked: Parked) -> Parking {
         let mut waiting = self.lock();
         if waiting.parked.len() >= MOST {
-            return false;
+            return Parking::Full;
+        }
+        if waiting.reservation.as_ref().is_some_and(|wanted| wanted.is_made && parked.blocks(&wanted.folder))
+        {
+            return Parking::Reserved;
         }
         waiting.parked.insert(unique, parked);
         if let Some(at) = waiting.early.iter().position(|early| *early == unique) {
@@ -63,14 +95,49 @@ impl Pending {
             waiting.interrupted.push(unique);
             self.interrupted.notify_one();
         }
-        true
+        Parking::Parked
     }
 
     /// Removes and returns a waiting request. Returns `None` if it is no longer waiting.
     pub(crate) fn take(&self, unique: u64) -> Option<Parked> {
         let mut waiting = self.lock();
         waiting.interrupted.retain(|interrupted| *interrupted != unique);
-        waiting.parked.remove(&unique)
+        let parked = waiting.parked.remove(&unique);
+        self.left.notify_all();
+        parked
+    }
+
+    /// Begins to reserve a folder for a mount, instead of an earlier one, and returns the number of the reservation.
+    pub(crate) fn begin_reservation(&self, folder: PathBuf) -> u64 {
+        let mut waiting = self.lock();
+        waiting.reservations += 1;
+        let number = waiting.reservations;
+        waiting.reservation = Some(Reserved { folder, number, is_made: false });
+        self.left.notify_all();
+        number
+    }
+
+    /// Waits until no request keeps the folder from being mounted, and reserves it. Returns false if another reservation or
+    /// [`release`](Self::release) came first.
+    pub(crate) fn make_reservation(&self, number: u64) -> bool {
+        let mut waiting = self.lock();
+        loop {
+            let Waiting { reservation, parked, .. } = &mut *waiting;
+            let Some(wanted) = reservation.as_mut().filter(|wanted| wanted.number == number) else {
+                return false;
+            };
+            if !parked.values().any(|parked| parked.blocks(&wanted.folder)) {
+                wanted.is_made = true;
+                return true;
+            }
+            waiting = self.left.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Ends a reservation.
+    pub(crate) fn release(&self) {
+        self.lock().reservation = None;
+        self.left.notify_all();
     }
 
     /// Records that the thread of a request received a signal.
@@ -124,6 +191,14 @@ impl Pending {
     pub(crate) fn end(&self) {
         self.lock().has_ended = true;
         self.interrupted.notify_all();
+        self.release();
+    }
+}
+
+impl Parked {
+    /// Returns whether the kernel holds a lock that it needs for mounting a folder or for finding it.
+    fn blocks(&self, folder: &Path) -> bool {
+        self.locks.iter().any(|locked| folder.starts_with(locked))
     }
 }
 
@@ -134,13 +209,18 @@ mod tests {
 
     fn parked(process: u32) -> Parked {
         let access = WantedAccess { path: "/a".into(), kind: AccessKind::Read };
-        Parked { bytes: vec![], process, asked: AskedAccess { access, file: None }, approved: vec![] }
+        let asked = AskedAccess { access, file: None };
+        Parked { bytes: vec![], process, asked, approved: vec![], locks: vec![] }
+    }
+
+    fn locking(folder: &str) -> Parked {
+        Parked { locks: vec![folder.into()], ..parked(1) }
     }
 
     #[test]
     fn an_interruption_ends_the_wait_only_of_a_thread_that_ends() {
         let pending = Pending::default();
-        assert!(pending.park(2, parked(20)) && pending.park(4, parked(40)));
+        assert_eq!([pending.park(2, parked(20)), pending.park(4, parked(40))], [Parking::Parked; 2]);
         pending.interrupt(2);
         pending.interrupt(4);
         assert_eq!(pending.ended(|process| process == 40), Some(vec![4]));
@@ -155,14 +235,43 @@ mod tests {
     fn an_early_interruption_is_remembered() {
         let pending = Pending::default();
         pending.interrupt(6);
-        assert!(pending.park(6, parked(60)));
+        assert_eq!(pending.park(6, parked(60)), Parking::Parked);
         assert_eq!(pending.ended(|_| true), Some(vec![6]));
     }
 
     #[test]
     fn waiting_requests_are_bounded() {
         let pending = Pending::default();
-        assert!((0..MOST).all(|unique| pending.park(unique.try_into().unwrap(), parked(1))));
-        assert!(!pending.park(u64::MAX, parked(1)));
+        let park = |unique: usize| pending.park(unique.try_into().unwrap(), parked(1));
+        assert!((0..MOST).all(|unique| park(unique) == Parking::Parked));
+        assert_eq!(park(MOST), Parking::Full);
+    }
+
+    #[test]
+    fn a_folder_is_reserved_when_nothing_holds_its_locks() {
+        let pending = std::sync::Arc::new(Pending::default());
+        let reserving = |folder: &str| {
+            let (pending, number) = (pending.clone(), pending.begin_reservation(folder.into()));
+            std::thread::spawn(move || pending.make_reservation(number))
+        };
+        pending.park(2, locking("/a"));
+        pending.park(4, locking("/a/b/c"));
+        pending.park(6, locking("/other"));
+        let reserved = reserving("/a/b");
+        assert!(!reserved.is_finished());
+        pending.take(2);
+        assert!(reserved.join().unwrap());
+        // Nothing that would block the mount waits meanwhile.
+        for locked in ["/", "/a", "/a/b"] {
+            assert_eq!(pending.park(8, locking(locked)), Parking::Reserved, "{locked}");
+        }
+        assert_eq!(pending.park(8, locking("/a/b/c")), Parking::Parked);
+        assert_eq!(pending.park(10, parked(1)), Parking::Parked);
+        pending.release();
+        assert_eq!(pending.park(12, locking("/a")), Parking::Parked);
+        let (first, second) = (reserving("/a/b"), reserving("/a/c"));
+        assert!(!first.join().unwrap());
+        pending.release();
+        assert!(!second.join().unwrap());
     }
 }

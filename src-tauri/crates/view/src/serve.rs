@@ -23,7 +23,7 @@ use rustix::io::Errno;
 use crate::{
     gate::{AccessKind, Answer, AskedAccess, AskedFile, WantedAccess},
     nodes::Kind,
-    pending::Parked,
+    pending::{Parked, Parking},
     server::Server,
     wire::{self, Header, INIT_FLAGS, Negotiated, Operation, Request},
 };
@@ -84,11 +84,16 @@ impl Server {
             Err(Stop::Failed(error)) => self.reply(header.unique, Err(error)),
             Err(Stop::Asks(asked)) => {
                 let wanted = asked.clone();
-                let parked = Parked { bytes: bytes.to_vec(), process: header.process, asked, approved };
-                if self.pending.park(header.unique, parked) {
-                    self.gate.ask(&wanted, header.process, self.ticket(header.unique));
-                } else {
-                    self.reply(header.unique, Err(Errno::ACCESS));
+                let locks = self.locked(header.node, &operation);
+                let parked =
+                    Parked { bytes: bytes.to_vec(), process: header.process, asked, approved, locks };
+                match self.pending.park(header.unique, parked) {
+                    Parking::Parked => {
+                        self.gate.ask(&wanted, header.process, self.ticket(header.unique));
+                    }
+                    Parking::Full => self.reply(header.unique, Err(Errno::ACCESS)),
+                    // The kernel looks the path up again.
+                    Parking::Reserved => self.reply(header.unique, Err(Errno::STALE)),
                 }
             }
         }
@@ -223,6 +228,14 @@ impl Server {
 }
 
 impl Server {
+    /// Returns the folders whose lock the kernel holds until a request is answered. It opens files without one.
+    fn locked(&self, node: u64, operation: &Operation<'_>) -> Vec<PathBuf> {
+        let own = (!matches!(operation, Operation::Open { .. })).then_some(node);
+        let other = if let Operation::Rename { parent, .. } = operation { Some(*parent) } else { None };
+        let nodes = own.into_iter().chain(other);
+        nodes.filter_map(|node| self.nodes.path(node).ok()).map(|path| absolute(&path)).collect()
+    }
+
     /// Blocks moves of folders until the guard is dropped.
     fn names_stay(&self) -> RwLockReadGuard<'_, ()> {
         self.names.read().unwrap_or_else(PoisonError::into_inner)

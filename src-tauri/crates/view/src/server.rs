@@ -6,13 +6,12 @@ use std::{
     fs::File,
     io,
     os::fd::OwnedFd,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{
         Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, Weak,
         mpsc::{self, Receiver, Sender},
     },
     thread::{self, JoinHandle},
-    time::{SystemTime, UNIX_EPOCH},
 };
 
 use crate::{
@@ -84,6 +83,19 @@ impl FileServer {
         self.server.revoke()
     }
 
+    /// Begins to reserve a folder for a mount, instead of an earlier one.
+    #[must_use]
+    pub fn reserve(&self, folder: PathBuf) -> Reservation {
+        let number = self.server.pending.begin_reservation(folder.clone());
+        Reservation { server: self.server.clone(), folder, number }
+    }
+
+    /// Sets the folders that are mounted over the view, and ends the reservation. What contains one cannot be moved.
+    pub fn set_mounted(&self, folders: Vec<PathBuf>) {
+        *self.server.mounted.lock().unwrap_or_else(PoisonError::into_inner) = folders;
+        self.server.pending.release();
+    }
+
     /// Waits until the file system is unmounted.
     pub fn wait(&self) {
         let serving = std::mem::take(&mut *self.serving.lock().unwrap_or_else(PoisonError::into_inner));
@@ -91,6 +103,28 @@ impl FileServer {
             // Ignore the error: a thread that panicked has stopped, but the others still serve.
             let _ = thread.join();
         }
+    }
+}
+
+/// Reservation of a folder for a mount.
+pub struct Reservation {
+    server: Arc<Server>,
+    folder: PathBuf,
+    number: u64,
+}
+
+impl Reservation {
+    /// Waits until the kernel holds no lock for a waiting request that mounting the folder needs, and lets no such request wait
+    /// until [`FileServer::set_mounted`]. Returns false if that or another reservation came first.
+    ///
+    /// Folders in it that exist only in the view become real.
+    #[must_use]
+    pub fn wait(&self) -> bool {
+        let is_made = self.server.pending.make_reservation(self.number);
+        if let (true, Ok(below)) = (is_made, self.folder.strip_prefix("/")) {
+            self.server.make_real_below(below);
+        }
+        is_made
     }
 }
 
@@ -107,10 +141,10 @@ pub(crate) struct Server {
     pub(crate) gate: Arc<dyn Gate>,
     pub(crate) pending: Arc<Pending>,
     pub(crate) invalidations: Invalidations,
-    /// User id and group id of virtual entries.
+    /// Folders that are mounted over the view.
+    mounted: Mutex<Vec<PathBuf>>,
+    /// User and group id of virtual entries.
     pub(crate) ids: [u32; 2],
-    /// Time at which the view started, in seconds since the Unix epoch. Used as the timestamp of virtual entries.
-    pub(crate) started: i64,
     answers: Mutex<Sender<Answered>>,
     /// Read lock: held while an operation is running. Write lock: taken in order to wait until all running operations
     /// have finished.
@@ -130,7 +164,6 @@ impl Server {
     ) -> io::Result<Arc<Self>> {
         let (answers, answered) = mpsc::channel();
         let (invalidations, to_invalidate) = Invalidations::new();
-        let started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         let server = Arc::new(Self {
             nodes: Nodes::new(FileId::of(&root.metadata()?)),
             tree: RealTree::new(root, hidden)?,
@@ -143,10 +176,10 @@ impl Server {
             answers: Mutex::new(answers),
             operations: RwLock::default(),
             names: RwLock::default(),
-            started: started.cast_signed(),
             device: device.clone(),
             gate,
             invalidations,
+            mounted: Mutex::default(),
             ids,
         });
         let spawn = |name: &str, work: Box<dyn FnOnce() + Send>| {
@@ -179,6 +212,12 @@ impl Server {
         // Wait for operations that were permitted earlier.
         drop(self.operations.write().unwrap_or_else(PoisonError::into_inner));
         is_dropped
+    }
+
+    /// Returns whether a folder is mounted below this path, which is relative to the root.
+    pub(crate) fn is_mounted_below(&self, path: &Path) -> bool {
+        let mounted = self.mounted.lock().unwrap_or_else(PoisonError::into_inner);
+        mounted.iter().any(|folder| folder.strip_prefix("/").is_ok_and(|folder| folder.starts_with(path)))
     }
 
     /// Marks an operation as running until the returned guard is dropped.

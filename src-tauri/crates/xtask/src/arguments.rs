@@ -11,6 +11,7 @@ usage: cargo xtask TASK
   check     check formatting, lints, documentation, dependencies and structure
   test      run every test
   bench     compare IronCurtain's overhead with other programs
+  soak      repeat tests with random seeds for a while
   fuzz      feed random bytes to the parsers and the judge; needs a nightly compiler
   pictures  draw the documentation's pictures from the app
   book      build the documentation in target/book and check its links
@@ -28,6 +29,7 @@ options:
   bench --with-srt                     compare with srt, installed from npm into target
   bench --smoke                        compute every row once in a debug build
   bench --desktop                      measure the app instead
+  soak [NAME] [--minutes N]            run one campaign, for N minutes (10)
   fuzz [TARGET] [--seconds N]          fuzz one target, for N seconds (60)
   package --clean-root                 also install it in a bare Debian and run the demo there (root, on Debian)
 
@@ -46,6 +48,7 @@ pub(crate) enum Task {
     BenchDesktop { write: bool },
     Pictures,
     Fuzz { target: Option<String>, seconds: u32 },
+    Soak { campaign: Option<String>, minutes: u32 },
     Check(Scope),
     CheckCross,
     Book,
@@ -105,7 +108,12 @@ pub(crate) fn read(arguments: impl IntoIterator<Item = String>) -> anyhow::Resul
                 false => Ok(Task::Bench(Measuring { write, with_srt, smoke })),
             }
         }
-        Some("fuzz") => fuzz(&rest),
+        Some("fuzz") => {
+            named_for(&rest, "--seconds", 60).map(|(target, seconds)| Task::Fuzz { target, seconds })
+        }
+        Some("soak") => {
+            named_for(&rest, "--minutes", 10).map(|(campaign, minutes)| Task::Soak { campaign, minutes })
+        }
         Some("book") => flags([], &rest).map(|[]| Task::Book),
         Some("check") if rest == ["--cross"] => Ok(Task::CheckCross),
         Some("check") => Ok(Task::Check(scope(&rest)?)),
@@ -118,20 +126,21 @@ fn scope(given: &[String]) -> anyhow::Result<Scope> {
     Ok(if fast { Scope::Fast } else { Scope::Everything })
 }
 
-fn fuzz(given: &[String]) -> anyhow::Result<Task> {
-    let (mut target, mut seconds) = (None, 60);
+/// Returns the name that was given, if any, and the value of an option that takes a positive number.
+fn named_for(given: &[String], option: &str, default: u32) -> anyhow::Result<(Option<String>, u32)> {
+    let (mut name, mut number) = (None, default);
     let mut given = given.iter();
     while let Some(word) = given.next() {
-        if word == "--seconds" {
-            let number = given.next().and_then(|number| number.parse().ok()).filter(|number| *number > 0);
-            seconds = number.ok_or_else(|| anyhow::anyhow!("`--seconds` needs a number\n\n{HELP}"))?;
-        } else if word.starts_with('-') || target.is_some() {
+        if word == option {
+            let value = given.next().and_then(|value| value.parse().ok()).filter(|value| *value > 0);
+            number = value.ok_or_else(|| anyhow::anyhow!("`{option}` needs a number\n\n{HELP}"))?;
+        } else if word.starts_with('-') || name.is_some() {
             bail!("unknown option `{word}` for this task\n\n{HELP}");
         } else {
-            target = Some(word.clone());
+            name = Some(word.clone());
         }
     }
-    Ok(Task::Fuzz { target, seconds })
+    Ok((name, number))
 }
 
 /// Returns, for each option name, `true` if the option was given.
@@ -173,6 +182,9 @@ mod tests {
         assert_eq!(task("fuzz"), Some(Task::Fuzz { target: None, seconds: 60 }));
         let one = Task::Fuzz { target: Some("paths".into()), seconds: 600 };
         assert_eq!(task("fuzz paths --seconds 600"), Some(one));
+        assert_eq!(task("soak"), Some(Task::Soak { campaign: None, minutes: 10 }));
+        let kills = Task::Soak { campaign: Some("kills".into()), minutes: 90 };
+        assert_eq!(task("soak kills --minutes 90"), Some(kills));
         let arguments = vec!["--answer".to_owned(), "deny".to_owned()];
         assert_eq!(task("demo --answer deny"), Some(Task::Demo { arguments }));
         assert_eq!(task("run -- --background"), Some(Task::Run { arguments: vec!["--background".into()] }));
@@ -188,5 +200,6 @@ mod tests {
         assert_eq!(task("fuzz --seconds"), None);
         assert_eq!(task("fuzz --seconds 0"), None);
         assert_eq!(task("fuzz paths judge"), None);
+        assert_eq!(task("soak --seconds 5"), None);
     }
 }

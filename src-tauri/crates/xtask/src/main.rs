@@ -38,6 +38,7 @@ fn main() -> ExitCode {
         Ok(Task::BenchDesktop { write }) => desktop::measure(write),
         Ok(Task::Pictures) => desktop::pictures(),
         Ok(Task::Fuzz { target, seconds }) => fuzz::run(target.as_deref(), seconds),
+        Ok(Task::Soak { campaign, minutes }) => suite::soak(campaign.as_deref(), minutes),
         Ok(Task::Check(scope)) => check::run(scope),
         Ok(Task::CheckCross) => check::cross(),
         Ok(Task::Book) => book::build(),

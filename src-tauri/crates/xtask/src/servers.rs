@@ -1,10 +1,10 @@
-//! Installs pinned versions of the servers and agent clients that the tests use.
+//! Installs the pinned servers that the tests use, the agent clients that they connect, and programs that test file systems.
 //!
-//! - Files in `tests/` pin the versions. Packages are reinstalled only if their pins change.
-//! - No code of a package runs during installation.
+//! - The pins in `tests/` determine the versions. Packages are installed again only if their pins change.
+//! - No code of a package runs during installation, except build scripts of crates.
 
 use crate::process::{self, command};
-use crate::{parts, terminal};
+use crate::{cargo, parts, terminal};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -20,7 +20,7 @@ struct Pinned {
     install: fn() -> Command,
 }
 
-const PINNED: [Pinned; 4] = [
+const PINNED: [Pinned; 5] = [
     Pinned {
         pins: "package-lock.json",
         beside: &["package.json", ".npmrc"],
@@ -42,7 +42,20 @@ const PINNED: [Pinned; 4] = [
         to: "pypi-mcp1",
         install: || pip("requirements-mcp1.txt", "pypi-mcp1"),
     },
+    Pinned { pins: POSIX_TOOLS, beside: &[], to: "posix", install: posix_tools },
 ];
+
+const POSIX_TOOLS: &str = "posix-tools.txt";
+
+/// Returns the command that installs crates with programs.
+fn posix_tools() -> Command {
+    let mut install =
+        cargo::command(&["install", "--quiet", "--locked", "--debug", "--root", "target/posix"]);
+    // A missing file was reported before.
+    let pins = fs::read_to_string(parts::root().join("tests").join(POSIX_TOOLS)).unwrap_or_default();
+    install.args(pins.lines());
+    install
+}
 
 fn npm(to: &str) -> Command {
     let mut npm = command("npm");

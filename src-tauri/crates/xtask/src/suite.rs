@@ -7,6 +7,7 @@
 mod below;
 mod report;
 mod runner;
+mod soak;
 
 use crate::arguments::{Measuring, Scope};
 use crate::bench;
@@ -21,6 +22,7 @@ use crate::totals::Totals;
 use anyhow::bail;
 use report::Report;
 use runner::Part;
+pub(crate) use soak::run as soak;
 use std::time::{Duration, Instant};
 
 /// Runs all tests of the scope. The last line of the output contains the totals.

@@ -19,7 +19,7 @@ pub(super) fn project_offers(client: &str, grantable: &Grantable, limits: GrantL
         reach,
         label: format!("the project {name}, to {}", verbs(access)),
         sentence: format!("{client} may {} everything in the project {name} and below", verbs(access)),
-        lifetimes: lasting(change),
+        lifetimes: lasting(grantable),
     };
     let read = AccessSet::only(Access::Read);
     let reads = grantable.requested.iter().all(|requested| requested.access == Access::Read);
@@ -47,11 +47,11 @@ pub(super) fn open_folder_offer(
         reach: Reach::OpenFolderToChange,
         label: format!("everything in {name}, which it may read already"),
         sentence: format!("{client} may {} everything in {name} and below", verbs(access)),
-        lifetimes: lasting(access),
+        lifetimes: lasting(grantable),
     })
 }
 
-/// Returns the lifetimes that can be offered for this access.
-fn lasting(access: AccessSet) -> Vec<Lifetime> {
-    STANDING.into_iter().filter(|lifetime| !(access.delete && *lifetime == Lifetime::Always)).collect()
+/// Returns the lifetimes available for changing a folder.
+fn lasting(grantable: &Grantable) -> Vec<Lifetime> {
+    STANDING.into_iter().filter(|lifetime| !(grantable.removes() && *lifetime == Lifetime::Always)).collect()
 }

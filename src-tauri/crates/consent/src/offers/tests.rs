@@ -4,7 +4,7 @@ use super::*;
 use crate::tests::question;
 use ironcurtain_grants::Client;
 use ironcurtain_grants::mounts::Need;
-use ironcurtain_policy::GrantKind;
+use ironcurtain_policy::{Access, GrantKind};
 use ironcurtain_protocol::ClientView;
 use std::sync::Arc;
 

@@ -23,7 +23,7 @@ pub(super) async fn revoke(state: &Arc<DaemonState>, id: &str) -> Reply {
     let with_restarts = |session: Arc<Session>| (session.server().applied().restarts, session);
     let sessions: Sessions = state.live().into_iter().map(with_restarts).collect();
     if let Some(revoked) = state.services.grants.revoke(id) {
-        return standing(&sessions, &state.runs(), revoked).await;
+        return standing(&sessions, &state.opened_runs().await, revoked).await;
     }
     for (before, session) in &sessions {
         if let Some(grant) = session.revoke_one_time(id).await {

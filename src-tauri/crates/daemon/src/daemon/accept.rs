@@ -191,6 +191,7 @@ async fn serve_run(state: Arc<DaemonState>, mut peer: Peer, request: RunHello) {
     };
     let services = Services { config: now.config.clone(), ..state.services.clone() };
     let options = RunOptions { starter: starter.view.clone(), request, descriptors };
+    let opening = state.opening_run().await;
     let opened = match Run::open(services, options).await {
         Ok(opened) => opened,
         Err(problem) => {
@@ -199,6 +200,7 @@ async fn serve_run(state: Arc<DaemonState>, mut peer: Peer, request: RunHello) {
     };
     let run = opened.run.clone();
     state.run_began(run.clone());
+    drop(opening);
     match peer.welcome(Some(run.id.clone())).await {
         Err(_) => opened.unserved().await,
         Ok(()) => opened.serve(peer.stream).await,

@@ -253,6 +253,7 @@ impl Run {
         let grantable = Grantable {
             project: project_around(requested.iter().map(|requested| &requested.path)),
             requested,
+            mounts_folders: true,
             ..Grantable::default()
         };
         let tool = operation(wanted.access).name();

@@ -83,7 +83,7 @@ fn signal_all(supervisor: u32, signal: Signal) {
 }
 
 /// Returns the processes in the sandbox: descendants of the supervisor that are in another PID namespace.
-fn inside(supervisor: u32) -> Vec<u32> {
+pub(super) fn inside(supervisor: u32) -> Vec<u32> {
     let (mut found, mut seen) = (vec![supervisor], HashSet::from([supervisor]));
     let mut at = 0;
     while let Some(process) = found.get(at).copied() {

@@ -5,7 +5,7 @@ use crate::judging::{InspectedCall, JudgingContext};
 use ironcurtain_autostart::runs_later;
 use ironcurtain_config::PolicySnapshot;
 use ironcurtain_consent::found_paths::FoundPaths;
-use ironcurtain_grants::StandingGrant;
+use ironcurtain_grants::{GrantTable, StandingGrant};
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{
     AllowedBy, Denial, FileOperation, PendingApproval, ServerReach, Unannotated, Verdict,
@@ -38,26 +38,9 @@ impl Run {
     /// Judges an access. Blocks while the path is resolved.
     pub(super) fn judge(&self, wanted: &PermittedAccess, approved: &[PendingApproval]) -> JudgedAccess {
         let table = self.services.grants.now();
-        let grants: Vec<&StandingGrant> =
-            table.grants.iter().filter(|grant| self.may_use(&grant.subject)).collect();
         let snapshot = self.services.snapshot();
         let own_file = self.profile.settings_file(&wanted.path, &table);
-        let judged_by = self.profile.snapshot(&snapshot, &table);
-        let context = JudgingContext {
-            snapshot: judged_by,
-            server: self.principal.server.clone(),
-            // Runs are served single files, so an approval opens nothing else.
-            contained: None,
-            unannotated: Unannotated::Deny,
-            sandbox: None,
-            resolver: self.resolver.clone(),
-            grants: grants.iter().filter_map(|grant| grant.for_judging()).collect(),
-            hosts: Vec::new(),
-            tools: Vec::new(),
-            approved: approved.to_vec(),
-            reach: ServerReach::Something,
-            confined: false,
-        };
+        let context = JudgingContext { approved: approved.to_vec(), ..self.judging(&snapshot, &table) };
         let arguments = arguments(own_file.map_or(wanted.path.as_str(), CanonicalPath::as_str));
         let home = &snapshot.home;
         // The agent may change its own settings, even if other programs run them.
@@ -70,6 +53,43 @@ impl Run {
         };
         let verdict = if runs_later { asked_each_time(verdict) } else { verdict };
         JudgedAccess { verdict, inspected, snapshot, grants_version: table.version, runs_later }
+    }
+
+    /// Returns whether everything in a folder may be read, changed and deleted without a question. Blocking for as long as
+    /// resolving a path takes.
+    pub(super) fn may_change_all(&self, folder: &CanonicalPath, table: &GrantTable) -> bool {
+        let context = self.judging(&self.services.snapshot(), table);
+        if context.snapshot.protected.would_be_exposed_by(folder, true) {
+            return false;
+        }
+        let arguments = arguments(folder.as_str());
+        [FileOperation::Change, FileOperation::Delete].into_iter().all(|operation| {
+            let located = context.plan_folder(operation, &arguments).and_then(|plan| plan.locate(&context));
+            located.is_ok_and(|located| {
+                let is_same = located.paths.iter().all(|found| found.path == *folder);
+                is_same && matches!(context.judge(located).verdict, Verdict::Allow(_))
+            })
+        })
+    }
+
+    /// Returns the context of a judgement without approvals.
+    fn judging(&self, snapshot: &Arc<PolicySnapshot>, table: &GrantTable) -> JudgingContext {
+        let grants = table.grants.iter().filter(|grant| self.may_use(&grant.subject));
+        JudgingContext {
+            snapshot: self.profile.snapshot(snapshot, table),
+            server: self.principal.server.clone(),
+            // A file is opened by itself, so nothing around it becomes accessible.
+            contained: None,
+            unannotated: Unannotated::Deny,
+            sandbox: None,
+            resolver: self.resolver.clone(),
+            grants: grants.filter_map(StandingGrant::for_judging).collect(),
+            hosts: Vec::new(),
+            tools: Vec::new(),
+            approved: Vec::new(),
+            reach: ServerReach::Something,
+            confined: false,
+        }
     }
 }
 

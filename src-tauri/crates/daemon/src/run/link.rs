@@ -43,6 +43,7 @@ pub(super) async fn serve(
                     FromView::Withdraw { id } => {
                         open.remove(&id).iter().for_each(AbortHandle::abort);
                     }
+                    FromView::Reserved { number } => _ = run.reserved.send_replace(number),
                     FromView::Applied { version, complete } => {
                         if complete {
                             run.permissions.applied(version);

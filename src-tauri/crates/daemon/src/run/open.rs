@@ -32,9 +32,9 @@ use ironcurtain_sandbox::{
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use tokio::net::UnixStream;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 /// Reason why a run cannot be started.
@@ -214,10 +214,12 @@ impl Run {
             permissions: Permissions::new(profile.permitted()),
             profile,
             to_sandbox,
+            reserved: watch::Sender::new(0),
             searches: Searches::new(services.config.questions_per_minute),
             asked: AskedFolders::default(),
             to_view,
             end: CancellationToken::new(),
+            ended_because: OnceLock::new(),
             gone: CancellationToken::new(),
             principal,
             services,

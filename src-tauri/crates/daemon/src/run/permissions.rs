@@ -4,6 +4,7 @@
 //!   change, all accesses are judged again, and those that are no longer allowed are removed.
 
 use super::Run;
+use super::mounts::GrantedMounts;
 use ironcurtain_config::PolicySnapshot;
 use ironcurtain_policy::Verdict;
 use ironcurtain_sandbox::file_access::{PermittedAccess, ToView};
@@ -74,17 +75,23 @@ impl Run {
     /// Judges all permitted accesses again whenever grants or policy change.
     pub(super) async fn follow_changes(self: Arc<Self>) {
         let (mut table, mut snapshots) = (self.services.grants.watch(), self.services.snapshots.clone());
+        let mut mounts = GrantedMounts::of(&self);
         loop {
             // Do this at the start too, so that the view always has a version. Unmount first: a version counts as
             // applied only once all folders that it revokes are unmounted.
-            let version = self.services.grants.now().version;
+            let now = self.services.grants.now();
+            let version = now.version;
             self.unmount_revoked().await;
+            let wanted = self.folders_to_mount(now).await;
+            mounts.remove_others(&self, &wanted).await;
             let run = self.clone();
             // Ignore the error: it occurs only while the daemon exits, which also terminates the run.
             let _ = tokio::task::spawn_blocking(move || run.judge_again(version)).await;
+            mounts.add(&self, &wanted, version).await;
             let changed = tokio::select! {
                 changed = table.changed() => changed,
                 changed = snapshots.changed() => changed,
+                () = mounts.reserved() => Ok(()),
             };
             if changed.is_err() {
                 return;

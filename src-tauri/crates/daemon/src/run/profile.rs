@@ -17,7 +17,7 @@ use ironcurtain_paths::{CanonicalPath, random_name};
 use ironcurtain_policy::{AccessSet, GrantKind};
 use ironcurtain_protocol::{RunHello, UsedFile};
 use ironcurtain_sandbox::file_access::{FileAccess, PermittedAccess};
-use ironcurtain_sandbox::{ControlAnswer, ControlOp, Mount, MountAccess, UnmountProof};
+use ironcurtain_sandbox::{ControlAnswer, ControlOp, Mount, MountAccess};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::DirBuilder;
 use std::io;
@@ -192,6 +192,11 @@ impl ProfileGrants {
         !self.settings.is_empty() && self.settings.iter().all(|id| ids.contains(id.as_str()))
     }
 
+    /// Returns the mounted folders.
+    pub(super) fn mounted(&self) -> Vec<String> {
+        lock(&self.mounted).values().map(|path| path.as_str().to_owned()).collect()
+    }
+
     /// Removes and returns the mounted folders whose grants have ended.
     fn take_revoked(&self, grants: &GrantTable) -> Vec<CanonicalPath> {
         let ids: BTreeSet<&str> = grants.grants.iter().map(|grant| grant.id.as_str()).collect();
@@ -203,15 +208,8 @@ impl Run {
     /// Unmounts the folders whose grants have ended. Terminates the run if a program still uses one.
     pub(super) async fn unmount_revoked(&self) {
         for path in self.profile.take_revoked(&self.services.grants.now()) {
-            let (answer, answered) = oneshot::channel();
-            let order = (ControlOp::Remove { path: path.as_str().to_owned() }, answer);
-            // Both operations fail only if the run has ended.
-            let sent = self.to_sandbox.send(order).is_ok();
-            let answer = if sent { answered.await.ok().flatten() } else { None };
-            if !matches!(answer, Some(ControlAnswer::Removed { proof: UnmountProof::Proved })) {
-                tracing::error!(run = self.id, %path, ?answer, "a program still uses a revoked folder; terminating the run");
-                self.end();
-                self.gone.cancelled().await;
+            if let Err(holders) = self.unmount(&path).await {
+                self.end_holding(&path, &holders).await;
             }
         }
     }

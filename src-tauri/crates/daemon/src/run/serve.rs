@@ -10,7 +10,7 @@ use ironcurtain_autostart::SandboxWatch;
 use ironcurtain_connection::send;
 use ironcurtain_protocol::RunNote;
 use ironcurtain_sandbox::file_access::ToView;
-use ironcurtain_sandbox::{ControlOp, KillHandle, SandboxExit};
+use ironcurtain_sandbox::{ControlAnswer, ControlOp, KillHandle, MountRefusal, SandboxExit, UnmountProof};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -75,7 +75,7 @@ impl OpenedRun {
                 () = disconnected(&mut starter) => break None,
                 Some((order, answer)) = orders.recv() => {
                     // Ignore the error: the receiver was dropped only if the run is ending.
-                    let _ = answer.send(control.ask(order).await.ok());
+                    let _ = answer.send(carry_out(&mut control, order).await);
                 }
                 () = checked => {
                     if control.ask(ControlOp::Check).await.is_err() {
@@ -109,7 +109,7 @@ impl OpenedRun {
         let note = RunNote::Exited {
             status: status.unwrap_or(KILLED),
             used: run.notes.used_so_far(),
-            cut_off: cut_off.map(str::to_owned),
+            cut_off: run.ended_because.get().cloned().or_else(|| cut_off.map(str::to_owned)),
             learned: run.profile.learned(),
         };
         // Ignore the results: both fail only if the starter has disconnected.
@@ -151,6 +151,40 @@ impl Run {
         }
         self.services.changed();
     }
+}
+
+/// Carries out an order. A folder is watched for autostart files while it is writable.
+async fn carry_out(control: &mut SupervisorControl, order: ControlOp) -> Option<ControlAnswer> {
+    let (path, order) = match order {
+        ControlOp::Add(mount) => {
+            let path = mount.path.clone();
+            let opened = match control.look() {
+                Some(look) => look.open(&path).await,
+                None => Ok(vec![]),
+            };
+            match opened {
+                Ok(closed) => (Some(path), ControlOp::Add(mount.closing(closed))),
+                // A folder that cannot be watched is not made writable.
+                Err(problem) => {
+                    let (code, message) = (MountRefusal::Special, problem.to_string());
+                    return Some(ControlAnswer::Refused { code, message });
+                }
+            }
+        }
+        ControlOp::Remove { path } => (Some(path.clone()), ControlOp::Remove { path }),
+        other @ (ControlOp::Narrow { .. } | ControlOp::List | ControlOp::Check | ControlOp::Shutdown) => {
+            (None, other)
+        }
+    };
+    let answer = control.ask(order).await.ok();
+    let is_closed = matches!(
+        answer,
+        Some(ControlAnswer::Refused { .. } | ControlAnswer::Removed { proof: UnmountProof::Proved })
+    );
+    if let (true, Some(path), Some(look)) = (is_closed, path, control.look()) {
+        look.close(&path);
+    }
+    answer
 }
 
 /// Writes notes in order, followed by the final one.

@@ -45,7 +45,19 @@ impl FileOperation {
         server: &str,
         arguments: &'a Arc<Map<String, Value>>,
     ) -> Result<CallPlan<'a>, Denial> {
-        CallPlan::of_operation(self.name(), server, arguments)
+        CallPlan::of_operation((self.name(), false), server, arguments)
+    }
+
+    /// Plans the operation for everything in a folder.
+    ///
+    /// # Errors
+    /// Returns a denial if the arguments do not fit the operation.
+    pub fn plan_below<'a>(
+        self,
+        server: &str,
+        arguments: &'a Arc<Map<String, Value>>,
+    ) -> Result<CallPlan<'a>, Denial> {
+        CallPlan::of_operation((self.name(), true), server, arguments)
     }
 }
 

@@ -18,7 +18,7 @@ impl<'a> CallPlan<'a> {
     /// # Errors
     /// Returns a denial if the arguments are invalid for the operation.
     pub(super) fn of_operation(
-        name: &str,
+        (name, descends): (&str, bool),
         server: &str,
         arguments: &'a Arc<Map<String, Value>>,
     ) -> Result<Self, Denial> {
@@ -28,6 +28,7 @@ impl<'a> CallPlan<'a> {
         let values = known.annotation.accepted.take(arguments)?;
         let mut tool = known.as_ref().clone();
         tool.server = server.into();
+        tool.annotation.descends = descends;
         Self::build(Arc::new(tool), &known.annotation, arguments, &values)
     }
 }

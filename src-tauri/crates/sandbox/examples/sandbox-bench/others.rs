@@ -24,6 +24,13 @@ impl Setting {
     }
 }
 
+impl Setting {
+    /// Returns the path of our program.
+    pub(crate) fn ours(&self) -> &str {
+        &self.ours
+    }
+}
+
 /// Program to be measured.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Other {

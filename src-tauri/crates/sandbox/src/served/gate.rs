@@ -13,7 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use ironcurtain_view::{AccessKind, AskedAccess, FileServer, Gate, Ticket, WantedAccess};
+use ironcurtain_view::{AccessKind, AskedAccess, FileServer, Gate, Reservation, Ticket, WantedAccess};
 
 use super::programs::programs;
 use crate::{
@@ -119,7 +119,7 @@ impl ChannelGate {
     }
 
     /// Handles messages from the trusted process until the connection is closed.
-    pub(super) fn follow(&self, connection: &UnixStream, view: &FileServer) -> io::Result<()> {
+    pub(super) fn follow(self: &Arc<Self>, connection: &UnixStream, view: &FileServer) -> io::Result<()> {
         for line in BufReader::new(connection).lines() {
             match serde_json::from_str(&line?)? {
                 ToView::Answer { id, answer } => self.answer(id, answer),
@@ -129,9 +129,22 @@ impl ChannelGate {
                     let complete = view.revoke();
                     self.send(&FromView::Applied { version, complete });
                 }
+                ToView::Reserve { path, number } => self.report_when(view.reserve(path.into()), number)?,
+                ToView::Mounted { paths } => view.set_mounted(paths.into_iter().map(Into::into).collect()),
             }
         }
         Ok(())
+    }
+
+    /// Reports when a folder is reserved, which may take as long as the user needs to answer a question.
+    fn report_when(self: &Arc<Self>, reservation: Reservation, number: u64) -> io::Result<()> {
+        let gate = self.clone();
+        let report = move || {
+            if reservation.wait() {
+                gate.send(&FromView::Reserved { number });
+            }
+        };
+        thread::Builder::new().name("reservation".into()).spawn(report).map(drop)
     }
 
     /// Denies all waiting requests and all later ones.

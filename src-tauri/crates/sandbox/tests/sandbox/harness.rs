@@ -4,7 +4,9 @@ use std::{
     env,
     fs::{self, File},
     io::{BufRead, BufReader, Read, Write},
+    os::unix::fs::{PermissionsExt, chown},
     path::{Path, PathBuf},
+    process::Command,
     sync::mpsc::{self, Receiver},
     time::Duration,
 };
@@ -14,7 +16,10 @@ use ironcurtain_sandbox::{
     ResourceLimits, SandboxEvent, SandboxExit, Spec, UnixSockets, UnmountProof, View, client::ControlClient,
     launch,
 };
-use ironcurtain_testkit::{programs::built, wait};
+use ironcurtain_testkit::{
+    programs::{built, is_root},
+    wait,
+};
 use tempfile::TempDir;
 
 /// Timeout. It is reached only if a test fails.
@@ -22,6 +27,9 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Environment variable that contains the folder of the tested programs, for a copy of the suite.
 pub(crate) const PROGRAMS: &str = "SANDBOX_TEST_PROGRAMS";
+
+/// Id of an ordinary user; no such user need exist.
+pub(crate) const USER: u32 = 64_321;
 
 /// Directory on the host that contains a session directory.
 pub(crate) struct Place {
@@ -198,6 +206,26 @@ pub(crate) fn probe() -> String {
 /// Returns the path of the program that launches a sandbox and waits.
 pub(crate) fn launcher() -> PathBuf {
     example("sandbox-launch")
+}
+
+/// Returns a program that tests file systems, which `cargo xtask test` installs.
+pub(crate) fn tool(name: &str) -> PathBuf {
+    let path = programs().unwrap_or_else(|| built().join("../posix/bin")).join(name);
+    assert!(path.exists(), "`{}` is missing; `cargo xtask test` installs it", path.display());
+    path
+}
+
+/// Returns the command that runs its arguments as an ordinary user, who owns the folder `name` of a place.
+pub(crate) fn as_ordinary_user(place: &Place, name: &str) -> Command {
+    let id = USER.to_string();
+    let mut command = Command::new("setpriv");
+    if is_root() {
+        fs::set_permissions(place.dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        chown(place.path(name), Some(USER), Some(USER)).unwrap();
+        command.args(["--reuid", &id, "--regid", &id, "--clear-groups"]);
+    }
+    command.arg("--");
+    command
 }
 
 fn example(name: &str) -> PathBuf {

@@ -1,7 +1,11 @@
 //! Tests served views: a shell in a sandbox works on files that are opened only with permission.
 
+mod escape;
+mod folders;
 mod hostile;
+mod mounting;
 mod posix;
+mod random;
 
 use std::{
     fs::{self, File},
@@ -29,15 +33,19 @@ use crate::harness::{PATIENCE, Place, supervisor};
 /// Callback that decides about one question; `None` gives no answer.
 type Decide = dyn Fn(&str, FileAccess) -> Option<bool> + Send;
 
+/// Answers one question.
+type Answer = dyn Fn(&str, FileAccess) -> Option<AccessAnswer> + Send;
+
 /// Shell in a sandbox with a served view of the place.
 struct Shell {
     place: Place,
     stdin: Option<File>,
     stdout: BufReader<File>,
     view: UnixStream,
-    _control: ControlClient,
+    control: ControlClient,
     asked: Arc<Mutex<Vec<(String, FileAccess)>>>,
     applied: Receiver<u64>,
+    reserved: Receiver<u64>,
     ended: Receiver<SandboxExit>,
     kill: KillHandle,
     supervisor: u32,
@@ -47,11 +55,17 @@ struct Shell {
 impl Shell {
     /// Starts a shell. Questions are not answered if `decide` returns `None`.
     fn start(place: Place, mounts: &[&str], decide: Box<Decide>) -> Self {
+        let once = |allowed| if allowed { AccessAnswer::Once } else { AccessAnswer::Denied };
+        Self::answered(place, mounts, Box::new(move |path, access| decide(path, access).map(once)))
+    }
+
+    /// Starts a shell whose questions get these answers.
+    fn answered(place: Place, mounts: &[&str], answer: Box<Answer>) -> Self {
         let place_path = place.dir.path().to_str().unwrap().to_owned();
         let spec = Spec {
             view: View::Served {
                 folders: vec![place_path.clone()],
-                hidden: vec![place.path("secret")],
+                hidden: vec![place.path("secret"), place.path("secret.txt")],
                 programs: vec![],
             },
             cwd: Some(place_path),
@@ -71,19 +85,24 @@ impl Shell {
         let mut control = ControlClient::new(control, PATIENCE).unwrap();
         let asked = Arc::new(Mutex::new(Vec::new()));
         let (apply, applied) = mpsc::channel();
+        let (reserve, reserved) = mpsc::channel();
         let (reading, noted) = (view.try_clone().unwrap(), asked.clone());
         thread::spawn(move || {
             for line in BufReader::new(&reading).lines() {
                 match serde_json::from_str(&line.unwrap()).unwrap() {
                     FromView::Ask { id, path, access, .. } => {
-                        let allowed = decide(&path, access);
-                        noted.lock().unwrap().push((path, access));
-                        if let Some(allowed) = allowed {
-                            let answer = if allowed { AccessAnswer::Once } else { AccessAnswer::Denied };
+                        let answer = answer(&path, access);
+                        noted.lock().unwrap().push((path.clone(), access));
+                        if let Some(AccessAnswer::Permitted) = answer {
+                            tell(&reading, &ToView::Permit(PermittedAccess { path, access }));
+                        }
+                        if let Some(answer) = answer {
                             tell(&reading, &ToView::Answer { id, answer });
                         }
                     }
                     FromView::Withdraw { .. } => {}
+                    // The test may not wait for it.
+                    FromView::Reserved { number } => _ = reserve.send(number),
                     FromView::Applied { version, complete } => {
                         assert!(complete);
                         // Ignores the error: the test may not wait for the question.
@@ -100,9 +119,10 @@ impl Shell {
             stdin,
             stdout,
             view,
-            _control: control,
+            control,
             asked,
             applied,
+            reserved,
             ended,
             kill,
             supervisor: pid,
@@ -113,6 +133,11 @@ impl Shell {
     /// Starts a shell for which every question is answered with permission.
     fn allowed(place: Place) -> Self {
         Self::start(place, &[], Box::new(|_, _| Some(true)))
+    }
+
+    /// Starts a shell in a place that is granted, except what is mounted.
+    fn granted(place: Place, mounts: &[&str]) -> Self {
+        Self::answered(place, mounts, Box::new(|_, _| Some(AccessAnswer::Permitted)))
     }
 
     /// Runs a command. Returns its output, with the exit status as the last line.
@@ -298,16 +323,24 @@ fn killing_the_supervisor_ends_programs_that_wait() {
 #[test]
 fn killing_the_process_that_serves_files_ends_the_sandbox() {
     let mut shell = waiting();
+    signal(&view_process(&shell), "KILL");
+    assert_eq!(shell.ended.recv_timeout(PATIENCE).unwrap().signal, None);
+    all_programs_end(&mut shell);
+}
+
+/// Returns the process that serves the files of a shell.
+fn view_process(shell: &Shell) -> String {
     let children = format!("/proc/{0}/task/{0}/children", shell.supervisor);
     let children = fs::read_to_string(children).unwrap();
     let is_view = |pid: &&str| {
         let line = fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         line.split('\0').any(|word| word == "--view")
     };
-    let view = children.split_whitespace().find(is_view).unwrap();
-    assert!(Command::new("kill").args(["-9", view]).status().unwrap().success());
-    assert_eq!(shell.ended.recv_timeout(PATIENCE).unwrap().signal, None);
-    all_programs_end(&mut shell);
+    children.split_whitespace().find(is_view).unwrap().to_owned()
+}
+
+fn signal(process: &str, signal: &str) {
+    assert!(Command::new("kill").args(["-s", signal, process]).status().unwrap().success());
 }
 
 #[test]

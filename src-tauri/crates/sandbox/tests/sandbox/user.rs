@@ -3,16 +3,12 @@
 use std::{
     fs,
     os::unix::fs::{PermissionsExt, chown},
-    path::Path,
     process::Command,
 };
 
 use ironcurtain_sandbox::PROXY_PROGRAM;
 
-use crate::harness::{PROGRAMS, launcher, probe, supervisor};
-
-/// Arbitrary user id. The user need not exist.
-const USER: u32 = 64_321;
+use crate::harness::{PROGRAMS, USER, launcher, probe, supervisor, tool};
 
 #[test]
 fn tests_pass_as_an_ordinary_user() {
@@ -24,7 +20,9 @@ fn tests_pass_as_an_ordinary_user() {
     fs::set_permissions(copies.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let own = std::env::current_exe().unwrap();
     let proxy = supervisor().with_file_name(PROXY_PROGRAM);
-    for program in [own.as_path(), &supervisor(), &proxy, Path::new(&probe()), &launcher()] {
+    let tools = [tool("pjdfstest"), tool("fsx")];
+    let programs = [own.clone(), supervisor(), proxy, probe().into(), launcher()];
+    for program in programs.iter().chain(&tools) {
         fs::copy(program, copies.path().join(program.file_name().unwrap())).unwrap();
     }
     let place = copies.path().join("tmp");

@@ -8,7 +8,10 @@ use std::{
 
 use rustix::io::Errno;
 
-use super::{FileId, Kind, Stamp};
+use super::{
+    FileId, Kind, Stamp,
+    times::{Time, VirtualTimes, now},
+};
 use crate::wire::ROOT;
 
 /// Maximum number of nodes. The view asks the kernel to forget unused nodes long before.
@@ -31,6 +34,10 @@ pub(super) struct Node {
     pub(super) stamp: Option<Stamp>,
     /// Stamp of the content when the run last locked the file; `None` if it never has.
     pub(super) locked: Option<Stamp>,
+    /// Times of an entry that exists only in the view.
+    pub(super) times: VirtualTimes,
+    /// Time at which an entry that exists only in the view was last created in this folder or removed from it.
+    pub(super) entries_changed: Option<Time>,
 }
 
 #[derive(Debug)]
@@ -66,6 +73,8 @@ impl Node {
             is_folder: true,
             stamp: None,
             locked: None,
+            times: VirtualTimes::now(),
+            entries_changed: None,
         }
     }
 }
@@ -124,6 +133,9 @@ impl Table {
         self.next += 1;
         self.nodes.insert(number, Node::new(parent, name, kind));
         self.count_child(parent);
+        if let Kind::Virtual(_) = kind {
+            self.entries_changed(parent);
+        }
         self.names.entry(parent).or_default().insert(name.to_owned(), number);
         Ok(number)
     }
@@ -155,9 +167,19 @@ impl Table {
                 self.virtuals -= 1;
                 // Prevents a second subtraction when the node is dropped.
                 found.kind = Kind::Real(FileId { device: 0, inode: 0 });
+                self.entries_changed(parent);
             }
         }
         self.drop_unused(node);
+    }
+
+    /// Notes that a folder has other entries than before, of those that exist only in the view.
+    pub(super) fn entries_changed(&mut self, folder: u64) {
+        if let Some(folder) = self.nodes.get_mut(&folder) {
+            let now = now();
+            folder.entries_changed = Some(now);
+            (folder.times.modified, folder.times.changed) = (now, now);
+        }
     }
 
     pub(super) fn take_name(&mut self, parent: u64, name: &OsStr) -> Option<u64> {

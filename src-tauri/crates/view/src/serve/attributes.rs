@@ -13,7 +13,7 @@ use rustix::{
 use super::{Call, Stop};
 use crate::{
     gate::AccessKind,
-    nodes::{FileId, Kind},
+    nodes::{FileId, Kind, now},
     server::Server,
     wire::{AttributeChange, NewTime},
 };
@@ -25,13 +25,18 @@ impl Server {
         node: u64,
         change: AttributeChange,
     ) -> Result<Vec<u8>, Stop> {
-        if let Ok(Kind::Virtual(_)) = self.nodes.kind(node) {
-            change.mode.into_iter().for_each(|mode| self.nodes.set_virtual_mode(node, mode));
-            return Ok(self.attributes(node, None)?);
-        }
         let [owner, group] = self.ids;
         if change.owner.is_some_and(|new| new != owner) || change.group.is_some_and(|new| new != group) {
             return Err(Errno::PERM.into());
+        }
+        if let Ok(Kind::Virtual(_)) = self.nodes.kind(node) {
+            let [accessed, modified] = [change.accessed, change.modified].map(|time| match time {
+                None => None,
+                Some(NewTime::Now) => Some(now()),
+                Some(NewTime::At { seconds, nanoseconds }) => Some((seconds, nanoseconds.into())),
+            });
+            self.nodes.set_virtual(node, change.mode, (accessed, modified));
+            return Ok(self.attributes(node, None)?);
         }
         let open = change.handle.map(|handle| self.files.get(handle)).transpose()?;
         // For an open with `O_TRUNC`, the kernel sends the truncation without a handle.
@@ -60,6 +65,9 @@ impl Server {
                 });
                 apply(&place.file, sized.transpose()?.as_ref(), change)?;
             }
+        }
+        if change.modified.is_some() {
+            self.nodes.times_were_set(node);
         }
         Ok(self.attributes(node, change.handle)?)
     }

@@ -69,6 +69,12 @@ impl Server {
         if self.tree.hides_below(&path) || self.tree.hides_below(&new_path) {
             return Err(Errno::ACCESS.into());
         }
+        // The mount would move along.
+        if self.is_mounted_below(&path)
+            || flags.contains(RenameFlags::EXCHANGE) && self.is_mounted_below(&new_path)
+        {
+            return Err(Errno::BUSY.into());
+        }
         refuse_shared_memory(&new_path)?;
         let replaced = self.nodes.named(new_parent, new_name);
         if let Some((_, Kind::Virtual(mode))) = self.nodes.named(parent, name) {
@@ -149,8 +155,18 @@ impl Server {
                     return Err(Errno::NOTEMPTY);
                 }
             }
-            // The virtual folder's entries would have to be moved into a real folder of the user.
-            (Ok(_), _) if flags.is_empty() && is_folder_mode(mode) => return Err(Errno::NOTEMPTY),
+            // The empty folder of the user stays, with the entries of the virtual one. Both look the same.
+            (Ok(_), Some((target, Kind::Real(_)))) if flags.is_empty() && is_folder_mode(mode) => {
+                if !self.names_in(new_path)?.is_empty() || !self.nodes.virtual_children(target).is_empty() {
+                    return Err(Errno::NOTEMPTY);
+                }
+                let (folder, _) = self.nodes.named(parent, name).ok_or(Errno::NOENT)?;
+                for (entry, ..) in self.nodes.virtual_children(folder) {
+                    self.nodes.moved((folder, &entry), (target, &entry));
+                }
+                self.nodes.retire(parent, name);
+                return Ok(());
+            }
             (Ok(_) | Err(_), _) => return Err(Errno::EXIST),
         }
         self.nodes.moved((parent, name), (new_parent, new_name));

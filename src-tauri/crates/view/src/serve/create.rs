@@ -59,6 +59,17 @@ impl Server {
         Ok(())
     }
 
+    /// Makes folders real that exist only in the view and are below a path, which is relative to the root: a mount would cover them.
+    pub(crate) fn make_real_below(&self, path: &Path) {
+        let _names = self.names_stay();
+        for (node, mode) in self.nodes.all_virtual() {
+            if mode & TYPE == FOLDER && self.nodes.path(node).is_ok_and(|found| found.starts_with(path)) {
+                // Another program may have created it meanwhile.
+                let _ = self.make_real(node);
+            }
+        }
+    }
+
     fn create_folder(&self, path: &Path, mode: u32) -> Result<FileId, Errno> {
         let (folder, name) = self.tree.parent(path)?;
         mkdirat(&folder, name, Mode::from_raw_mode(mode & PERMISSIONS))?;

@@ -1,6 +1,7 @@
 //! Lists folders: real entries except hidden ones, and virtual entries.
 
 use std::{
+    collections::HashSet,
     ffi::{OsStr, OsString},
     os::unix::{ffi::OsStrExt, fs::MetadataExt},
     path::Path,
@@ -59,12 +60,12 @@ impl Server {
                 [".", ".."].map(|name| entry(name.into(), virtual_inode(node), FileType::Directory)).into()
             }
         };
-        for (name, child, mode) in self.nodes.virtual_children(node) {
-            // Another program may have created a file with that name.
-            if !entries.iter().any(|entry| entry.name == name) {
-                entries.push(entry(name, virtual_inode(child), FileType::from_raw_mode(mode)));
-            }
-        }
+        // Another program may have created a file with that name.
+        let real: HashSet<OsString> = entries.iter().map(|entry| entry.name.clone()).collect();
+        let added = self.nodes.virtual_children(node).into_iter().filter(|(name, ..)| !real.contains(name));
+        let added =
+            added.map(|(name, child, mode)| entry(name, virtual_inode(child), FileType::from_raw_mode(mode)));
+        entries.extend(added);
         Ok(entries)
     }
 

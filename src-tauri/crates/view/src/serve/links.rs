@@ -54,9 +54,13 @@ impl Server {
     ) -> Result<Vec<u8>, Stop> {
         let path = self.new_path(parent, name)?;
         let old = self.nodes.path(node)?;
+        let kind = self.nodes.kind(node)?;
+        if let Kind::Virtual(_) = kind {
+            return Err(Errno::PERM.into());
+        }
         let place = self.tree.find(&old)?;
         let file = FileId::of(&place.facts);
-        if self.nodes.kind(node)? != Kind::Real(file) || !place.facts.is_file() {
+        if kind != Kind::Real(file) || !place.facts.is_file() {
             return Err(Errno::PERM.into());
         }
         let is_aside = self.is_aside(&old, &path);

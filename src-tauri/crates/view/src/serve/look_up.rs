@@ -8,7 +8,7 @@ use rustix::{
 };
 
 use crate::{
-    nodes::{FileId, Kind},
+    nodes::{FileId, Kind, VirtualTimes},
     real_tree::{is_special, metadata},
     server::Server,
     wire::{self, Entry, LONGEST_NAME, Ttl},
@@ -22,6 +22,7 @@ const VIRTUAL_INODE: u64 = 1 << 62;
 
 /// Mask of the file type bits in a mode.
 const TYPE: u32 = 0o170_000;
+const FOLDER: u32 = 0o040_000;
 
 impl Server {
     pub(super) fn look_up(&self, parent: u64, name: &OsStr) -> Result<Vec<u8>, Errno> {
@@ -36,7 +37,7 @@ impl Server {
                     self.nodes.is_a_file(node);
                 }
                 self.invalidations.drop_names(self.nodes.forgettable());
-                Ok(wire::entry(node, &self.shown(&place.facts), self.lifetime(node, &place.facts)))
+                Ok(wire::entry(node, &self.shown(node, &place.facts), self.lifetime(node, &place.facts)))
             }
             Err(Errno::NOENT) if !self.tree.hides(&path) => {
                 let (node, mode) = self.nodes.found_virtual(parent, name).ok_or(Errno::NOENT)?;
@@ -59,7 +60,7 @@ impl Server {
                 Err(error) => metadata(self.files.on(node).ok_or(error)?.to_read()?)?,
             },
         };
-        Ok(wire::attributes(&self.shown(&facts), self.lifetime(node, &facts)))
+        Ok(wire::attributes(&self.shown(node, &facts), self.lifetime(node, &facts)))
     }
 
     pub(super) fn read_link(&self, node: u64) -> Result<Vec<u8>, Errno> {
@@ -100,9 +101,15 @@ impl Server {
     }
 
     /// Returns a file's attributes as the sandbox sees them.
-    fn shown(&self, facts: &Metadata) -> Entry {
+    fn shown(&self, node: u64, facts: &Metadata) -> Entry {
         let [_, group] = self.ids;
         let mut entry = Entry::of(facts);
+        if let Some(time) = self.nodes.entries_changed(node) {
+            entry.modified = entry.modified.max(time);
+            entry.changed = entry.changed.max(time);
+            // On some file systems a folder always has one link.
+            entry.links += if entry.links > 1 { self.virtual_folders_in(node) } else { 0 };
+        }
         if is_special(facts) {
             // Remove the permissions, because the kernel would open the file without asking the view.
             entry.mode &= TYPE;
@@ -113,17 +120,22 @@ impl Server {
         entry
     }
 
+    /// Returns the number of folders in a folder that exist only in the view. Each is a link to it.
+    fn virtual_folders_in(&self, node: u64) -> u32 {
+        self.nodes.virtual_modes_in(node).into_iter().map(|mode| u32::from(mode & TYPE == FOLDER)).sum()
+    }
+
     pub(super) fn shown_virtual(&self, node: u64, mode: u32) -> Entry {
         let [owner, group] = self.ids;
-        let time = (self.started, 0);
-        let links = if mode & TYPE == 0o040_000 { 2 } else { 1 };
+        let times = self.nodes.virtual_times(node).unwrap_or_else(VirtualTimes::now);
+        let links = if mode & TYPE == FOLDER { 2 + self.virtual_folders_in(node) } else { 1 };
         Entry {
             inode: virtual_inode(node),
             size: 0,
             blocks: 0,
-            accessed: time,
-            modified: time,
-            changed: time,
+            accessed: times.accessed,
+            modified: times.modified,
+            changed: times.changed,
             mode,
             links,
             owner,

@@ -465,6 +465,26 @@ fn a_malformed_request_is_refused_and_the_next_one_served() {
 }
 
 #[test]
+fn every_operation_is_served_or_refused_whatever_its_length_and_content() {
+    let scene = Scene::new();
+    let mut state = 1_u64;
+    let mut random = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        state >> 56
+    };
+    // Opcodes up to that of `FUSE_STATX`, with bodies up to more than the longest fixed part.
+    for opcode in 0..=52 {
+        for length in 0..=160 {
+            let body: Vec<u8> = (0..length).map(|_| u8::try_from(random()).unwrap()).collect();
+            scene.send(opcode, random() % 4, &body);
+        }
+    }
+    while scene.written.try_recv().is_ok() {}
+    scene.look_up(1, "a.txt").unwrap();
+    assert_eq!(fs::read_to_string(scene.path("a.txt")).unwrap(), "content");
+}
+
+#[test]
 fn a_thread_that_ends_does_not_wait() {
     let scene = Scene::new();
     let node = scene.look_up(1, "a.txt").unwrap();

@@ -92,7 +92,13 @@ const LIST: &[(Purpose, Package)] = &[
     (Tests, named("ripgrep", "ripgrep", "ripgrep", Program("rg"))),
     // Ordinary programs that the tests start in runs.
     (Tests, named("vim", "vim-enhanced", "vim", Program("vim"))),
+    (Tests, named("ed", "ed", "ed", Program("ed"))),
+    (Tests, named("patch", "patch", "patch", Program("patch"))),
     (Tests, named("sqlite3", "sqlite", "sqlite", Program("sqlite3"))),
+    (Tests, named("zip", "zip", "zip", Program("zip"))),
+    (Tests, named("unzip", "unzip", "unzip", Program("unzip"))),
+    // Linked into pjdfstest.
+    (Tests, named("libacl1-dev", "libacl-devel", "acl", Module("libacl"))),
     (Tests, named("util-linux", "util-linux", "util-linux", Program("setpriv"))),
     (Tests, named("iproute2", "iproute", "iproute2", Program("ip"))),
     (Tests, named("openssl", "openssl", "openssl", Program("openssl"))),

@@ -112,6 +112,7 @@ async fn question(
         hosts: session.grantable_hosts(escalation),
         tool: ToolUse::of(&escalation.call),
         only_reads: escalation.call.only_reads(),
+        mounts_folders: false,
         requested,
     };
     let limits = snapshot.limits();

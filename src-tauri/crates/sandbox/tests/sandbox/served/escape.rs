@@ -1,0 +1,208 @@
+//! Ways out of a served view and ways to hold it up. Each is refused for its own reason, and its allowed twin works.
+
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+
+use ironcurtain_testkit::seed::is_soak;
+
+use super::*;
+
+/// Returns the number after a name in `/proc/PID/status`.
+fn status(process: &str, name: &str) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+    line.split_whitespace().next().unwrap().parse().unwrap()
+}
+
+/// Runs a line of Python, and returns its output.
+fn python(shell: &mut Shell, line: &str) -> String {
+    shell.run(&format!("/usr/bin/python3 -c '{line}' 2>&1"))
+}
+
+#[test]
+fn a_stopped_view_holds_only_programs_that_need_it() {
+    let place = place();
+    let work = place.path("work");
+    let mut shell = Shell::start(place, &[&work], Box::new(|_, _| Some(true)));
+    let view = view_process(&shell);
+    assert_eq!(shell.run("cd work"), "status 0\n");
+    signal(&view, "STOP");
+    // Work in the mounted folder and in the sandbox's own folders goes on.
+    assert_eq!(shell.run("cat own; echo x > /tmp/x; cat /tmp/x"), "work/ownx\nstatus 0\n");
+    assert_eq!(shell.run("{ cat ../notes.txt > /tmp/out & }"), "status 0\n");
+    assert_eq!(shell.run("cat own"), "work/ownstatus 0\n");
+    assert_eq!(shell.asked(), []);
+    signal(&view, "CONT");
+    assert_eq!(shell.run("wait; cat /tmp/out"), "notes.txtstatus 0\n");
+}
+
+#[test]
+fn a_sandbox_with_a_stopped_view_ends() {
+    let mut shell = waiting();
+    let view = view_process(&shell);
+    signal(&view, "STOP");
+    shell.stdin = None;
+    shell.kill.kill();
+    assert_eq!(shell.ended.recv_timeout(PATIENCE).unwrap().signal, Some(9));
+    all_programs_end(&mut shell);
+    // It dies with the supervisor, although it is stopped.
+    crate::harness::eventually("the view has exited", || !fs::exists(format!("/proc/{view}")).unwrap());
+}
+
+#[test]
+fn names_are_bounded_and_memory_is_too() {
+    let mut shell = Shell::allowed(place());
+    let view = view_process(&shell);
+    assert_eq!(shell.run("cat docs/a"), "docs/astatus 0\n");
+    let before = status(&view, "VmRSS:");
+    // Names that exist only in the view.
+    let (names, result) = if is_soak() { (70_000, "True No space left on device") } else { (5_000, "all") };
+    let create = format!(
+        "import os\nmade = 0\ntry:\n  for made in range({names}): os.mkdir(\"docs/v%d\" % made)\n  print(\"all\")\n\
+         except OSError as error: print(made > 60000, os.strerror(error.errno))"
+    );
+    fs::write(shell.path("work/create.py"), create).unwrap();
+    assert_eq!(shell.run("/usr/bin/python3 work/create.py"), format!("{result}\nstatus 0\n"));
+    // Removed ones make room.
+    assert_eq!(shell.run("rmdir docs/v1 && mkdir docs/again"), "status 0\n");
+    // Names that do not exist.
+    let count = if is_soak() { 1_000_000 } else { 5_000 };
+    let look = format!("import os; print(any(os.path.exists(\"docs/none%d\" % n) for n in range({count})))");
+    assert_eq!(python(&mut shell, &look), "False\nstatus 0\n");
+    let grown = status(&view, "VmRSS:").saturating_sub(before);
+    assert!(grown < 100_000, "{grown} kB for {names} names");
+    assert_eq!(shell.run("cat docs/a"), "docs/astatus 0\n");
+    assert_eq!(fs::read_dir(shell.path("docs")).unwrap().count(), 2);
+}
+
+#[test]
+fn a_million_real_names_are_forgotten_again() {
+    let place = place();
+    let (folders, files) = if is_soak() { (1000, 1000) } else { (20, 100) };
+    for folder in 0..folders {
+        let folder = place.path(&format!("many/{folder}"));
+        fs::create_dir_all(&folder).unwrap();
+        (0..files).for_each(|file| fs::write(format!("{folder}/{file}"), "").unwrap());
+    }
+    let mut shell = Shell::allowed(place);
+    let view = view_process(&shell);
+    let before = status(&view, "VmRSS:");
+    let said = shell.run("find many -type f -size 0 | wc -l");
+    assert_eq!(said, format!("{}\nstatus 0\n", folders * files));
+    let grown = status(&view, "VmRSS:").saturating_sub(before);
+    assert!(grown < 400_000, "{grown} kB for {} names", folders * files);
+}
+
+#[test]
+fn two_hundred_programs_wait_without_holding_others_up() {
+    let mut shell = Shell::start(place(), &[], Box::new(|path, _| (!path.ends_with("/a")).then_some(true)));
+    let view = view_process(&shell);
+    let threads = status(&view, "Threads:");
+    assert_eq!(shell.run("for i in $(seq 200); do cat docs/a & done"), "status 0\n");
+    crate::harness::eventually("a question is asked", || !shell.asked.lock().unwrap().is_empty());
+    assert_eq!(shell.run("cat docs/b notes.txt; ls docs"), "docs/bnotes.txta\nb\nstatus 0\n");
+    assert_eq!(status(&view, "Threads:"), threads);
+    let asked = shell.asked().into_iter().filter(|(path, _)| path.ends_with("/a")).count();
+    assert_eq!(asked, 1);
+    let said = shell.run("pkill -x cat; wait; cat notes.txt");
+    assert!(said.ends_with("notes.txtstatus 0\n"), "{said}");
+}
+
+#[test]
+fn other_ways_into_the_kernel_are_refused() {
+    let place = place();
+    let listening = place.path("docs/socket");
+    let _listening = std::os::unix::net::UnixListener::bind(&listening).unwrap();
+    let mut shell = Shell::allowed(place);
+    let call = |number: u32, arguments: &str| {
+        format!(
+            "import ctypes; c = ctypes.CDLL(None, use_errno=True); print(c.syscall({number}, {arguments}), ctypes.get_errno())"
+        )
+    };
+    // io_uring_setup and ptrace. A call that is allowed is getpid.
+    for (number, arguments) in [(425, "8, 0"), (101, "0, 0, 0, 0")] {
+        assert_eq!(python(&mut shell, &call(number, arguments)), "-1 1\nstatus 0\n", "{number}");
+    }
+    assert!(python(&mut shell, &call(39, "0")).ends_with(" 0\nstatus 0\n"));
+    // The user's socket, and a connection of the sandbox's own.
+    let connect =
+        "import socket; s = socket.socket(socket.AF_UNIX); s.connect(\"docs/socket\"); print(\"connected\")";
+    let said = python(&mut shell, connect);
+    assert!(said.contains("Operation not permitted") && !said.contains("connected"), "{said}");
+    assert_eq!(
+        python(&mut shell, "import socket; a, b = socket.socketpair(); a.send(b\"x\"); print(b.recv(1))"),
+        "b'x'\nstatus 0\n"
+    );
+    // Typing into a terminal. A terminal's size is allowed.
+    let terminal = "import fcntl, os, termios; m, s = os.openpty(); print(len(fcntl.ioctl(s, termios.TIOCGWINSZ, bytes(8)))); \
+                    fcntl.ioctl(s, termios.TIOCSTI, b\"x\")";
+    let said = python(&mut shell, terminal);
+    assert!(said.contains("8\n") && said.contains("Operation not permitted"), "{said}");
+}
+
+#[test]
+fn no_program_gains_rights_from_a_file() {
+    let place = place();
+    let program = place.path("docs/program");
+    fs::copy("/usr/bin/id", &program).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o6755)).unwrap();
+    let owner = fs::metadata(&program).unwrap().uid();
+    let work = place.path("work");
+    fs::copy("/usr/bin/id", place.path("work/program")).unwrap();
+    fs::set_permissions(place.path("work/program"), fs::Permissions::from_mode(0o6755)).unwrap();
+    let mut shell = Shell::start(place, &[&work], Box::new(|_, _| Some(true)));
+    for program in ["docs/program", "work/program"] {
+        assert_eq!(shell.run(&format!("{program} -u")), format!("{owner}\nstatus 0\n"));
+    }
+    let privileges = shell.run("grep -E 'NoNewPrivs|CapEff|CapBnd' /proc/self/status");
+    let none = "0000000000000000";
+    assert_eq!(privileges, format!("CapEff:\t{none}\nCapBnd:\t{none}\nNoNewPrivs:\t1\nstatus 0\n"));
+    // Both file systems ignore the bit.
+    let mounts = shell.run(&format!(
+        "grep -E ' ({}|{}) ' /proc/self/mountinfo",
+        shell.place.dir.path().display(),
+        work
+    ));
+    let lines: Vec<&str> = mounts.lines().filter(|line| line.contains(" - ")).collect();
+    assert!(
+        lines.len() == 2 && lines.iter().all(|line| line.contains("nosuid") && line.contains("nodev")),
+        "{mounts}"
+    );
+    let denied = shell.run("chmod u+s docs/a 2>&1");
+    assert!(denied.contains("Operation not permitted"), "{denied}");
+    assert_eq!(shell.run("chmod 700 docs/a && stat -c %a docs/a"), "700\nstatus 0\n");
+}
+
+#[test]
+fn other_runs_are_out_of_reach() {
+    let mut victim = Shell::allowed(place());
+    assert_eq!(
+        victim.run("sleep 1234567 & echo secret > /tmp/mine; cat notes.txt > /dev/null"),
+        "status 0\n"
+    );
+    let mut shell = Shell::allowed(place());
+    let found =
+        shell.run("cat /proc/[0-9]*/cmdline | tr '\\0' ' ' | grep -c '[1]234567'; cat /tmp/mine 2>&1");
+    assert!(found.starts_with("0\n") && found.contains("No such file or directory"), "{found}");
+    // The view of one is not served by the other: only local file systems are.
+    let root = format!("/proc/{}/root{}", view_process(&victim), victim.path("notes.txt"));
+    let said = shell.run(&format!("cat {root} 2>&1"));
+    assert!(said.contains("No such file or directory"), "{said}");
+    assert_eq!(victim.run("cat /tmp/mine"), "secret\nstatus 0\n");
+}
+
+#[test]
+fn hard_links_to_hidden_files_do_not_exist() {
+    let place = place();
+    place.file("secret.txt");
+    fs::hard_link(place.path("secret.txt"), place.path("docs/before")).unwrap();
+    fs::hard_link(place.path("notes.txt"), place.path("docs/plain")).unwrap();
+    let mut shell = Shell::allowed(place);
+    fs::hard_link(shell.path("secret.txt"), shell.path("docs/after")).unwrap();
+    assert_eq!(shell.run("ls docs"), "a\nb\nplain\nstatus 0\n");
+    for name in ["docs/before", "docs/after", "secret.txt"] {
+        let said = shell.run(&format!("cat {name} 2>&1; ln {name} docs/mine 2>&1"));
+        assert_eq!(said.matches("No such file or directory").count(), 2, "{said}");
+    }
+    assert_eq!(shell.asked(), []);
+    assert_eq!(shell.run("cat docs/plain"), "notes.txtstatus 0\n");
+}

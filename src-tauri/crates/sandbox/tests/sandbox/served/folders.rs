@@ -1,0 +1,46 @@
+//! A folder on the disk, served and mounted: programs must get the same results in all three.
+
+use super::*;
+
+/// Way in which a sandbox sees a granted folder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    Served,
+    Mounted,
+}
+
+pub(super) const WAYS: [Way; 2] = [Way::Served, Way::Mounted];
+
+/// Place with an empty folder `disk` and an empty folder `inside` for the sandbox.
+pub(super) fn folders() -> Place {
+    let place = Place::new();
+    for folder in ["disk", "inside"] {
+        fs::create_dir(place.path(folder)).unwrap();
+    }
+    place
+}
+
+/// Starts a shell that works in `inside`, which is granted.
+pub(super) fn shell_in(place: Place, way: Way) -> Shell {
+    let inside = place.path("inside");
+    let mounts: &[&str] = match way {
+        Way::Served => &[],
+        Way::Mounted => &[&inside],
+    };
+    let mut shell = Shell::granted(place, mounts);
+    assert_eq!(shell.run("cd inside"), "status 0\n");
+    shell
+}
+
+/// Runs a Python script in a folder on the disk and in one of a sandbox, and returns the lines of both.
+pub(super) fn on_disk_and(way: Way, script: &str, arguments: &str) -> [Vec<String>; 2] {
+    let place = folders();
+    fs::write(place.path("script.py"), script).unwrap();
+    let command = format!("/usr/bin/python3 -B ../script.py {arguments}");
+    let disk = Command::new("sh").args(["-c", &command]).current_dir(place.path("disk")).output().unwrap();
+    assert!(disk.status.success(), "{}", String::from_utf8_lossy(&disk.stderr));
+    let inside = shell_in(place, way).run(&format!("{command} 2>&1"));
+    let inside = inside.strip_suffix("status 0\n").unwrap_or_else(|| panic!("{way:?}: {inside}"));
+    let lines = |text: &str| text.lines().map(str::to_owned).collect();
+    [lines(&String::from_utf8(disk.stdout).unwrap()), lines(inside)]
+}

@@ -1,0 +1,155 @@
+//! A served folder becomes a mount while the sandbox runs, and is served again after it was unmounted with proof.
+
+use ironcurtain_sandbox::{ControlAnswer, ControlOp, UnmountProof};
+
+use super::*;
+
+impl Shell {
+    fn mount(&mut self, name: &str) -> ControlAnswer {
+        let mount = Mount::new(self.path(name), MountAccess::ReadWrite);
+        self.control.ask(ControlOp::Add(mount)).unwrap()
+    }
+
+    fn unmount(&mut self, name: &str) -> UnmountProof {
+        let answer = self.control.ask(ControlOp::Remove { path: self.path(name) }).unwrap();
+        let ControlAnswer::Removed { proof } = answer else { panic!("{answer:?}") };
+        proof
+    }
+
+    fn reserve(&self, name: &str, number: u64) {
+        tell(&self.view, &ToView::Reserve { path: self.path(name), number });
+    }
+
+    /// Tells the view what is mounted, and waits until it knows.
+    fn mounted(&self, names: &[&str]) {
+        tell(&self.view, &ToView::Mounted { paths: names.iter().map(|name| self.path(name)).collect() });
+        // Messages are handled in order.
+        self.permit(1, vec![]);
+    }
+
+    /// Starts a command in the background, whose output a later command waits for, and waits until it asks.
+    fn begin(&mut self, command: &str) {
+        let before = self.asked.lock().unwrap().len();
+        assert_eq!(self.run(&format!("{{ ({command}) > /tmp/out 2>&1 & }}")), "status 0\n");
+        let began = Instant::now();
+        while self.asked.lock().unwrap().len() == before {
+            assert!(began.elapsed() < PATIENCE, "{command}");
+            thread::yield_now();
+        }
+    }
+}
+
+#[test]
+fn a_mounted_folder_asks_nothing_until_it_is_unmounted() {
+    let mut shell = Shell::start(place(), &[], Box::new(|_, _| Some(false)));
+    assert!(shell.run("cat docs/a 2>&1").contains("Permission denied"));
+    assert_eq!(shell.asked().len(), 1);
+    assert_eq!(shell.mount("docs"), ControlAnswer::Added);
+    assert_eq!(shell.run("cat docs/a; echo new > docs/new; rm docs/b; ls docs"), "docs/aa\nnew\nstatus 0\n");
+    assert_eq!(shell.asked(), []);
+    // Mappings are shared with programs outside.
+    let map = "import mmap, sys; f = open('docs/new', 'r+b'); m = mmap.mmap(f.fileno(), 4); print('mapped', flush=True); \
+               sys.stdin.readline(); print(m[:4])";
+    writeln!(shell.stdin.as_ref().unwrap(), "/usr/bin/python3 -c \"{map}\"; echo \"status $?\"").unwrap();
+    let mut said = String::new();
+    shell.stdout.read_line(&mut said).unwrap();
+    assert_eq!(said, "mapped\n");
+    let outside = fs::OpenOptions::new().write(true).open(shell.path("docs/new")).unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&outside, b"NEW!", 0).unwrap();
+    // The mapping program reads this line.
+    assert_eq!(shell.run(":"), "b'NEW!'\nstatus 0\n");
+    assert_eq!(shell.unmount("docs"), UnmountProof::Proved);
+    assert!(shell.run("cat docs/a 2>&1").contains("Permission denied"));
+    assert_eq!(shell.asked(), [(shell.path("docs/a"), FileAccess::Read)]);
+}
+
+#[test]
+fn a_held_folder_is_reported_as_held() {
+    for hold in ["cd docs", "exec 7< docs/a", "exec 7>> docs/a", "exec 7< docs"] {
+        let mut shell = Shell::start(place(), &[], Box::new(|_, _| Some(false)));
+        assert_eq!(shell.mount("docs"), ControlAnswer::Added);
+        assert_eq!(shell.run(hold), "status 0\n", "{hold}");
+        assert_eq!(shell.unmount("docs"), UnmountProof::Held, "{hold}");
+    }
+    // What stands inside from before the mount is served, and does not hold it.
+    let mut shell = Shell::start(place(), &[], Box::new(|_, _| Some(true)));
+    assert_eq!(shell.run("exec 7< docs/a; cd docs"), "status 0\n");
+    assert_eq!(shell.mount("docs"), ControlAnswer::Added);
+    assert_eq!(shell.unmount("docs"), UnmountProof::Proved);
+    assert_eq!(shell.run("cat <&7; cat a"), "docs/adocs/astatus 0\n");
+}
+
+#[test]
+fn a_folder_is_mounted_only_when_the_kernel_holds_no_lock_of_it() {
+    let decide = |path: &str, _: FileAccess| (!path.ends_with("/b")).then_some(false);
+    let mut shell = Shell::start(place(), &[], Box::new(decide));
+    // The kernel locks the folder until this question is answered.
+    shell.begin("rm docs/b");
+    shell.reserve("docs", 1);
+    // Another folder can be reserved instead.
+    shell.reserve("work", 2);
+    assert_eq!(shell.reserved.recv_timeout(PATIENCE), Ok(2));
+    // While a folder is reserved, nothing waits for which its ancestors are locked.
+    let refused = shell.run("rm notes.txt 2>&1");
+    assert!(refused.contains("Stale file handle"), "{refused}");
+    assert_eq!(shell.mount("work"), ControlAnswer::Added);
+    shell.mounted(&["work"]);
+    shell.asked();
+    // Afterwards, it is asked about.
+    let denied = shell.run("rm notes.txt 2>&1");
+    assert!(denied.contains("Permission denied"), "{denied}");
+    assert_eq!(shell.asked(), [(shell.path("notes.txt"), FileAccess::Delete)]);
+    // The first folder is reserved once the program that waits in it is gone.
+    shell.reserve("docs", 3);
+    assert!(shell.reserved.try_recv().is_err());
+    assert_eq!(shell.run("pkill -x rm; wait"), "status 0\n");
+    assert_eq!(shell.reserved.recv_timeout(PATIENCE), Ok(3));
+    assert_eq!(shell.mount("docs"), ControlAnswer::Added);
+    shell.mounted(&["work", "docs"]);
+    assert_eq!(shell.run("rm docs/b && ls docs"), "a\nstatus 0\n");
+}
+
+#[test]
+fn what_contains_a_mounted_folder_is_not_moved() {
+    let place = place();
+    place.file("outer/inner/x");
+    let mut shell = Shell::granted(place, &[]);
+    assert_eq!(shell.mount("outer/inner"), ControlAnswer::Added);
+    shell.mounted(&["outer/inner"]);
+    for command in ["mv -T outer moved", "mv -T outer/inner outer/moved", "rm -r outer/inner"] {
+        let said = shell.run(&format!("{command} 2>&1"));
+        assert!(said.contains("Device or resource busy"), "{command}: {said}");
+    }
+    assert_eq!(shell.unmount("outer/inner"), UnmountProof::Proved);
+    shell.mounted(&[]);
+    assert_eq!(shell.run("mv -T outer moved && ls moved"), "inner\nstatus 0\n");
+}
+
+#[test]
+fn pipes_and_sockets_in_a_mounted_folder_are_masked() {
+    let place = place();
+    let _listening = std::os::unix::net::UnixListener::bind(place.path("docs/socket")).unwrap();
+    assert!(Command::new("mkfifo").arg(place.path("docs/pipe")).status().unwrap().success());
+    let mut shell = Shell::granted(place, &[]);
+    assert_eq!(shell.mount("docs"), ControlAnswer::Added);
+    let said = shell.run("timeout 10 sh -c 'echo x > docs/pipe' 2>&1; cat docs/a");
+    // Root ignores the mask's mode.
+    let is_refused = ["Permission denied", "Read-only file system"].iter().any(|why| said.contains(why));
+    assert!(is_refused && said.ends_with("docs/astatus 0\n"), "{said}");
+    assert_eq!(shell.run("test -S docs/socket || test -p docs/pipe; echo $?"), "1\nstatus 0\n");
+}
+
+#[test]
+fn folders_that_existed_only_in_the_view_are_there_after_the_mount() {
+    let mut shell = Shell::start(place(), &[], Box::new(|_, _| Some(false)));
+    assert_eq!(shell.run("mkdir -p docs/new/er work/other"), "status 0\n");
+    assert!(!fs::exists(shell.path("docs/new")).unwrap());
+    shell.reserve("docs", 1);
+    assert_eq!(shell.reserved.recv_timeout(PATIENCE), Ok(1));
+    assert_eq!(shell.mount("docs"), ControlAnswer::Added);
+    shell.mounted(&["docs"]);
+    assert_eq!(shell.run("echo x > docs/new/er/file; ls docs"), "a\nb\nnew\nstatus 0\n");
+    assert_eq!(fs::read_to_string(shell.path("docs/new/er/file")).unwrap(), "x\n");
+    // Others are not.
+    assert!(!fs::exists(shell.path("work/other")).unwrap());
+}

@@ -1,0 +1,94 @@
+//! Kills of any process of a run at any moment. `cargo xtask soak kills` repeats them with other seeds.
+
+use crate::client::BOUND;
+use crate::machine::{Machine, Running, descendants, is_uninterruptible, pid, sandbox_groups};
+use crate::run_terminal::run;
+use crate::terminal::Terminal;
+use crate::world::eventually;
+use ironcurtain_testkit::seed::{Random, seed};
+use rustix::process::{Signal, kill_process};
+use std::time::Duration;
+
+/// Number of kills for one seed.
+const ROUNDS: u32 = 20;
+
+/// Time in which every process must be able to exit after a kill.
+const EXITABLE: Duration = Duration::from_secs(1);
+
+/// Process to kill.
+#[derive(Clone, Copy, Debug)]
+enum Victim {
+    Starter,
+    Supervisor,
+    Inside(usize),
+    Daemon,
+}
+
+#[test]
+fn kills_at_any_point_restore_the_terminal_and_leave_nothing() {
+    let mut random = Random::new(seed());
+    let mut next = |limit| random.below(limit);
+    for round in 0..ROUNDS {
+        let mut machine = Machine::new(|_| {});
+        machine.file("project/own", "own");
+        machine.file("notes.txt", "notes");
+        machine.start();
+        let terminal = Terminal::new(24, 80);
+        let before = terminal.modes();
+        let folder = machine.home.person.join("project");
+        let command =
+            run(&machine.ours(), &folder, &[], &["sh", "-c", "printf '\\033[?1049h'; cat ~/notes.txt; cat"]);
+        let starter = terminal.start(&command);
+        let victim = match next(4) {
+            0 => Victim::Starter,
+            1 => Victim::Supervisor,
+            2 => Victim::Inside(usize::try_from(next(8)).unwrap()),
+            _ => Victim::Daemon,
+        };
+        // Sometimes before the program runs.
+        match next(4) {
+            0 => {}
+            1 => eventually("a process runs", BOUND, || !descendants(machine.pid()).is_empty()),
+            2 => terminal.becomes_raw(),
+            _ => machine.wait_for_output("Your answer: "),
+        }
+        let below = descendants(machine.pid());
+        match victim {
+            Victim::Starter => kill_process(pid(starter.pid()), Signal::KILL).unwrap(),
+            Victim::Supervisor => {
+                let supervisor = below.iter().find(|one| one.command_line().contains("--supervise"));
+                supervisor.into_iter().for_each(Running::kill_if_alive);
+            }
+            Victim::Inside(index) => {
+                below.get(index % below.len().max(1)).into_iter().for_each(Running::kill_if_alive);
+            }
+            Victim::Daemon => drop(machine.kill()),
+        }
+        eventually(&format!("round {round}: the starter exits after the death of {victim:?}"), BOUND, || {
+            let has_ended = starter.status().is_some();
+            // The death of a helper may leave the program running, and so does one that had not started yet.
+            if !has_ended && matches!(victim, Victim::Inside(_) | Victim::Supervisor) {
+                // Fails if it exits now.
+                let _ = kill_process(pid(starter.pid()), Signal::TERM);
+            }
+            has_ended
+        });
+        terminal.has_modes(&before);
+        // Nothing that the view served may hold a process in the kernel.
+        eventually(
+            &format!("round {round}: no process is stuck after the death of {victim:?}"),
+            EXITABLE,
+            || !below.iter().any(is_uninterruptible),
+        );
+        eventually("all processes of the run have exited", BOUND, || {
+            let all = if matches!(victim, Victim::Daemon) { vec![] } else { descendants(machine.pid()) };
+            below.iter().chain(&all).all(|one| !one.is_alive())
+        });
+        if !matches!(victim, Victim::Daemon) {
+            eventually("the control group is removed", BOUND, || sandbox_groups(machine.pid()).is_empty());
+            machine.kill();
+        }
+        drop(starter);
+        machine.assert_clean(&below);
+    }
+}
