@@ -179,6 +179,12 @@ impl Home {
         self.runtime().join("srt")
     }
 
+    /// Returns the folder of the checkpoints of runs.
+    #[must_use]
+    pub fn checkpoints(&self) -> PathBuf {
+        self.state.join("checkpoints")
+    }
+
     /// Returns the folder that all sandboxes share, with journals and quarantined files.
     #[must_use]
     pub fn sandboxes(&self) -> PathBuf {

@@ -8,6 +8,7 @@ mod connection;
 mod host;
 mod known_service;
 mod sampling;
+mod signature;
 mod workspace;
 
 pub use call::CallQuestion;
@@ -15,4 +16,7 @@ pub use connection::ConnectionQuestion;
 pub(super) use host::standing as host_offer;
 pub use host::{HostQuestion, RULE as HOST_RULE};
 pub use sampling::{RULE as SAMPLING_RULE, SamplingQuestion};
+pub use signature::{
+    RULE as SIGNATURE_RULE, SignatureQuestion, SignedHost, SignedThing, TOOL as SIGNATURE_TOOL,
+};
 pub use workspace::{RULE as WORKSPACE_RULE, WorkspaceQuestion, WorkspaceSource};

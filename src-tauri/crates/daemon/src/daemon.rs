@@ -3,6 +3,7 @@
 mod accept;
 mod changed_servers;
 mod manual_grants;
+mod run_sessions;
 mod storage;
 mod take_over;
 

@@ -102,11 +102,12 @@ impl DaemonState {
         self.services.changed();
     }
 
-    /// Adds a session. Closes it at once if the shutdown has already closed the others.
+    /// Adds a session. Closes it at once if the shutdown or the end of its run has already closed the others.
     pub(crate) fn began(&self, session: Arc<Session>) {
         self.services.metrics.session_began();
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner).push(session.clone());
-        if self.services.shutdown.is_under_way() {
+        let goes_on = |id: &String| self.runs().iter().any(|run| run.id == *id && !run.is_ending());
+        if self.services.shutdown.is_under_way() || !session.run.iter().all(goes_on) {
             session.end();
         }
     }

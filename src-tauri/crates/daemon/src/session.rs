@@ -73,6 +73,8 @@ pub struct Session {
     config: ServerConfig,
     /// Name of the connection, if several sessions share one.
     connection: Option<String>,
+    /// Run whose program opened the session, if one did.
+    pub(crate) run: Option<String>,
     server: ServerHandle,
     /// Proxy that gives the server its network, if it has one.
     network: Option<Arc<ServerNetwork>>,
@@ -158,6 +160,7 @@ impl Session {
             client: shown_client(&self.principal.client_view()),
             server: visible::line(&self.config.name),
             connection: self.connection.clone(),
+            run: self.run.clone(),
             trouble: self.server.trouble().map(|why| visible::line(&why)),
             restarts: self.server.restarts(),
             sandboxed: self.sandboxed,

@@ -25,8 +25,8 @@ enum UpstreamError {
     Session(#[from] SessionError),
 }
 
-/// Returns the services that a connection of this client uses.
-pub(crate) fn host(state: Arc<DaemonState>, client: Client) -> AggregateHost {
+/// Returns the services that a connection of this client uses. `run` is the run that the client is inside, if it is in one.
+pub(crate) fn host(state: Arc<DaemonState>, client: Client, run: Option<String>) -> AggregateHost {
     let services = state.services.clone();
     AggregateHost {
         settings: services.settings,
@@ -38,13 +38,17 @@ pub(crate) fn host(state: Arc<DaemonState>, client: Client) -> AggregateHost {
         shutdown: services.shutdown.requested,
         taken_over: services.shutdown.taken_over,
         open: Box::new(move |upstream| {
-            tokio::spawn(run(state.clone(), client.clone(), upstream));
+            tokio::spawn(open_and_serve(state.clone(), (client.clone(), run.clone()), upstream));
         }),
     }
 }
 
 /// Opens the session and serves it until it closes.
-async fn run(state: Arc<DaemonState>, client: Client, upstream: UpstreamSession) {
+async fn open_and_serve(
+    state: Arc<DaemonState>,
+    client: (Client, Option<String>),
+    upstream: UpstreamSession,
+) {
     let events = upstream.events.clone();
     let why = serve(state, client, upstream).await.err().map(|problem| problem.to_string());
     events.send(UpstreamEvent::Over(why));
@@ -52,7 +56,7 @@ async fn run(state: Arc<DaemonState>, client: Client, upstream: UpstreamSession)
 
 async fn serve(
     state: Arc<DaemonState>,
-    client: Client,
+    (client, run): (Client, Option<String>),
     upstream: UpstreamSession,
 ) -> Result<(), UpstreamError> {
     let UpstreamSession { connection, config, ticket, lines, events } = upstream;
@@ -62,7 +66,7 @@ async fn serve(
     let moved = ticket
         .map(|ticket| SessionHandover::take(&services.home.sessions(), &ticket, &client.key, &config.name))
         .transpose()?;
-    let options = SessionOptions { client, server: config, connection: Some(connection), moved };
+    let options = SessionOptions { client, server: config, connection: Some(connection), run, moved };
     let opened = Session::open(services, options).await?;
     let session = opened.session.clone();
     state.began(session.clone());

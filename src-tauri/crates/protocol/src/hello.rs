@@ -71,6 +71,9 @@ pub struct RunHello {
     /// Reports the files that were used when the program exits.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub learn: bool,
+    /// Socket of the user's ssh agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ssh_agent: Option<String>,
 }
 
 /// Place where the questions of a run are answered.

@@ -7,8 +7,11 @@
 use crate::{
     host::{HostTree, RootEntry},
     seccomp::PROGRAMS,
-    spec::{Spec, View},
+    spec::{SOCKET_FOLDER, Spec, View},
 };
+
+/// Size in bytes of the folder of the launcher's sockets.
+const SOCKET_FOLDER_SIZE: &str = "65536";
 
 /// Descriptors that bubblewrap reads from and writes to.
 #[derive(Clone, Copy, Debug)]
@@ -44,6 +47,9 @@ pub(crate) fn bwrap_argv(spec: &Spec, host: &HostTree, fds: Descriptors) -> Vec<
         argv.add(["--perms", "0444", "--file", &fds.passwd.to_string(), "/etc/passwd"]);
         argv.add(["--perms", "0444", "--file", &fds.group.to_string(), "/etc/group"]);
         argv.add(["--dir", "/run"]);
+    }
+    if !spec.view.sockets().is_empty() {
+        argv.add(["--size", SOCKET_FOLDER_SIZE, "--perms", "0700", "--tmpfs", SOCKET_FOLDER]);
     }
     argv.add(["--proc", "/proc", "--dev", "/dev"]);
     argv.temporary("/dev/shm", spec);

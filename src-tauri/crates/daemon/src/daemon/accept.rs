@@ -1,6 +1,6 @@
 //! Accepts connections from shims and from the user's own programs.
 
-use super::ENDING;
+use super::{ENDING, run_sessions};
 use crate::daemon_state::DaemonState;
 use crate::run::{Run, RunOptions};
 use crate::services::Services;
@@ -93,7 +93,10 @@ async fn record_timeout(state: &DaemonState) {
 async fn serve(state: Arc<DaemonState>, peer: Peer) {
     match peer.hello.purpose.clone() {
         Purpose::Control => control::serve(state, peer).await,
-        Purpose::Session(shim) => serve_session(state, peer, shim).await,
+        Purpose::Session(shim) => {
+            let origin = SessionOrigin { client: identity::of_shim(peer.pid, shim.label.clone()), run: None };
+            serve_session(state, peer, shim, origin).await;
+        }
         Purpose::Run(request) => serve_run(state, peer, request).await,
         Purpose::TakeOver => give_way(&state, peer).await,
     }
@@ -117,11 +120,24 @@ async fn give_way(state: &DaemonState, mut peer: Peer) {
     }
 }
 
-async fn serve_session(state: Arc<DaemonState>, mut peer: Peer, shim: ShimHello) {
+/// Origin of a session, as this process determined it.
+pub(super) struct SessionOrigin {
+    /// The client that calls.
+    pub(super) client: Client,
+    /// Run that the client is inside, if it is in one.
+    pub(super) run: Option<String>,
+}
+
+pub(super) async fn serve_session(
+    state: Arc<DaemonState>,
+    mut peer: Peer,
+    shim: ShimHello,
+    origin: SessionOrigin,
+) {
     state.reloader.reload().await;
     let now = state.reloader.settings();
-    let client = identity::of_shim(peer.pid, shim.label.clone());
-    let Some(server) = &shim.server else { return serve_aggregate(state, peer, shim, client).await };
+    let Some(server) = &shim.server else { return serve_aggregate(state, peer, shim, origin).await };
+    let SessionOrigin { client, run } = origin;
     let config = match configured(&now, server) {
         Ok(config) => config,
         Err(none) => {
@@ -151,7 +167,7 @@ async fn serve_session(state: Arc<DaemonState>, mut peer: Peer, shim: ShimHello)
             return refuse(&state, &mut peer, &client, RefusalCode::Unavailable, problem.to_string()).await;
         }
     };
-    let options = SessionOptions { client: client.clone(), server: config, connection: None, moved };
+    let options = SessionOptions { client: client.clone(), server: config, connection: None, run, moved };
     let opened = match Session::open(services, options).await {
         Ok(opened) => opened,
         Err(problem) => {
@@ -190,7 +206,7 @@ async fn serve_run(state: Arc<DaemonState>, mut peer: Peer, request: RunHello) {
     };
     let services = Services { config: now.config.clone(), ..state.services.clone() };
     let options = RunOptions { starter: starter.view.clone(), request, descriptors };
-    let opened = match Run::open(services, options).await {
+    let (opened, sessions) = match Run::open(services, options).await {
         Ok(opened) => opened,
         Err(problem) => {
             return refuse(&state, &mut peer, &starter, RefusalCode::Unavailable, problem.to_string()).await;
@@ -198,15 +214,21 @@ async fn serve_run(state: Arc<DaemonState>, mut peer: Peer, request: RunHello) {
     };
     let run = opened.run.clone();
     state.run_began(run.clone());
+    let sessions = tokio::spawn(run_sessions::serve(state.clone(), run.clone(), sessions));
     match peer.welcome(Some(run.id.clone())).await {
         Err(_) => opened.unserved().await,
         Ok(()) => opened.serve(peer.stream).await,
+    }
+    // Every stream of the sandbox is closed by now, so each session ends.
+    if let Err(problem) = sessions.await {
+        tracing::error!(%problem, "failed to serve the sessions of a run");
     }
     state.run_ended(&run.id);
 }
 
 /// Serves a shim that connects to several servers.
-async fn serve_aggregate(state: Arc<DaemonState>, mut peer: Peer, shim: ShimHello, client: Client) {
+async fn serve_aggregate(state: Arc<DaemonState>, mut peer: Peer, shim: ShimHello, origin: SessionOrigin) {
+    let SessionOrigin { client, run } = origin;
     let now = state.reloader.settings();
     let unknown = shim.profile.as_deref().and_then(|name| unknown_profile(&now, name));
     if let Some(text) = unknown {
@@ -228,14 +250,17 @@ async fn serve_aggregate(state: Arc<DaemonState>, mut peer: Peer, shim: ShimHell
             return refuse(&state, &mut peer, &client, RefusalCode::Unavailable, problem.to_string()).await;
         }
     };
-    let opened =
-        match Aggregate::open(host(state.clone(), client.clone()), client.clone(), shim.profile, moved) {
-            Ok(opened) => opened,
-            Err(problem) => {
-                return refuse(&state, &mut peer, &client, RefusalCode::Unavailable, problem.to_string())
-                    .await;
-            }
-        };
+    let opened = match Aggregate::open(
+        host(state.clone(), client.clone(), run),
+        client.clone(),
+        shim.profile,
+        moved,
+    ) {
+        Ok(opened) => opened,
+        Err(problem) => {
+            return refuse(&state, &mut peer, &client, RefusalCode::Unavailable, problem.to_string()).await;
+        }
+    };
     // `serve` notices if the shim has disconnected.
     let _ = peer.welcome(Some(opened.id().to_owned())).await;
     let (stdio, shim) = streams(stdio, peer.stream);
@@ -291,7 +316,13 @@ fn streams(stdio: Option<ClientStdio>, stream: UnixStream) -> (ClientStdio, Opti
 }
 
 /// Refuses a session and records the refusal.
-async fn refuse(state: &DaemonState, peer: &mut Peer, client: &Client, code: RefusalCode, why: String) {
+pub(super) async fn refuse(
+    state: &DaemonState,
+    peer: &mut Peer,
+    client: &Client,
+    code: RefusalCode,
+    why: String,
+) {
     let name = &client.view.name;
     let mut entry = Entry::new(Event::Session, format!("{name} was refused a session: {why}"));
     entry.client = Some(name.clone());

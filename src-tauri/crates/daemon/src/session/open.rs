@@ -65,6 +65,8 @@ pub struct SessionOptions {
     pub server: ServerConfig,
     /// Name of the connection, if several sessions share one.
     pub connection: Option<String>,
+    /// Run whose program opens the session, if one does.
+    pub run: Option<String>,
     /// State handed over by another trusted process, if the session continues here.
     pub moved: Option<SessionHandover>,
 }
@@ -75,7 +77,7 @@ impl Session {
     /// # Errors
     /// Returns [`SessionError`] if the session cannot be opened; nothing was started then.
     pub async fn open(services: Services, options: SessionOptions) -> Result<Opened, SessionError> {
-        let SessionOptions { client, server: config, connection, moved } = options;
+        let SessionOptions { client, server: config, connection, run, moved } = options;
         let is_moved = moved.is_some();
         let state = moved.map_or_else(ClientState::new, |moved| Ok(moved.state))?;
         let ClientState { id, started_ms, takes, told, unread, version, .. } = state;
@@ -167,6 +169,7 @@ impl Session {
             services,
             config,
             connection,
+            run,
             server,
             // A remote server's requests do not pass through our proxy.
             network: network.filter(|_| !is_remote),
