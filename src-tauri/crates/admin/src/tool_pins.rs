@@ -1,7 +1,8 @@
-//! Tools whose definitions a server changed: the words that changed, hints about them, and the user's decision.
+//! Tools whose definitions a server has changed: the changed words, hints about them and the user's decisions.
 //!
-//! - Only the user's own programs decide, by writing to the database; no request on the socket can.
-//! - A decision applies to the definition that was shown. If the tool has changed since, the user has to decide again.
+//! - Only the user's own programs can decide, by writing to the database. No request on the socket can.
+//! - A decision applies only to the definition that was shown. If the tool has changed since, the user must decide
+//!   again.
 
 mod hints;
 
@@ -16,10 +17,10 @@ use similar::{Algorithm, ChangeTag, capture_diff_slices_deadline};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// Time for comparing one text. After it, the rest counts as replaced.
+/// Maximum time for comparing one text. After it, the rest of the text counts as replaced.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Parts of a definition, in the order in which they are shown, with their names.
+/// Keys and names of a definition's parts, in display order.
 const PARTS: [(&str, &str); 5] = [
     ("title", "title"),
     ("description", "description"),
@@ -28,7 +29,7 @@ const PARTS: [(&str, &str); 5] = [
     ("annotations", "hints"),
 ];
 
-/// Failure to read or decide about changed tools.
+/// Error from reading changed tools or deciding about them.
 #[derive(Debug, thiserror::Error)]
 pub enum ToolPinError {
     /// The pins could not be read or written.
@@ -40,56 +41,57 @@ pub enum ToolPinError {
     /// No server has this name.
     #[error(transparent)]
     Server(#[from] UnknownServer),
-    /// The tool changed again, or was decided about elsewhere.
+    /// The tool has changed again, or another decision was stored.
     #[error("the tool `{0}` has changed again, or this was already decided; run the command again")]
     Changed(String),
 }
 
-/// Tool whose definition differs from its pin.
+/// A tool whose definition differs from the pinned one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChangedDefinition {
     /// Name of the tool.
     pub tool: String,
-    /// Changed parts.
+    /// Parts of the definition that differ.
     pub parts: Vec<PartChange>,
     /// Hints about the new definition.
     pub hints: Vec<ToolHint>,
-    /// The user's decision, if any.
+    /// The user's decision about the new definition, or `None` if it is pending.
     pub decided: Option<PinDecision>,
     server: String,
     found: String,
 }
 
-/// Changed part of a definition, such as the description.
+/// A changed part of a definition, such as the description.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PartChange {
-    /// Name of the part.
+    /// Name of the part, for display.
     pub part: &'static str,
-    /// Its old and new words.
+    /// Words of the pinned and the new text.
     pub words: Vec<ChangedWords>,
 }
 
-/// Consecutive words of a changed text.
+/// Consecutive words that are in one or both of two texts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChangedWords {
-    /// In both texts.
+    /// Words in both texts.
     Same(String),
-    /// Only in the pinned text.
+    /// Words only in the pinned text.
     Removed(String),
-    /// Only in the new text.
+    /// Words only in the new text.
     Added(String),
 }
 
-/// Returns the tools of a configured server whose definitions differ from their pins, by name.
+/// Returns the tools of a configured server whose definitions differ from the pinned ones, in the order of their
+/// names.
 ///
 /// # Errors
-/// [`ToolPinError`].
+/// Returns a [`ToolPinError`] if the server does not exist or the pins cannot be read.
 pub fn changed_tools(home: &Home, name: &str) -> Result<Vec<ChangedDefinition>, ToolPinError> {
     let servers = Servers::load(home)?;
     let server = servers.find(Some(name)).ok_or_else(|| UnknownServer::among(&servers, name))?;
     let pins = Pins::of(&home.database()).of_server(&server.identity())?;
     let names: Vec<&str> = pins.iter().map(|pin| pin.tool.as_str()).collect();
-    // The same change for several kinds of clients is one decision.
+    // A change that is the same for several kinds of clients needs one decision.
     let mut changes = BTreeMap::new();
     for pin in &pins {
         if let Some(found) = &pin.found {
@@ -119,10 +121,10 @@ impl ChangedDefinition {
         }
     }
 
-    /// Stores the user's decision about the change that was shown.
+    /// Stores the user's decision about the definition that was shown.
     ///
     /// # Errors
-    /// [`ToolPinError::Changed`] if the tool has changed since.
+    /// Returns [`ToolPinError::Changed`] if the definition has changed since it was shown.
     pub fn decide(&self, home: &Home, decision: PinDecision) -> Result<(), ToolPinError> {
         let pins = Pins::of(&home.database());
         match pins.decide(&self.server, (&self.tool, &self.found), decision)? {
@@ -136,7 +138,7 @@ fn fields(definition: &str) -> Map<String, Value> {
     serde_json::from_str(definition).unwrap_or_default()
 }
 
-/// Returns a part as text: strings as they are, everything else as indented JSON.
+/// Returns a part of a definition as text. A string is returned unchanged, and any other value as indented JSON.
 fn shown(part: &Value) -> String {
     match part {
         Value::String(text) => text.clone(),

@@ -1,7 +1,6 @@
-//! Builds the questions that the user sees: about a call, about a host that a server or a program wants to reach,
-//! about a workspace, and about a server's request for the client's model.
+//! Builds questions about a call, a host that a server or program wants to reach, a workspace and a sampling request.
 //!
-//! - Pure: equal inputs always give the same question.
+//! - Pure: equal inputs produce equal questions.
 
 mod call;
 mod connection;

@@ -1,6 +1,6 @@
-//! Names of services by their usual port. Pure.
+//! Names of services by their default port. Pure.
 
-/// Usual ports of services on a developer's computer.
+/// Default ports of services on a developer's computer.
 const KNOWN: &[(u16, &str)] = &[
     (22, "the ssh server"),
     (631, "the print server"),
@@ -19,7 +19,7 @@ const KNOWN: &[(u16, &str)] = &[
     (27017, "MongoDB"),
 ];
 
-/// Returns the name of the service that usually has this port.
+/// Returns the name of the service that uses this port by default.
 pub(super) fn usual_service(port: u16) -> &'static str {
     KNOWN.iter().find(|(known, _)| *known == port).map_or("the service", |(_, name)| name)
 }

@@ -1,26 +1,26 @@
-//! Servers whose program changed, for the settings window.
+//! Servers whose program changed, for display in the window.
 
 use super::Daemon;
 use crate::identity_gate::trouble;
 
-/// Servers whose program changed, which the user has to decide about.
+/// Servers whose program changed, so that the user must decide on their grants, data and secrets.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ChangedServers {
-    /// Names, sorted.
+    /// Server names, sorted.
     pub names: Vec<String>,
-    /// Problem that the status shows about them.
+    /// Message about these servers in the health status, or `None` if there are none.
     pub trouble: Option<String>,
 }
 
 impl Daemon {
-    /// Returns the servers with suspended grants, data or secrets.
+    /// Returns the servers whose grants, data or secrets are suspended.
     pub async fn changed_servers(&self) -> ChangedServers {
         let names: Vec<String> = self.0.services.identities.suspended().await.into_iter().collect();
         let trouble = (!names.is_empty()).then(|| trouble(&names));
         ChangedServers { names, trouble }
     }
 
-    /// Applies the user's decision immediately, instead of at the next check.
+    /// Applies the user's decision now, instead of at the next periodic check.
     pub async fn server_decided(&self) {
         self.0.services.identities.is_suspending().await;
         self.0.services.changed();

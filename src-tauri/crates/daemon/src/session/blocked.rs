@@ -1,5 +1,5 @@
-//! Marks a response that mentions something the sandbox blocked: a file, or a host without network access. Changes nothing else
-//! in a response, and no other response.
+//! Adds a hint to an error response if the sandbox blocked a file that it mentions, or a host that the server cannot
+//! reach. Other responses stay unchanged.
 
 use ironcurtain_containment::annotate;
 use ironcurtain_egress::Host;
@@ -7,7 +7,7 @@ use ironcurtain_mcp::server::ServerAnswer;
 use ironcurtain_mcp::wire::{Fields, Response};
 use serde_json::value::{RawValue, to_raw_value};
 
-/// Phrases that programs print when they cannot reach a host.
+/// Phrases that programs print if they cannot resolve or reach a host.
 const NO_HOST: [&str; 6] = [
     "getaddrinfo",
     "EAI_AGAIN",
@@ -17,7 +17,8 @@ const NO_HOST: [&str; 6] = [
     "Network is unreachable",
 ];
 
-/// Returns the marked response, or `None` if there is nothing to mark. `offline` is the name of a server without a network.
+/// Returns the response with a hint, or `None` if it needs none. `offline` is the server's name if it has no network
+/// access.
 pub(super) fn marked(answered: &ServerAnswer, offline: Option<&str>) -> Option<ServerAnswer> {
     match answered {
         ServerAnswer::Response(Response::Result(result)) => {
@@ -30,7 +31,7 @@ pub(super) fn marked(answered: &ServerAnswer, offline: Option<&str>) -> Option<S
     }
 }
 
-/// Marks the first matching text of a result.
+/// Adds a hint to the first text block that mentions a blocked file or host.
 fn marked_result(result: &RawValue, offline: Option<&str>) -> Option<Box<RawValue>> {
     let mut fields: Fields = serde_json::from_str(result.get()).ok()?;
     let is_error: bool = serde_json::from_str(fields.get("isError")?.get()).ok()?;
@@ -54,7 +55,7 @@ fn marked_text(object: &RawValue, field: &str, offline: Option<&str>) -> Option<
     to_raw_value(&fields).ok()
 }
 
-/// Appends a hint for the user to a text that reports an unreachable host.
+/// Appends advice for the user to an error text that reports an unreachable host.
 fn without_network(text: &str, server: &str) -> Option<String> {
     if !NO_HOST.iter().any(|words| text.contains(words)) {
         return None;
