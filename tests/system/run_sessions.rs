@@ -52,7 +52,7 @@ fn an_agent_in_a_run_has_its_servers_as_outside() {
     assert_eq!(client.open(&secret).ok(), "secret");
     let asked = world.user.asked();
     assert_eq!((asked[0].client.name.as_str(), asked[0].server.as_str()), ("sh", "hostile"));
-    client.open(&world.file("docs/other.txt", "other")).refused("the user denied it");
+    client.open(&world.file("docs/other.txt", "other")).refused("the user denied");
     let outside = world.connect("hostile");
     // The end of the run ends its sessions, and no others.
     assert!(matches!(world.request(Request::EndSession { session: run.id }), Reply::Done));

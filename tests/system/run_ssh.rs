@@ -288,7 +288,7 @@ fn the_host_of_a_login_is_the_one_that_proved_it() {
     let [(one, ..), (two, ..), _] = &keys;
     let with_host = sign_request(&key, &login(&session, &key, Some(two)), 0);
     allow(&world);
-    assert_eq!(send(&mut shell, &[with_host.clone()]), [14]);
+    assert_eq!(send(&mut shell, std::slice::from_ref(&with_host)), [14]);
     assert_eq!(asked(&world), "a login as git at two.example");
     let bind = bind_request(one, &session, &host.sign(one, &session, 0), false);
     assert_eq!(send(&mut shell, &[bind, with_host]).last(), Some(&5));

@@ -1,4 +1,4 @@
-//! Finds what differs from a checkpoint, and which of it the run did.
+//! Finds the differences from a checkpoint, and those that a run made.
 
 use crate::record::{After, Before, Copied, Left, NotCopied, Stamp, kind, permissions};
 use crate::tree::{ListError, Tree};
@@ -18,18 +18,18 @@ pub struct Change {
     /// Path below the folder.
     pub path: String,
     /// Difference.
-    pub kind: ChangeKind,
+    pub kind: DifferenceKind,
     /// True unless the run left the path exactly as it is now.
     pub is_later: bool,
     /// True for a repository's own state: `.git` and what is below it.
     pub is_in_git: bool,
-    /// What is there now.
+    /// State of the path when it was compared.
     pub(crate) now: Seen,
 }
 
 /// Kind of a difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum ChangeKind {
+pub enum DifferenceKind {
     /// It did not exist.
     Created,
     /// Its content, its target, its permissions or its kind differ.
@@ -49,7 +49,7 @@ pub struct Changes {
     pub is_finished: bool,
 }
 
-/// Identity of what a comparison found at a path.
+/// Identity of the file that a comparison found at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Seen {
     Nothing,
@@ -67,7 +67,7 @@ impl Seen {
     }
 }
 
-/// Records what the run left at every path that differs.
+/// Records the state of every path that differs.
 pub(crate) fn left_by_run(tree: &Tree, before: &Before, copies: &Path) -> Result<After, CheckpointError> {
     let current = Current::list(tree, before)?;
     let mut left = BTreeMap::new();
@@ -83,7 +83,7 @@ pub(crate) fn left_by_run(tree: &Tree, before: &Before, copies: &Path) -> Result
     Ok(After { left, not_copied })
 }
 
-/// Compares the folder now.
+/// Compares the current folder with a checkpoint.
 pub(crate) fn compare(
     tree: &Tree,
     before: &Before,
@@ -106,9 +106,9 @@ pub(crate) fn compare(
             None => continue,
         };
         let kind = match (before.entries.contains_key(path), stat) {
-            (false, _) => ChangeKind::Created,
-            (true, Some(_)) => ChangeKind::Changed,
-            (true, None) => ChangeKind::Removed,
+            (false, _) => DifferenceKind::Created,
+            (true, Some(_)) => DifferenceKind::Changed,
+            (true, None) => DifferenceKind::Removed,
         };
         let left = after.and_then(|after| after.left.get(path));
         all.push(Change {
@@ -122,7 +122,7 @@ pub(crate) fn compare(
     Ok(Changes { all, not_copied, is_finished: after.is_some() })
 }
 
-/// The folder now, without what the checkpoint does not cover.
+/// Current content of the folder, without paths that the checkpoint does not cover.
 struct Current {
     entries: BTreeMap<String, Stat>,
     not_copied: Vec<NotCopied>,
@@ -149,7 +149,7 @@ impl Current {
     }
 }
 
-/// Returns what is at a path now, unless it equals the checkpoint. The inner error is that of reading the path.
+/// Returns the current state of a path, unless it equals the checkpoint. The inner error is that of reading the path.
 fn difference(
     tree: &Tree,
     before: &Before,
@@ -182,7 +182,7 @@ fn difference(
     Ok((!is_same).then_some(Ok(found)))
 }
 
-/// Returns what is at a path.
+/// Returns the current state of a path.
 fn found(tree: &Tree, path: &str, stat: &Stat) -> Result<Left, Errno> {
     let mode = permissions(stat);
     match kind(stat) {

@@ -1,7 +1,7 @@
-//! Copies a folder before a run, finds what changed since, and restores it.
+//! Copies a folder before a run, finds later changes, and restores the folder.
 //!
-//! - No symbolic link is followed, and no other file system is entered: every path is opened beneath the folder anew.
-//! - Runs no program. A repository is a folder like any other; what is below `.git` is marked, so that a caller can leave it.
+//! - No symbolic link is followed, and no other file system is entered: every operation opens its path beneath the folder.
+//! - Runs no program. Paths below `.git` are marked, so that a caller can leave them.
 //! - INVARIANT: a path is changed only if it is as the comparison found it.
 //! - Not copied, and reported: pipes, sockets, devices, unreadable files, names that are not UTF-8, other file systems.
 //!   Owners, dates, extended attributes and further names of a file are not restored.
@@ -15,7 +15,7 @@ mod store;
 mod take;
 mod tree;
 
-pub use compare::{Change, ChangeKind, Changes};
+pub use compare::{Change, Changes, DifferenceKind};
 pub use record::{CheckpointInfo, NotCopied};
 pub use restore::{NotRestored, Restored};
 pub use store::{Checkpoint, Checkpoints};

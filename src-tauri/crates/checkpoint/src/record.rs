@@ -1,4 +1,4 @@
-//! Records of a checkpoint: the folder before the run, and what differed after it.
+//! Records of a checkpoint: the folder before the run, and the differences after it.
 
 use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
@@ -13,7 +13,7 @@ pub(crate) struct Before {
     pub(crate) info: CheckpointInfo,
     /// Device and inode of the folder.
     pub(crate) identity: (u64, u64),
-    /// What was there, by path below the folder.
+    /// Content by path below the folder.
     pub(crate) entries: BTreeMap<String, Copied>,
     pub(crate) not_copied: Vec<NotCopied>,
 }
@@ -55,7 +55,7 @@ pub(crate) enum Copied {
     },
 }
 
-/// What the run left at paths that differ.
+/// State of the paths that differed when the run ended.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct After {
     pub(crate) left: BTreeMap<String, Left>,

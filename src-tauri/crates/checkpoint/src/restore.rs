@@ -1,6 +1,6 @@
-//! Restores paths to what a checkpoint has.
+//! Restores paths from a checkpoint.
 //!
-//! - First everything is removed that is in the way, the deepest path first, then the rest is created, a folder before what is in it.
+//! - First removes obstacles, the deepest path first, then creates the rest, a folder before its content.
 //! - A file is written beside its place and renamed, so a failure leaves the old one.
 
 use crate::Change;
@@ -19,7 +19,7 @@ use std::path::Path;
 pub struct Restored {
     /// Number of restored paths.
     pub count: usize,
-    /// Paths that stay as they are.
+    /// Paths that were not restored.
     pub failed: Vec<NotRestored>,
 }
 
@@ -66,7 +66,7 @@ pub(crate) fn restore(tree: &Tree, before: &Before, changes: &[Change], copies: 
     restored
 }
 
-/// Removes what is in the way of the checkpoint's own. A file or link is replaced later instead.
+/// Removes an obstacle. A file or link is replaced later instead.
 fn clear(tree: &Tree, before: &Before, change: &Change) -> io::Result<()> {
     let stat = tree.look(&change.path)?;
     if Seen::of(stat.as_ref()) != change.now {
@@ -86,7 +86,7 @@ fn clear(tree: &Tree, before: &Before, change: &Change) -> io::Result<()> {
     Ok(unlinkat(above, name, if is_folder { AtFlags::REMOVEDIR } else { AtFlags::empty() })?)
 }
 
-/// Creates what the checkpoint has at a path.
+/// Creates the checkpoint's file, link or folder at a path.
 fn create(tree: &Tree, before: &Before, path: &str, copies: &Path) -> io::Result<()> {
     let Some(copied) = before.entries.get(path) else { return Ok(()) };
     let (above, name) = tree.parent(path)?;

@@ -18,10 +18,10 @@ use std::path::{Path, PathBuf};
 /// Name of the record of the folder before the run.
 const BEFORE: &str = "before.json";
 
-/// Name of the record of what the run left.
+/// Name of the record of the differences after the run.
 const AFTER: &str = "after.json";
 
-/// Start of the name of a checkpoint whose run has not begun.
+/// Prefix of the name of a checkpoint whose run has not started.
 const NEW: &str = "new-";
 
 /// Maximum size of a text that is compared line by line.
@@ -91,7 +91,7 @@ impl Checkpoints {
     /// Opens the checkpoint of a run.
     ///
     /// # Errors
-    /// [`CheckpointError`], if there is none or it is damaged.
+    /// [`CheckpointError`], if it does not exist or is damaged.
     pub fn open(&self, id: &str) -> Result<Checkpoint, CheckpointError> {
         let unknown = || CheckpointError::Unknown(id.chars().take(100).collect());
         let is_name = !id.is_empty() && id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
@@ -136,7 +136,7 @@ impl Checkpoint {
         &self.before.info
     }
 
-    /// Returns what was not copied.
+    /// Returns the paths that were not copied.
     #[must_use]
     pub fn not_copied(&self) -> &[NotCopied] {
         &self.before.not_copied
@@ -153,7 +153,7 @@ impl Checkpoint {
         Ok(())
     }
 
-    /// Records what the run left, once it has ended.
+    /// Records the differences, once the run has ended.
     ///
     /// # Errors
     /// [`CheckpointError`]; the changes of the run cannot be told from later ones then.
@@ -161,7 +161,7 @@ impl Checkpoint {
         write(&self.dir.join(AFTER), &left_by_run(&self.tree()?, &self.before, &self.copies())?)
     }
 
-    /// Returns what differs from the checkpoint now.
+    /// Returns the current differences from the checkpoint.
     ///
     /// # Errors
     /// [`CheckpointError`], if the folder or the checkpoint cannot be read.

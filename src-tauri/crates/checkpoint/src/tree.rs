@@ -13,10 +13,10 @@ use std::path::Path;
 #[derive(Debug)]
 pub(crate) struct Tree(OwnedFd);
 
-/// Everything below a folder that can be named, in order, and the rest.
+/// Content of a folder in order, and paths that cannot be copied.
 #[derive(Debug, Default)]
 pub(crate) struct Listing {
-    /// Path below the folder, and what is there. A folder comes before what is in it.
+    /// Path below the folder, and its attributes. A folder comes before its content.
     pub(crate) entries: Vec<(String, Stat)>,
     pub(crate) not_copied: Vec<NotCopied>,
 }
@@ -56,7 +56,7 @@ impl Tree {
         Ok((self.open_below(above, OFlags::PATH | OFlags::DIRECTORY)?, name))
     }
 
-    /// Returns what is at a path, if anything.
+    /// Returns the attributes of a path, if it exists.
     pub(crate) fn look(&self, path: &str) -> Result<Option<Stat>, Errno> {
         let found =
             self.parent(path).and_then(|(above, name)| statat(above, name, AtFlags::SYMLINK_NOFOLLOW));

@@ -1,8 +1,8 @@
 //! Checkpoints of folders that hostile programs change.
 #![cfg(target_os = "linux")]
-#![expect(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use ironcurtain_checkpoint::{ChangeKind, Checkpoint, CheckpointError, Checkpoints, KEPT, MOST_BYTES};
+use ironcurtain_checkpoint::{Checkpoint, CheckpointError, Checkpoints, DifferenceKind, KEPT, MOST_BYTES};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::{self, File, Permissions};
@@ -78,7 +78,7 @@ impl Place {
     }
 }
 
-fn kinds(checkpoint: &Checkpoint) -> Vec<(String, ChangeKind)> {
+fn kinds(checkpoint: &Checkpoint) -> Vec<(String, DifferenceKind)> {
     checkpoint.changes().unwrap().all.into_iter().map(|change| (change.path, change.kind)).collect()
 }
 
@@ -101,13 +101,13 @@ fn everything_that_a_run_changed_is_restored() {
     let changes = opened.changes().unwrap();
     assert!(changes.is_finished && changes.all.iter().all(|change| !change.is_later && !change.is_in_git));
     let expected = [
-        ("a", ChangeKind::Changed),
-        ("link", ChangeKind::Changed),
-        ("link/new", ChangeKind::Created),
-        ("link/new/file", ChangeKind::Created),
-        ("src/b", ChangeKind::Changed),
-        ("src/deep", ChangeKind::Changed),
-        ("src/deep/c", ChangeKind::Removed),
+        ("a", DifferenceKind::Changed),
+        ("link", DifferenceKind::Changed),
+        ("link/new", DifferenceKind::Created),
+        ("link/new/file", DifferenceKind::Created),
+        ("src/b", DifferenceKind::Changed),
+        ("src/deep", DifferenceKind::Changed),
+        ("src/deep/c", DifferenceKind::Removed),
     ];
     assert_eq!(kinds(&opened), expected.map(|(path, kind)| (path.to_owned(), kind)));
     assert_eq!(opened.diff(&changes.all[0]).unwrap(), "@@ -1,2 +1,2 @@\n one\n-two\n+2\n");
@@ -135,7 +135,7 @@ fn no_link_leads_out_of_the_folder() {
     // The comparison did not follow it: the files below it do not exist.
     assert_eq!(
         kinds(&taken)[1..],
-        ["src/b", "src/deep", "src/deep/c"].map(|path| (path.to_owned(), ChangeKind::Removed))
+        ["src/b", "src/deep", "src/deep/c"].map(|path| (path.to_owned(), DifferenceKind::Removed))
     );
     // If the link itself stays, what was below it fails.
     let below: Vec<_> = changes.all[1..].to_vec();
@@ -213,7 +213,7 @@ fn what_cannot_be_copied_is_reported_and_never_changed() {
     fs::write(&strange, "new").unwrap();
     taken.finish().unwrap();
     let changes = taken.changes().unwrap();
-    assert_eq!(kinds(&taken), [("src/b".to_owned(), ChangeKind::Changed)]);
+    assert_eq!(kinds(&taken), [("src/b".to_owned(), DifferenceKind::Changed)]);
     assert_eq!(changes.not_copied.len(), 2);
     assert!(taken.restore(&changes.all).unwrap().failed.is_empty());
     assert_eq!(fs::read_to_string(place.inside("src/b")).unwrap(), "b");

@@ -6,7 +6,7 @@ use crate::lines::{TextLines, counted};
 use crate::screen::Screen;
 use anyhow::bail;
 use chrono::DateTime;
-use ironcurtain_checkpoint::{Change, ChangeKind, Changes, Checkpoint, Checkpoints};
+use ironcurtain_checkpoint::{Change, Changes, Checkpoint, Checkpoints, DifferenceKind};
 use ironcurtain_config::home::Home;
 use ironcurtain_protocol::{Reply, Request};
 use serde_json::{Value, json};
@@ -146,11 +146,11 @@ fn diff(out: &mut TextLines, checkpoint: &Checkpoint, change: &Change) {
     }
 }
 
-fn word(kind: ChangeKind) -> &'static str {
+fn word(kind: DifferenceKind) -> &'static str {
     match kind {
-        ChangeKind::Created => "created",
-        ChangeKind::Changed => "changed",
-        ChangeKind::Removed => "removed",
+        DifferenceKind::Created => "created",
+        DifferenceKind::Changed => "changed",
+        DifferenceKind::Removed => "removed",
     }
 }
 

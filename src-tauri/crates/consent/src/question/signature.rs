@@ -22,13 +22,13 @@ pub struct SignatureQuestion<'a> {
     pub key: &'a str,
     /// Fingerprint of the key.
     pub fingerprint: &'a str,
-    /// What is signed.
+    /// Object of the signature.
     pub signed: SignedThing<'a>,
     /// Time until the question is denied.
     pub deadline: Duration,
 }
 
-/// What a signature is for.
+/// Object of a signature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SignedThing<'a> {
     /// A login.
@@ -93,7 +93,7 @@ impl SignatureQuestion<'_> {
 }
 
 impl SignedThing<'_> {
-    /// Returns the object of the headline, and what the signature permits.
+    /// Returns the object of the headline, and the effect of the signature.
     fn words(self) -> (Vec<Piece>, &'static str) {
         let foreign = |text: &str| Piece::Foreign(visible::line(text));
         match self {

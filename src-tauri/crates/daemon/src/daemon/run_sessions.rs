@@ -4,7 +4,7 @@
 //!   be continued here, and nothing else can be requested.
 //! - The sessions end with the run.
 
-use super::accept::{SessionOrigin, refuse, serve_session};
+use super::serve_session::{SessionOrigin, refuse, serve_session};
 use crate::daemon_state::DaemonState;
 use crate::run::{BUILT_IN_SERVER, Run};
 use ironcurtain_connection::Peer;
