@@ -63,6 +63,25 @@ fn an_agent_in_a_run_has_its_servers_as_outside() {
 }
 
 #[test]
+fn a_run_that_denies_without_asking_denies_calls_too() {
+    let world = hostile::world();
+    world.file("project/own", "own");
+    let secret = world.file("docs/secret.txt", "secret");
+    let shim = programs().join("ironcurtain-shim");
+    let mut command = Command::new(programs().join("ironcurtain"));
+    command.args(["run", "--quiet", "--deny", "--"]).arg(shim).args(["--server", "hostile"]);
+    command.current_dir(world.path("project"));
+    let mut client = Client::spawn(command, &world.ours());
+    client.handshake();
+    client.open(&secret).refused("DENIED");
+    assert_eq!(world.user.count(), 0);
+    // The same call is a question in another run.
+    world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
+    assert_eq!(connect(&world, "hostile").open(&secret).ok(), "secret");
+    assert_eq!(world.user.asked().len(), 1);
+}
+
+#[test]
 fn several_servers_behind_one_entry_belong_to_the_run() {
     let world = hostile::world();
     world.file("project/own", "own");

@@ -305,7 +305,8 @@ impl Broker {
             }
         };
         drop(shown);
-        (outcome, is_elsewhere && is_answered)
+        let is_given = matches!(outcome, QuestionOutcome::Allowed { .. } | QuestionOutcome::Denied { .. });
+        (outcome, is_elsewhere && is_answered && is_given)
     }
 }
 

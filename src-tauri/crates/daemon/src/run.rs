@@ -29,7 +29,7 @@ use asking::AskedFolders;
 use ironcurtain_consent::{Principal, shown_client};
 use ironcurtain_grants::{Client, GrantSubject};
 use ironcurtain_paths::{CanonicalPath, Resolver};
-use ironcurtain_protocol::{RootView, SessionView};
+use ironcurtain_protocol::{RootView, RunAsk, SessionView};
 use ironcurtain_sandbox::file_access::ToView;
 use ironcurtain_visible as visible;
 pub(crate) use open::RunOptions;
@@ -84,6 +84,11 @@ impl Run {
     /// Returns `true` if the run is ending.
     pub(crate) fn is_ending(&self) -> bool {
         self.end.is_cancelled()
+    }
+
+    /// Returns the place where questions of the run are answered.
+    pub(crate) fn ask(&self) -> RunAsk {
+        self.notes.ask()
     }
 
     /// Completes when the run begins to end.
