@@ -1,6 +1,6 @@
 //! Tools whose definitions a server has changed: the changed words, hints about them and the user's decisions.
 //!
-//! - Only the user's own programs can decide, by writing to the database. No request on the socket can.
+//! - Only programs that the user runs can decide, by writing to the database. No request on the socket can.
 //! - A decision applies only to the definition that was shown. If the tool has changed since, the user must decide
 //!   again.
 
@@ -17,10 +17,10 @@ use similar::{Algorithm, ChangeTag, capture_diff_slices_deadline};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// Maximum time for comparing one text. After it, the rest of the text counts as replaced.
+/// Maximum time for comparing two texts. Afterwards, the rest of the text counts as replaced.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Keys and names of a definition's parts, in display order.
+/// Key and display name of each part of a definition, in display order.
 const PARTS: [(&str, &str); 5] = [
     ("title", "title"),
     ("description", "description"),
@@ -70,7 +70,7 @@ pub struct PartChange {
     pub words: Vec<ChangedWords>,
 }
 
-/// Consecutive words that are in one or both of two texts.
+/// Run of consecutive words that occur in one or both of two compared texts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChangedWords {
     /// Words in both texts.
@@ -81,8 +81,7 @@ pub enum ChangedWords {
     Added(String),
 }
 
-/// Returns the tools of a configured server whose definitions differ from the pinned ones, in the order of their
-/// names.
+/// Returns a configured server's tools whose definitions differ from the pinned ones, sorted by name.
 ///
 /// # Errors
 /// Returns a [`ToolPinError`] if the server does not exist or the pins cannot be read.
@@ -91,7 +90,7 @@ pub fn changed_tools(home: &Home, name: &str) -> Result<Vec<ChangedDefinition>, 
     let server = servers.find(Some(name)).ok_or_else(|| UnknownServer::among(&servers, name))?;
     let pins = Pins::of(&home.database()).of_server(&server.identity())?;
     let names: Vec<&str> = pins.iter().map(|pin| pin.tool.as_str()).collect();
-    // A change that is the same for several kinds of clients needs one decision.
+    // The same change for several kinds of clients needs only one decision.
     let mut changes = BTreeMap::new();
     for pin in &pins {
         if let Some(found) = &pin.found {

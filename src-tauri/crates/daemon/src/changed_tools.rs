@@ -10,7 +10,7 @@ use std::time::Duration;
 /// Interval between checks for the user's decision while tools are suspended.
 const DECIDED: Duration = Duration::from_secs(2);
 
-/// Servers that have suspended tools.
+/// Servers with suspended tools.
 #[derive(Debug, Clone)]
 pub(crate) struct ChangedTools {
     pins: Pins,

@@ -1,4 +1,4 @@
-//! Names of services by their default port. Pure.
+//! Names of services, by the port that they use by default. Pure.
 
 /// Default ports of services on a developer's computer.
 const KNOWN: &[(u16, &str)] = &[
@@ -19,7 +19,7 @@ const KNOWN: &[(u16, &str)] = &[
     (27017, "MongoDB"),
 ];
 
-/// Returns the name of the service that uses this port by default.
+/// Returns the name of the service that uses this port by default, or a generic name.
 pub(super) fn usual_service(port: u16) -> &'static str {
     KNOWN.iter().find(|(known, _)| *known == port).map_or("the service", |(_, name)| name)
 }

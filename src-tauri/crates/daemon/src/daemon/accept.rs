@@ -70,7 +70,7 @@ pub(super) async fn accept(state: Arc<DaemonState>, listener: Listener) {
     state.services.shutdown.ended.cancel();
 }
 
-/// Records that the time limit for the shutdown was exceeded before the last check for autostart files was complete.
+/// Records that shutdown timed out before the last check for autostart files was complete.
 async fn record_timeout(state: &DaemonState) {
     let words = state.services.autostart.last_looks().words();
     let summary = format!(
@@ -98,7 +98,7 @@ async fn serve(state: Arc<DaemonState>, peer: Peer) {
 
 /// Shuts down so that the app's daemon, which can ask the user, takes over.
 ///
-/// The app starts its daemon when this connection closes.
+/// The app starts its daemon once this connection closes.
 async fn give_way(state: &DaemonState, mut peer: Peer) {
     if state.services.broker.can_ask() {
         let text = "IronCurtain is already running, and asks where it runs".to_owned();

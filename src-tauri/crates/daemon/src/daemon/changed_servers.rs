@@ -1,14 +1,14 @@
-//! Servers whose program changed, for display in the window.
+//! Servers whose program changed, shown in the window.
 
 use super::Daemon;
 use crate::identity_gate::trouble;
 
-/// Servers whose program changed, so that the user must decide on their grants, data and secrets.
+/// Servers whose program changed. The user must decide on their grants, data and secrets.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ChangedServers {
     /// Server names, sorted.
     pub names: Vec<String>,
-    /// Message about these servers in the health status, or `None` if there are none.
+    /// Health message about these servers, or `None` if there are none.
     pub trouble: Option<String>,
 }
 
@@ -20,7 +20,7 @@ impl Daemon {
         ChangedServers { names, trouble }
     }
 
-    /// Applies the user's decision now, instead of at the next periodic check.
+    /// Applies the user's decision immediately, without waiting for the next periodic check.
     pub async fn server_decided(&self) {
         self.0.services.identities.is_suspending().await;
         self.0.services.changed();
