@@ -81,6 +81,7 @@ function proof(session) {
       ${fact(AGENTS.sandbox, session.sandboxed ? sandbox : html`<span class="bad">${sandbox}</span>`)}
       ${session.roots.filter((one) => one.source === SCRATCH).map((one) => fact(AGENTS.scratchFolder, parts.path(one.path)))}
       ${session.connection ? fact(AGENTS.connection, html`<span title=${session.connection}>${AGENTS.shared}</span>`) : nothing}
+      ${session.run ? fact(AGENTS.run, session.run) : nothing}
       ${fact(AGENTS.callsName, AGENTS.calls(session.allowed, session.denied, session.asked))}
       ${fact(AGENTS.since, parts.time(session.started_ms))}
     </dl>`;

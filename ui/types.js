@@ -5,7 +5,7 @@
  * @typedef {{ name: string, exe: string | null, chain: Process[], cwd: string | null, says_it_is: string | null, label: string | null }} Client
  * @typedef {{ path: string, source: string, grant: string | null, access: Access[] }} Root
  *   `access` is everything that is possible there without asking.
- * @typedef {{ id: string, client: Client, server: string, connection: string | null, trouble: string | null, sandboxed: boolean,
+ * @typedef {{ id: string, client: Client, server: string, connection: string | null, run?: string, trouble: string | null, sandboxed: boolean,
  *   remote: boolean, started_ms: number, sandbox_dir: string, allowed: number, denied: number, asked: number, roots: Root[],
  *   left: number, paused: boolean, hosts: string[] }} Session
  *   `hosts` may be reached now without asking, through rules, permissions or the server's settings.

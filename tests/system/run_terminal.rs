@@ -287,6 +287,11 @@ fn the_run_reports_what_it_may_use_and_what_it_used() {
         "ironcurtain: sh may use ~/project; other files and hosts need your answer (profile plain)\r\n";
     assert!(start.starts_with(expected), "{start:?}");
     assert!(start.contains("ironcurtain: waiting for your answer about ~/notes.txt\r\n"), "{start:?}");
+    let log = desk.world.log();
+    assert!(
+        log.contains("the question ended: approved") && !log.contains("answered on the terminal"),
+        "{log}"
+    );
     let rest =
         desk.terminal.shows("ironcurtain: read 1 other file, wrote 0, 1 denied · ironcurtain session ");
     assert_eq!(rest.matches("ironcurtain: denied ~/other.txt\r\n").count(), 1, "{rest:?}");
@@ -352,6 +357,12 @@ fn questions_are_answered_on_the_runs_own_terminal() {
     desk.terminal.shows("typed <for the program>\r\n");
     assert_eq!(run.wait(), 0);
     desk.terminal.has_modes(&before);
+    // The record names the place of both answers.
+    let log = desk.world.log();
+    for end in ["approved", "denied"] {
+        let answer = format!("the question ended: {end}, answered on the terminal of the run");
+        assert_eq!(log.matches(&answer).count(), 1, "{answer}: {log}");
+    }
     // The user of the trusted process was not asked, and the grant ended with the run.
     assert_eq!(desk.world.user.asked().len(), 0);
     eventually("the grant is gone", BOUND, || desk.world.grants().is_empty());

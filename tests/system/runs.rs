@@ -26,7 +26,7 @@ impl Shell {
     pub fn start(world: &World, folder: &Path) -> Self {
         let mut command = Command::new(programs().join("ironcurtain"));
         command.args(["run", "--", "/bin/sh"]).current_dir(folder);
-        Self::of(command.env("IRONCURTAIN_HOME", world.ours()))
+        Self::of(command.env("IRONCURTAIN_HOME", world.ours()).env_remove("SSH_AUTH_SOCK"))
     }
 
     /// Starts a command that runs a shell.

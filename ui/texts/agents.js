@@ -55,6 +55,7 @@ export const AGENTS = {
   scratchFolder: "Scratch folder",
   connection: "Connection",
   shared: "shares one connection with other servers",
+  run: "In the run",
   since: "Connected",
   pause: { ready: "Pause", going: "Pausing\u2026", done: "Paused", failed: "Not paused" },
   resume: { ready: "Resume", going: "Resuming\u2026", done: "Resumed", failed: "Not resumed" },

@@ -94,6 +94,8 @@ impl Made {
             version: "0.1.0".into(),
             started_ms: now() - 3_600_000,
             sessions,
+            runs: 0,
+            in_runs: 0,
             questions: 0,
             asked_on: AskedOn::App,
             lockdown,

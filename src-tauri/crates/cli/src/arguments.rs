@@ -30,6 +30,8 @@ pub enum Command {
     Run(RunArguments),
     /// Make IronCurtain ask you about a path for a run. You still answer the question yourself.
     Allow(AllowArguments),
+    /// List what a run with `--checkpoint` changed in its folder, and restore it.
+    Undo(UndoArguments),
     /// Show whether IronCurtain is running and what it protects.
     Status,
     /// List active sessions and the files they left behind that other programs may run.
@@ -175,6 +177,9 @@ pub struct RunArguments {
     /// Deny every access that needs your approval, without asking.
     #[arg(long, conflicts_with = "ask")]
     pub deny: bool,
+    /// Copy the folder before the run, so that `ironcurtain undo` can restore it.
+    #[arg(long)]
+    pub checkpoint: bool,
     /// Print what the run may use and what it used, even if standard error is not a terminal.
     #[arg(long, conflicts_with = "quiet")]
     pub verbose: bool,
@@ -184,6 +189,28 @@ pub struct RunArguments {
     /// Program to run, with its arguments.
     #[arg(last = true, required = true, value_name = "PROGRAM")]
     pub command: Vec<String>,
+}
+
+/// Options of `undo`.
+#[derive(Debug, Args)]
+pub struct UndoArguments {
+    /// Id of the run. Without it, the checkpoints are listed.
+    pub id: Option<String>,
+    /// Show the changed lines of text files.
+    #[arg(long, requires = "id")]
+    pub diff: bool,
+    /// Also restore what changed after the run ended.
+    #[arg(long, requires = "id")]
+    pub later: bool,
+    /// Also restore the repository's own state, below `.git`.
+    #[arg(long, requires = "id")]
+    pub git: bool,
+    /// Restore without a further question.
+    #[arg(long, requires = "id")]
+    pub yes: bool,
+    /// Remove the checkpoint instead.
+    #[arg(long, requires = "id", conflicts_with_all = ["diff", "later", "git", "yes"])]
+    pub forget: bool,
 }
 
 /// Options of `allow`.

@@ -29,6 +29,8 @@ mod secrets;
 mod servers;
 mod session;
 mod session_environment;
+#[cfg(target_os = "linux")]
+mod undo;
 
 use anyhow::{anyhow, bail};
 use arguments::{AllowArguments, Arguments, AuditAction, Command, GrantsAction, QuestionsAction, Switch};
@@ -64,8 +66,12 @@ fn perform(command: Command, screen: Screen) -> anyhow::Result<ExitCode> {
         Command::TerminalGuard => {
             return Ok(sandboxed_run::terminal_guard::run().map(|()| ExitCode::SUCCESS)?);
         }
+        #[cfg(target_os = "linux")]
+        Command::Undo(options) => return undo::perform(&options, screen),
         #[cfg(not(target_os = "linux"))]
-        Command::Run(_) | Command::TerminalGuard => bail!("a run needs a sandbox, which only Linux has"),
+        Command::Run(_) | Command::Undo(_) | Command::TerminalGuard => {
+            bail!("a run needs a sandbox, which only Linux has")
+        }
         Command::Allow(options) => raised(options)?,
         Command::Status => Request::Status,
         Command::Sessions => return session::all(screen),

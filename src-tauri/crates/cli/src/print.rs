@@ -96,7 +96,12 @@ fn status(out: &mut TextLines, status: &StatusView) {
             "  LOCKDOWN   everything that needs your approval is denied; end it with `ironcurtain lockdown off`",
         );
     }
-    out.line(format_args!("  sessions   {}", status.sessions));
+    let runs = match (status.runs, status.in_runs) {
+        (0, _) => String::new(),
+        (runs, 0) => format!(", {} among them", counted(runs, "run")),
+        (runs, inside) => format!(", {} and {inside} in runs among them", counted(runs, "run")),
+    };
+    out.line(format_args!("  sessions   {}{runs}", status.sessions));
     out.line(format_args!("  questions  {}", status.questions));
     out.line(format_args!("  servers    {}", status.servers.join(", ")));
     out.line(format_args!("  policy     {}", status.policy));
@@ -121,6 +126,9 @@ fn session(out: &mut TextLines, session: &SessionView) {
     }
     if let Some(connection) = &session.connection {
         out.line(format_args!("  connection {connection}, shared with other servers"));
+    }
+    if let Some(run) = &session.run {
+        out.line(format_args!("  run        {run}"));
     }
     if let Some(why) = &session.trouble {
         out.line(format_args!("  MISSING:   {why}"));

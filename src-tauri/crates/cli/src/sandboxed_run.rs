@@ -3,6 +3,7 @@
 //! - The program has its own terminal. This process copies between it and the user's terminal, and restores the
 //!   user's terminal afterwards.
 
+mod checkpointing;
 mod program_terminal;
 mod question_terminal;
 mod relay;
@@ -16,6 +17,7 @@ use crate::connection::StartedRun;
 use crate::run_profile;
 use crate::screen::Screen;
 use anyhow::{Context, bail};
+use checkpointing::RunCheckpoint;
 use ironcurtain_config::RunProfile;
 use ironcurtain_config::home::Home;
 use ironcurtain_protocol::{RunAsk, RunHello, RunProfileChoice};
@@ -29,7 +31,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::process::Signal;
 use std::fs::OpenOptions;
-use std::io::{self, IsTerminal};
+use std::io::{self, IsTerminal, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::process::ExitCode;
@@ -37,6 +39,9 @@ use user_terminal::UserTerminal;
 
 /// Exit status when the run is terminated before the program exits.
 const CUT_OFF: u8 = 125;
+
+/// Variable with the socket of the user's ssh agent.
+const SSH_AGENT: &str = "SSH_AUTH_SOCK";
 
 /// Signals that are forwarded to the program or indicate a change of the terminal.
 const SIGNALS: [Signal; 9] = [
@@ -66,6 +71,7 @@ pub fn perform(options: RunArguments, screen: Screen) -> anyhow::Result<ExitCode
         return run_profile::check(&home, chosen, &options.command, Path::new(&cwd), screen);
     }
     options.learn.as_deref().map(run_profile::may_be_proposed).transpose()?;
+    let checkpoint = options.checkpoint.then(|| RunCheckpoint::take(&home, Path::new(&cwd))).transpose()?;
     let is_terminal = [io::stdin().is_terminal(), io::stdout().is_terminal(), io::stderr().is_terminal()];
     let is_shown = !options.quiet && (options.verbose || is_terminal[2]);
     // Another program may use the terminal's input, as in `ironcurtain run -- PROGRAM | less`.
@@ -102,6 +108,7 @@ pub fn perform(options: RunArguments, screen: Screen) -> anyhow::Result<ExitCode
         }
     };
     let (notes, session) = run.started()?;
+    let checkpoint = checkpoint.map(|checkpoint| checkpoint.of_run(&session)).transpose()?;
     let relay = Relay {
         link: Some(link),
         notes,
@@ -115,6 +122,12 @@ pub fn perform(options: RunArguments, screen: Screen) -> anyhow::Result<ExitCode
         state: RelayState::new(foreground),
     };
     let (status, learned) = relay.serve()?;
+    if let Some(line) = checkpoint.map(RunCheckpoint::finish)
+        && is_shown
+    {
+        // An error here could not be reported either.
+        let _ = writeln!(io::stderr(), "ironcurtain: {line}");
+    }
     if let Some(file) = &options.learn {
         run_profile::write_proposal(&home, file, chosen, learned)?;
         screen.note(&format!("The proposed profile is in {}.", file.display()))?;
@@ -148,6 +161,7 @@ fn hello(
         publish: options.publish.clone(),
         profile,
         learn: options.learn.is_some(),
+        ssh_agent: std::env::var(SSH_AGENT).ok().filter(|path| Path::new(path).is_absolute()),
     }
 }
 

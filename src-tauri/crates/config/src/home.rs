@@ -189,6 +189,12 @@ impl Home {
         self.runtime().join("srt")
     }
 
+    /// Returns the folder of the checkpoints of runs.
+    #[must_use]
+    pub fn checkpoints(&self) -> PathBuf {
+        self.state.join("checkpoints")
+    }
+
     /// Returns the directory for data about all sandboxes, such as mount journals and quarantined files.
     #[must_use]
     pub fn sandboxes(&self) -> PathBuf {

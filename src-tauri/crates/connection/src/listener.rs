@@ -166,7 +166,17 @@ impl Drop for Place {
 
 impl Peer {
     /// Authenticates a peer and reads its hello message. Returns `None` if the peer was refused.
-    pub async fn accept(mut stream: UnixStream) -> Option<Self> {
+    pub async fn accept(stream: UnixStream) -> Option<Self> {
+        Self::accept_with(stream, Some(Vec::new())).await
+    }
+
+    /// Like [`accept`](Self::accept), for a peer in a sandbox: the kernel drops descriptors that come with the message.
+    pub async fn accept_sandboxed(stream: UnixStream) -> Option<Self> {
+        Self::accept_with(stream, None).await
+    }
+
+    /// Reads the hello message of a connection, and its descriptors if there is a list for them.
+    async fn accept_with(mut stream: UnixStream, descriptors: Option<Vec<OwnedFd>>) -> Option<Self> {
         let peer = stream.peer_cred().ok()?;
         let (pid, uid) = (peer.pid()?.unsigned_abs(), peer.uid());
         if uid != rustix::process::geteuid().as_raw() {
@@ -174,7 +184,7 @@ impl Peer {
             refuse(&mut stream, RefusalCode::OtherUser, text).await;
             return None;
         }
-        let met = tokio::time::timeout(HELLO_BOUND, read_hello(&stream)).await;
+        let met = tokio::time::timeout(HELLO_BOUND, read_hello(&stream, descriptors)).await;
         let (hello, descriptors) = match met {
             Ok(Ok(met)) => met,
             Ok(Err(problem)) => {
@@ -310,30 +320,33 @@ async fn refuse(stream: &mut UnixStream, code: RefusalCode, message: String) {
     let _ = send(stream, &Welcome::Refused(HelloRefusal { code, message })).await;
 }
 
-/// Reads the first line byte by byte, because the following bytes belong to a later reader. Also receives the
-/// descriptors.
-async fn read_hello(stream: &UnixStream) -> io::Result<(Hello, Vec<OwnedFd>)> {
+/// Reads the first line byte by byte, because a later reader owns the following bytes, and receives the descriptors if
+/// there is a list for them.
+async fn read_hello(
+    stream: &UnixStream,
+    mut descriptors: Option<Vec<OwnedFd>>,
+) -> io::Result<(Hello, Vec<OwnedFd>)> {
     let mut line = Vec::new();
-    let mut descriptors = Vec::new();
     loop {
-        let byte = stream.async_io(Interest::READABLE, || receive(stream, &mut descriptors)).await?;
+        let byte = stream.async_io(Interest::READABLE, || receive(stream, descriptors.as_mut())).await?;
         match byte {
             None => return Err(io::ErrorKind::UnexpectedEof.into()),
-            Some(b'\n') => return Ok((serde_json::from_slice(&line)?, descriptors)),
+            Some(b'\n') => return Ok((serde_json::from_slice(&line)?, descriptors.unwrap_or_default())),
             Some(byte) if line.len() < LONGEST_HELLO => line.push(byte),
             Some(_) => return Err(io::Error::new(io::ErrorKind::InvalidData, "it exceeds 64 KiB")),
         }
     }
 }
 
-fn receive(stream: &UnixStream, descriptors: &mut Vec<OwnedFd>) -> io::Result<Option<u8>> {
+fn receive(stream: &UnixStream, mut descriptors: Option<&mut Vec<OwnedFd>>) -> io::Result<Option<u8>> {
     let mut byte = [0_u8];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(5))];
-    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    let space = if descriptors.is_some() { &mut space[..] } else { &mut [] };
+    let mut ancillary = RecvAncillaryBuffer::new(space);
     let got = rustix::net::recvmsg(stream, &mut [IoSliceMut::new(&mut byte)], &mut ancillary, RECEIVE)?;
     for message in ancillary.drain() {
-        if let RecvAncillaryMessage::ScmRights(given) = message {
-            descriptors.extend(given);
+        if let RecvAncillaryMessage::ScmRights(mut given) = message {
+            descriptors.iter_mut().for_each(|descriptors| descriptors.extend(given.by_ref()));
         }
     }
     let [byte] = byte;

@@ -248,16 +248,29 @@ impl Broker {
         scope: &DenialScope,
         settled: impl Future<Output = ()>,
     ) -> QuestionOutcome {
+        self.ask_somewhere(question, scope, settled).await.0
+    }
+
+    /// Like [`ask`](Self::ask). Also returns whether the answer came from the session's own front end
+    /// ([`ask_elsewhere`](Self::ask_elsewhere)).
+    pub(super) async fn ask_somewhere(
+        &self,
+        question: Question,
+        scope: &DenialScope,
+        settled: impl Future<Output = ()>,
+    ) -> (QuestionOutcome, bool) {
         let question = Question { notice: self.notice.clone(), ..question };
         let registration = match self.by_session.enter(&question) {
             Ok(registration) => registration,
-            Err(why) => return QuestionOutcome::Unavailable(why.to_string()),
+            Err(why) => return (QuestionOutcome::Unavailable(why.to_string()), false),
         };
         let (answer, answered) = oneshot::channel();
         let (working, mut works) = mpsc::channel(1);
         let (deny, mut denied) = oneshot::channel();
         let (deadline, session) = (question.deadline, question.session.clone());
         let mut shown = Shown::new(self, &question, registration, deny);
+        let is_elsewhere = !Arc::ptr_eq(&shown.consent, &self.consent);
+        let mut is_answered = false;
         let offers = question.offers.clone();
         shown.consent.ask(question, Slot { answer, working });
         let mut ends = Instant::now() + deadline;
@@ -278,6 +291,7 @@ impl Broker {
                 }
                 answer = &mut answered => {
                     shown.why = None;
+                    is_answered = answer.is_ok();
                     break answer.map_or(QuestionOutcome::Closed, |answer| understood(answer, &offers));
                 }
                 () = &mut settled => {
@@ -292,7 +306,8 @@ impl Broker {
             }
         };
         drop(shown);
-        outcome
+        let is_given = matches!(outcome, QuestionOutcome::Allowed { .. } | QuestionOutcome::Denied { .. });
+        (outcome, is_elsewhere && is_answered && is_given)
     }
 }
 

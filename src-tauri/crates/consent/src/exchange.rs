@@ -157,11 +157,14 @@ impl Exchange<'_> {
         self.metrics.asked();
         self.changed();
         let (offers, seconds) = (question.offers.clone(), question.deadline.as_secs());
-        let outcome = self.broker.ask(question, &inquiry.scope, settled).await;
+        let (outcome, is_elsewhere) = self.broker.ask_somewhere(question, &inquiry.scope, settled).await;
         self.changed();
         let end = outcome.on_record();
         self.metrics.answered(&end, asked.elapsed());
         let mut answer = entry.follow_up(Event::Answer, format!("the question ended: {end}"));
+        if is_elsewhere {
+            answer.summary.push_str(", answered on the terminal of the run");
+        }
         answer.escalation_result = Some(end);
         answer.human_ms = Some(u64::try_from(asked.elapsed().as_millis()).unwrap_or(u64::MAX));
         if let QuestionOutcome::Denied { note, reach } = &outcome {

@@ -54,8 +54,9 @@ pub use not_approved::{NotApproved, PAUSED};
 pub use offers::{grants_of, may_last, offers};
 pub use principal::{Principal, shown_client};
 pub use question::{
-    CallQuestion, ConnectionQuestion, HOST_RULE, HostQuestion, SAMPLING_RULE, SamplingQuestion,
-    WORKSPACE_RULE, WorkspaceQuestion, WorkspaceSource,
+    CallQuestion, ConnectionQuestion, HOST_RULE, HostQuestion, SAMPLING_RULE, SIGNATURE_RULE, SIGNATURE_TOOL,
+    SamplingQuestion, SignatureQuestion, SignedHost, SignedThing, WORKSPACE_RULE, WorkspaceQuestion,
+    WorkspaceSource,
 };
 pub use question_metrics::QuestionMetrics;
 pub use rate::{DeniedKey, QuestionLimits};

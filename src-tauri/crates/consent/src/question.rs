@@ -7,6 +7,7 @@ mod connection;
 mod host;
 mod known_service;
 mod sampling;
+mod signature;
 mod workspace;
 
 pub use call::CallQuestion;
@@ -14,4 +15,7 @@ pub use connection::ConnectionQuestion;
 pub(super) use host::standing as host_offer;
 pub use host::{HostQuestion, RULE as HOST_RULE};
 pub use sampling::{RULE as SAMPLING_RULE, SamplingQuestion};
+pub use signature::{
+    RULE as SIGNATURE_RULE, SignatureQuestion, SignedHost, SignedThing, TOOL as SIGNATURE_TOOL,
+};
 pub use workspace::{RULE as WORKSPACE_RULE, WorkspaceQuestion, WorkspaceSource};

@@ -148,6 +148,7 @@ fn undecided(problem: &DecideError) -> Reply {
 
 fn status(state: &DaemonState) -> StatusView {
     let questions = *state.services.broker.open().borrow();
+    let (live, runs) = (state.live(), state.runs().len());
     let (health, lockdown) = (state.services.health.all(), state.services.broker.stops().now().lockdown);
     StatusView {
         protection: match (health.is_empty(), lockdown, questions) {
@@ -159,7 +160,9 @@ fn status(state: &DaemonState) -> StatusView {
         pid: std::process::id(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         started_ms: state.started_ms,
-        sessions: state.live().len() + state.runs().len(),
+        sessions: live.len() + runs,
+        runs,
+        in_runs: live.iter().filter(|session| session.run.is_some()).count(),
         questions,
         asked_on: state.services.broker.asked_on(),
         lockdown,

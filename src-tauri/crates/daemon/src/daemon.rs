@@ -3,6 +3,8 @@
 mod accept;
 mod changed_servers;
 mod manual_grants;
+mod run_sessions;
+mod serve_session;
 mod storage;
 mod take_over;
 

@@ -6,7 +6,8 @@ use crate::reload::Reloader;
 use crate::run::Run;
 use crate::services::Services;
 use crate::session::Session;
-use ironcurtain_consent::Principal;
+use ironcurtain_consent::{NobodyToAsk, Principal};
+use ironcurtain_protocol::RunAsk;
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -135,11 +136,18 @@ impl DaemonState {
         self.services.changed();
     }
 
-    /// Adds a session, or closes it if shutdown was requested before it could be added.
+    /// Adds a session. Closes it if shutdown has been requested, or its run is ending.
     pub(crate) fn began(&self, session: Arc<Session>) {
         self.services.metrics.session_began();
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner).push(session.clone());
-        if self.services.shutdown.is_under_way() {
+        let runs = self.runs();
+        let run = session.run.as_ref().map(|id| runs.iter().find(|run| run.id == *id && !run.is_ending()));
+        if let Some(Some(run)) = run
+            && run.ask() == RunAsk::Deny
+        {
+            self.services.broker.ask_elsewhere(&session.id, Arc::new(NobodyToAsk));
+        }
+        if self.services.shutdown.is_under_way() || matches!(run, Some(None)) {
             session.end();
         }
     }

@@ -29,12 +29,14 @@ use asking::HostAsker;
 use ironcurtain_config::NetworkSettings;
 use ironcurtain_consent::Principal;
 use ironcurtain_egress::{
-    AskHost, Connections, Dialer, HostPort, HostRules, Proxy, ProxyLimits, Record, RuleError, SystemResolver,
-    serve,
+    AskHost, Connections, Dialer, Host, HostPort, HostRules, Proxy, ProxyLimits, Record, RuleError,
+    SystemResolver, serve,
 };
 use ironcurtain_mcp::remote::login::Dial;
+use ironcurtain_visible as visible;
 use reach::ReachableHosts;
 use recording::ConnectionRecorder;
+pub(crate) use run_asking::HostRequestError;
 use run_asking::{RunAsker, RunAsking};
 use std::net::TcpListener;
 use std::sync::Arc;
@@ -210,6 +212,17 @@ impl ServerNetwork {
     #[must_use]
     pub fn could_reach(&self, target: &HostPort) -> bool {
         self.reach.could_open(target)
+    }
+
+    /// Asks about a host with a port that an agent in a run requests, and returns once it may be reached.
+    pub(crate) async fn request(&self, text: &str, why: &str) -> Result<HostPort, HostRequestError> {
+        let unusable = || HostRequestError::Unusable(visible::line(text));
+        let target = HostPort::parse(text, Some(443)).map_err(|_| unusable())?;
+        let is_service = target.host == Host::Name("localhost".to_owned()) && text.contains(':');
+        let is_name = matches!(target.host, Host::Name(_));
+        let local = self.local.as_ref().filter(|_| is_service || is_name && self.could_reach(&target));
+        local.ok_or_else(unusable)?.request(&target, why).await?;
+        Ok(target)
     }
 
     /// Makes these hosts reachable until the lease is dropped. `call` is the request id.

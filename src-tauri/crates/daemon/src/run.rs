@@ -20,15 +20,19 @@ mod profile;
 mod raise;
 mod searching;
 mod serve;
+mod ssh_agent;
+mod ssh_upstream;
+mod tool_calls;
+mod tools;
 
 use crate::network::ServerNetwork;
 use crate::run_notes::RunNotes;
 use crate::services::Services;
 use asking::AskedFolders;
 use ironcurtain_consent::{Principal, shown_client};
-use ironcurtain_grants::GrantSubject;
+use ironcurtain_grants::{Client, GrantSubject};
 use ironcurtain_paths::{CanonicalPath, Resolver};
-use ironcurtain_protocol::{RootView, SessionView};
+use ironcurtain_protocol::{RootView, RunAsk, SessionView};
 use ironcurtain_sandbox::file_access::ToView;
 use ironcurtain_visible as visible;
 pub(crate) use open::RunOptions;
@@ -39,6 +43,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
+pub(crate) use tools::NAME as BUILT_IN_SERVER;
 
 /// Program that runs in a sandbox.
 pub(crate) struct Run {
@@ -90,6 +95,28 @@ impl Run {
         self.end();
     }
 
+    /// Returns `true` if the run is ending.
+    pub(crate) fn is_ending(&self) -> bool {
+        self.end.is_cancelled()
+    }
+
+    /// Returns the place where questions of the run are answered.
+    pub(crate) fn ask(&self) -> RunAsk {
+        self.notes.ask()
+    }
+
+    /// Completes when the run begins to end.
+    pub(crate) async fn ending(&self) {
+        self.end.cancelled().await;
+    }
+
+    /// Returns the client of the sessions that programs of the run open. The label is their own.
+    pub(crate) fn client(&self, label: Option<String>) -> Client {
+        let mut client = self.principal.client.clone();
+        client.view.label = label;
+        client
+    }
+
     /// Returns `true` if grants for this subject apply to the run.
     pub(crate) fn may_use(&self, subject: &GrantSubject) -> bool {
         self.principal.is_covered_by(subject)
@@ -107,6 +134,7 @@ impl Run {
             client: shown_client(&self.principal.client_view()),
             server: visible::line(&self.principal.server),
             connection: None,
+            run: None,
             trouble: None,
             restarts: 0,
             sandboxed: true,

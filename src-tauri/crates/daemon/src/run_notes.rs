@@ -5,6 +5,7 @@
 use ironcurtain_consent::{Broker, Lifetime};
 use ironcurtain_protocol::{RunAsk, RunNote, RunUse};
 use ironcurtain_sandbox::file_access::{FileAccess, PermittedAccess};
+use ironcurtain_visible as visible;
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::mpsc;
@@ -30,6 +31,11 @@ struct Used {
     denied: HashSet<String>,
     /// Number of pending questions.
     open: usize,
+}
+
+/// Returns the reason that an agent gives for a request, as a question shows it.
+pub(crate) fn claimed_reason(why: &str) -> (String, String) {
+    ("why, as the agent says".to_owned(), visible::line(why))
 }
 
 /// Guard for a pending question. Dropping the last one notifies the process that started the run.

@@ -74,6 +74,8 @@ pub struct Session {
     config: ServerConfig,
     /// Identifier of the connection if it carries several sessions, or `None`.
     connection: Option<String>,
+    /// Run whose program opened the session, if one did.
+    pub(crate) run: Option<String>,
     server: ServerHandle,
     /// Proxy for the server's network, or `None` if it has no network.
     network: Option<Arc<ServerNetwork>>,
@@ -160,6 +162,7 @@ impl Session {
             client: shown_client(&self.principal.client_view()),
             server: visible::line(&self.config.name),
             connection: self.connection.clone(),
+            run: self.run.clone(),
             trouble: self.server.trouble().map(|why| visible::line(&why)),
             restarts: self.server.restarts(),
             sandboxed: self.sandboxed,

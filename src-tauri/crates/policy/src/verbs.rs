@@ -53,6 +53,8 @@ pub enum Verb {
     Share,
     /// Sends a message to a recipient.
     Send,
+    /// Signs with one of the user's keys.
+    Sign,
     /// Writes an autostart file, which the user's programs run outside every sandbox.
     Plant,
     /// Runs a command or program.
@@ -120,6 +122,7 @@ impl Verb {
             Self::Push => "push",
             Self::Share => "share",
             Self::Send => "send",
+            Self::Sign => "sign",
             Self::Run => "run",
             Self::Use | Self::Call => "call",
         }

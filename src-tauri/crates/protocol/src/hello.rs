@@ -76,6 +76,9 @@ pub struct RunHello {
     /// `true` to report, when the program exits, the files that it used.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub learn: bool,
+    /// Socket of the user's ssh agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ssh_agent: Option<String>,
 }
 
 /// Destination of a run's questions.

@@ -19,7 +19,9 @@ pub use hello::{
     ShimHello, ShimNote, StdioMode, UsedFile, Welcome,
 };
 pub use questions::{DenialView, QuestionState, QuestionView, QuestionsView, WaitingChoice};
-pub use socket::{ConnectError, HOME_VARIABLE, SocketPathError, Sockets, usual_runtime_directory};
+pub use socket::{
+    ConnectError, HOME_VARIABLE, RUN_SOCKET, SocketPathError, Sockets, usual_runtime_directory,
+};
 pub use view::{
     ActivityView, AskedOn, AuditCheckView, ClientView, GrantView, LeftChoice, LeftFileView, LeftState,
     ProcessView, Protection, RootView, SecretsFileView, SessionRecordView, SessionView, StatusView,

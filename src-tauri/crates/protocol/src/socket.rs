@@ -9,6 +9,9 @@ use std::path::{Path, PathBuf};
 /// Environment variable that moves all files under one directory (tests, demos, portable use).
 pub const HOME_VARIABLE: &str = "IRONCURTAIN_HOME";
 
+/// Path of the daemon's socket inside a run. It exists nowhere else: outside, only root can create it.
+pub const RUN_SOCKET: &str = "/run/ironcurtain/sessions";
+
 /// Maximum path length in bytes: the size of `sun_path` on macOS (104 bytes) without the final NUL. Linux has 108
 /// (`unix(7)`).
 const MAX_SOCKET_PATH: usize = 103;

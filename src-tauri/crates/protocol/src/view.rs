@@ -42,8 +42,14 @@ pub struct StatusView {
     pub version: String,
     /// Start time of the daemon.
     pub started_ms: u64,
-    /// Number of active sessions.
+    /// Number of active sessions, runs among them.
     pub sessions: usize,
+    /// Number of active runs.
+    #[serde(default)]
+    pub runs: usize,
+    /// Number of sessions that programs in runs opened.
+    #[serde(default)]
+    pub in_runs: usize,
     /// Number of pending questions.
     pub questions: usize,
     /// Place where questions are shown to the user.
@@ -128,7 +134,10 @@ pub struct SessionView {
     /// Id of the connection. Sessions of several servers share it if a single client entry provides these servers.
     #[serde(default)]
     pub connection: Option<String>,
-    /// Reason the server is not running; `None` if it is.
+    /// Run whose program opened the session, if one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<String>,
+    /// Reason why the server is not running; `None` if it is.
     #[serde(default)]
     pub trouble: Option<String>,
     /// Number of times the server was restarted.

@@ -8,10 +8,13 @@
 use crate::{
     host::{HostTree, RootEntry},
     seccomp::PROGRAMS,
-    spec::{Spec, View},
+    spec::{SOCKET_FOLDER, Spec, View},
 };
 
-/// File descriptor numbers that bubblewrap reads from or writes to.
+/// Size in bytes of the folder of the launcher's sockets.
+const SOCKET_FOLDER_SIZE: &str = "65536";
+
+/// Numbers of the descriptors that bubblewrap reads from and writes to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Descriptors {
     pub(crate) info: i32,
@@ -45,6 +48,9 @@ pub(crate) fn bwrap_argv(spec: &Spec, host: &HostTree, fds: Descriptors) -> Vec<
         argv.add(["--perms", "0444", "--file", &fds.passwd.to_string(), "/etc/passwd"]);
         argv.add(["--perms", "0444", "--file", &fds.group.to_string(), "/etc/group"]);
         argv.add(["--dir", "/run"]);
+    }
+    if !spec.view.sockets().is_empty() {
+        argv.add(["--size", SOCKET_FOLDER_SIZE, "--perms", "0700", "--tmpfs", SOCKET_FOLDER]);
     }
     argv.add(["--proc", "/proc", "--dev", "/dev"]);
     argv.temporary("/dev/shm", spec);

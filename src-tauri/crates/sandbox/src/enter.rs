@@ -11,7 +11,8 @@ use std::{
     fs::File,
     io::{self, Read, Write},
     net::{Ipv4Addr, TcpListener},
-    os::unix::process::CommandExt,
+    os::unix::{net::UnixListener, process::CommandExt},
+    path::Path,
     process::{Command, ExitCode},
 };
 
@@ -26,7 +27,7 @@ use crate::{
     outcome::FAILED,
     run_starter::RunStarter,
     seccomp::REPORTS_CONNECT,
-    spec::{PROXY_PORT, ResourceLimits},
+    spec::{PROXY_PORT, ResourceLimits, SOCKET_FOLDER},
     sys,
 };
 
@@ -43,13 +44,15 @@ const UNUSABLE: u8 = 126;
 /// Enters the sandbox and executes the server.
 ///
 /// Arguments: the descriptors of stdin, stdout, stderr, the link to the supervisor (the gate), the socket for the
-/// proxy's listener and the link to the process that started the run; the limits; `true` if the supervisor makes the
-/// sandbox's connections; the working directory; the command.
+/// proxy's listener and the link to a run's starter; the names of the launcher's sockets; the limits; `true` if the
+/// supervisor makes the sandbox's connections; the working directory; the command.
 pub(crate) fn run(args: &[String]) -> ExitCode {
-    let [stdin, stdout, stderr, gate, egress, link, limits, reports, cwd, program, rest @ ..] = args else {
+    let [stdin, stdout, stderr, gate, egress, link, sockets, limits, reports, cwd, program, rest @ ..] = args
+    else {
         return ExitCode::from(2);
     };
     let Ok(limits) = serde_json::from_str::<ResourceLimits>(limits) else { return ExitCode::from(2) };
+    let Ok(sockets) = serde_json::from_str::<Vec<String>>(sockets) else { return ExitCode::from(2) };
     let Ok(reports) = reports.parse() else { return ExitCode::from(2) };
     let taken = [stdin, stdout, stderr, gate].map(|number| sys::process::take_descriptor(number));
     let [Ok(stdin), Ok(stdout), Ok(stderr), Ok(gate)] = taken else { return ExitCode::from(2) };
@@ -68,7 +71,10 @@ pub(crate) fn run(args: &[String]) -> ExitCode {
         let starter = link.map(RunStarter::new).transpose()?;
         let terminal = |number| starter.as_ref().and_then(|starter| starter.stream(number));
         if let Some(egress) = egress {
-            fd_passing::send(egress, TcpListener::bind((Ipv4Addr::LOCALHOST, PROXY_PORT))?)?;
+            fd_passing::send(&egress, TcpListener::bind((Ipv4Addr::LOCALHOST, PROXY_PORT))?)?;
+            for name in &sockets {
+                fd_passing::send(&egress, UnixListener::bind(Path::new(SOCKET_FOLDER).join(name))?)?;
+            }
         }
         dup2_stdin(terminal(0).unwrap_or(&stdin))?;
         dup2_stdout(terminal(1).unwrap_or(&stdout))?;

@@ -14,7 +14,11 @@ use std::{
     net::TcpListener,
     os::{
         fd::{AsFd, AsRawFd, OwnedFd},
-        unix::{net::UnixStream, process::CommandExt, process::ExitStatusExt},
+        unix::{
+            net::{UnixListener, UnixStream},
+            process::CommandExt,
+            process::ExitStatusExt,
+        },
     },
     path::Path,
     process::{Child, ExitStatus, Stdio},
@@ -64,14 +68,19 @@ pub struct LaunchedSandbox {
     pub egress: Option<Egress>,
 }
 
-/// Handle for receiving the listener that accepts all network traffic of the sandbox.
+/// Source of the listener that receives all network traffic of the sandbox, and of the listeners at its sockets.
 #[derive(Debug)]
 pub struct Egress(UnixStream);
 
 impl Egress {
     /// Waits for the listener on port [`PROXY_PORT`](crate::PROXY_PORT) of the sandbox's own `127.0.0.1`. It is
     /// available once [`SandboxEvent::Started`](crate::SandboxEvent::Started) has arrived. Fails if the sandbox fails.
-    pub fn listener(self) -> io::Result<TcpListener> {
+    pub fn listener(&self) -> io::Result<TcpListener> {
+        Ok(fd_passing::receive(&self.0)?.into())
+    }
+
+    /// Waits for the listener at the next of the view's sockets, in their order, after [`listener`](Self::listener).
+    pub fn socket(&self) -> io::Result<UnixListener> {
         Ok(fd_passing::receive(&self.0)?.into())
     }
 }

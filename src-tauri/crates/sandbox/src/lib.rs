@@ -103,7 +103,8 @@ pub use proxy_config::{AddressRange, PROXY_PROGRAM, ProxyConfig, RangeError};
 #[cfg(target_os = "linux")]
 pub use service_link::{ServiceLink, ServiceRequest, computer_listens};
 pub use spec::{
-    Mount, MountAccess, NetworkAccess, PROXY_PORT, ResourceLimits, Spec, SpecError, UnixSockets, View,
+    Mount, MountAccess, NetworkAccess, PROXY_PORT, ResourceLimits, SOCKET_FOLDER, Spec, SpecError,
+    UnixSockets, View,
 };
 #[cfg(target_os = "linux")]
 pub use sys::{

@@ -95,6 +95,10 @@ pub enum View {
         /// Further programs, which are read-only at their own paths.
         #[serde(default)]
         programs: Vec<String>,
+        /// Names of unix sockets in [`SOCKET_FOLDER`] that the launcher listens at
+        /// ([`Egress::socket`](crate::Egress::socket)).
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        sockets: Vec<String>,
     },
 }
 
@@ -138,6 +142,9 @@ impl UnixSockets {
 
 /// Port of the proxy on the sandbox's own `127.0.0.1`.
 pub const PROXY_PORT: u16 = 3128;
+
+/// Folder of the sockets that the launcher listens at, in the sandbox's own `/run`.
+pub const SOCKET_FOLDER: &str = "/run/ironcurtain";
 
 /// Mount of one granted path: a directory tree or a single file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -286,6 +293,15 @@ impl View {
         }
     }
 
+    /// Returns the names of the sockets that the launcher listens at.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn sockets(&self) -> &[String] {
+        match self {
+            Self::Served { sockets, .. } => sockets,
+            Self::Roots { .. } | Self::HostRead { .. } => &[],
+        }
+    }
+
     /// Returns whether the sandbox has a private `/tmp`.
     #[cfg(target_os = "linux")]
     pub(crate) fn has_own_tmp(&self) -> bool {
@@ -298,7 +314,7 @@ impl View {
     fn paths(&self) -> Vec<&String> {
         match self {
             Self::Roots { session_dir, programs } => programs.iter().chain([session_dir]).collect(),
-            Self::Served { folders, hidden, programs } => {
+            Self::Served { folders, hidden, programs, sockets: _ } => {
                 folders.iter().chain(hidden).chain(programs).collect()
             }
             Self::HostRead { session_dir, deny_read, allow_read, allow_write, deny_write, .. } => {

@@ -100,7 +100,13 @@ pub struct Egress(Infallible);
 
 impl Egress {
     /// Waits for the listener on the proxy's port.
-    pub fn listener(self) -> std::io::Result<std::net::TcpListener> {
+    pub fn listener(&self) -> std::io::Result<std::net::TcpListener> {
+        match self.0 {}
+    }
+
+    /// Returns the listener at the next socket.
+    #[cfg(unix)]
+    pub fn socket(&self) -> std::io::Result<std::os::unix::net::UnixListener> {
         match self.0 {}
     }
 }

@@ -1,7 +1,7 @@
 //! Connects to the daemon and sends the hello.
 
 use crate::launch::{self, LaunchError, Launched};
-use ironcurtain_protocol::{ConnectError, Hello, SocketPathError, Sockets, StdioMode};
+use ironcurtain_protocol::{ConnectError, Hello, RUN_SOCKET, SocketPathError, Sockets, StdioMode};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage};
@@ -10,6 +10,7 @@ use std::io::{self, BufRead, IoSlice, Read};
 use std::mem::MaybeUninit;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Maximum time to wait until the app listens, after a daemon has handed a session over to it.
@@ -27,6 +28,8 @@ pub enum NoDaemonError {
     Connect(#[from] ConnectError),
     #[error(transparent)]
     Launch(#[from] LaunchError),
+    #[error("failed to connect to IronCurtain, which runs this program in a sandbox: {0}")]
+    InRun(io::Error),
     /// The kernel did not report the user of the listening process.
     #[error("failed to determine the owner of IronCurtain's socket: {0}")]
     Peer(Errno),
@@ -35,9 +38,19 @@ pub enum NoDaemonError {
     OtherUser(u32),
 }
 
-/// Connects to this user's daemon, starting it if necessary. Returns the daemon's process too if this call started
-/// it.
+/// Returns whether this program is inside a run.
+pub fn is_in_run() -> bool {
+    Path::new(RUN_SOCKET).exists()
+}
+
+/// Connects to this user's daemon, starting it if necessary. Also returns the daemon's process if this call started it.
+/// Inside a run, connects to the daemon that started the run.
 pub fn to_daemon() -> Result<(UnixStream, Option<Launched>), NoDaemonError> {
+    if is_in_run() {
+        let stream = UnixStream::connect(RUN_SOCKET).map_err(NoDaemonError::InRun)?;
+        same_user(&stream)?;
+        return Ok((stream, None));
+    }
     let sockets = Sockets::of_user()?;
     let (stream, launched) = match sockets.connect()? {
         Some(stream) => (stream, None),

@@ -1,6 +1,6 @@
 //! Runs the session after the welcome: waits while the daemon uses the client's pipes, or copies bytes if they are not pipes.
 
-use crate::connect::can_be_handed_over;
+use crate::connect::{can_be_handed_over, is_in_run};
 use crate::refuse;
 use ironcurtain_protocol::{ShimNote, StdioMode, read_frame};
 use std::collections::BTreeSet;
@@ -10,10 +10,13 @@ use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 use std::thread;
 
-/// Returns `HandedOver` if both standard input and output can be passed to the daemon, else `Relayed`.
+/// Returns `HandedOver` if both standard input and output can be passed to the daemon, else `Relayed`. The daemon accepts no
+/// descriptors from inside a run.
 pub fn stdio_mode() -> StdioMode {
-    let both =
-        cfg!(target_os = "linux") && can_be_handed_over(io::stdin()) && can_be_handed_over(io::stdout());
+    let both = cfg!(target_os = "linux")
+        && !is_in_run()
+        && can_be_handed_over(io::stdin())
+        && can_be_handed_over(io::stdout());
     if both { StdioMode::HandedOver } else { StdioMode::Relayed }
 }
 

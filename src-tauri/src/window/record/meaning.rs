@@ -56,7 +56,7 @@ fn word(verb: Verb) -> &'static str {
         Verb::Delete | Verb::Forget => "delete",
         Verb::Publish | Verb::Push | Verb::Share | Verb::Send => "send",
         Verb::Run => "run",
-        Verb::AskModel | Verb::Complete | Verb::Use | Verb::Call => "call",
+        Verb::AskModel | Verb::Complete | Verb::Use | Verb::Call | Verb::Sign => "call",
     }
 }
 

@@ -122,7 +122,7 @@ async fn attend(launched: LaunchedSandbox, rules: HostRules) -> Result<RunOutput
     let status = match egress {
         None => control.exit().await,
         Some(egress) => {
-            let listener = tokio::task::spawn_blocking(|| egress.listener()).await;
+            let listener = tokio::task::spawn_blocking(move || egress.listener()).await;
             let listener = listener??;
             let (_rules, watched) = watch::channel(Arc::new(rules));
             let proxy = Proxy {

@@ -8,7 +8,7 @@
 
 use super::basis::Basis;
 use super::caller::Caller;
-use super::run_asking::RunAsking;
+use super::run_asking::{HostRequestError, RunAsking};
 use super::run_targets::{TargetVerdict, usable};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
@@ -70,6 +70,13 @@ impl LocalServices {
         Self { caller, asking, record, ports, open: Mutex::default() }
     }
 
+    /// Asks about a host, or a port of this computer, before a program connects to it.
+    pub(super) async fn request(&self, target: &HostPort, why: &str) -> Result<(), HostRequestError> {
+        let is_named =
+            target.host == Host::Name("localhost".to_owned()) && self.ports.named.contains(&target.port);
+        if is_named { Ok(()) } else { self.asking.request(target, why).await }
+    }
+
     /// Decides on a connection that is waiting in the run. Creates a forwarder if it is allowed.
     ///
     /// # Errors
@@ -111,7 +118,7 @@ impl LocalServices {
                     return None;
                 }
                 TargetVerdict::Allow(_) | TargetVerdict::Granted => return Some(Ground::Standing),
-                TargetVerdict::Ask(_) => match self.asking.question(&target).await {
+                TargetVerdict::Ask(_) => match self.asking.question(&target, None).await {
                     Ok(Some(Lifetime::Once)) => return Some(Ground::Once),
                     Ok(Some(_) | None) => {}
                     Err(problem) => {

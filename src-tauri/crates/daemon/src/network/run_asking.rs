@@ -10,7 +10,7 @@
 use super::caller::Caller;
 use super::reach::ReachableHosts;
 use super::run_targets::{RunTargets, TargetVerdict};
-use crate::run_notes::RunNotes;
+use crate::run_notes::{RunNotes, claimed_reason};
 use ironcurtain_audit::{Event, PolicyDecision};
 use ironcurtain_consent::{
     ConnectionQuestion, DenialScope, DeniedKey, ExchangeError, Inquiry, Lifetime, NotApproved, QuestionKey,
@@ -29,6 +29,23 @@ const MOST_OPEN: usize = 8;
 
 /// Maximum number of times that one connection is judged. It is judged again after each change of rules or grants.
 const MOST_ROUNDS: usize = 20;
+
+/// Reason that a requested host may not be reached.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum HostRequestError {
+    /// The text is no host with a port, or names an address or the user's own network.
+    #[error("`{0}` cannot be requested: name a public host, or `localhost` with a port")]
+    Unusable(String),
+    /// A rule denies it.
+    #[error("denied without a question: {0}")]
+    Denied(String),
+    /// The run uses too many hosts, or the rules changed too often.
+    #[error("the run uses too many hosts")]
+    TooMany,
+    /// It was not approved.
+    #[error(transparent)]
+    Exchange(#[from] ExchangeError),
+}
 
 /// Asks the user about hosts for one run.
 pub(super) struct RunAsker(pub(super) Arc<RunAsking>);
@@ -81,7 +98,7 @@ impl RunAsking {
                         return HostAnswer::Granted;
                     }
                 }
-                TargetVerdict::Ask(_) => match self.question(target).await {
+                TargetVerdict::Ask(_) => match self.question(target, None).await {
                     Ok(Some(Lifetime::Once)) => {
                         self.publish();
                         return HostAnswer::Once;
@@ -100,9 +117,32 @@ impl RunAsking {
         no("the rules changed too often")
     }
 
-    /// Asks the user once. If the user allows more than the waiting connections, creates a grant. Returns `None` if the
-    /// connection must be judged again.
-    pub(super) async fn question(&self, target: &HostPort) -> Result<Option<Lifetime>, ExchangeError> {
+    /// Asks about a host before a program connects to it, and returns once it may be reached.
+    pub(super) async fn request(&self, target: &HostPort, why: &str) -> Result<(), HostRequestError> {
+        let is_full = !self.targets.note(target);
+        for _ in 0..MOST_ROUNDS {
+            match self.judge(target) {
+                TargetVerdict::Allow(_) | TargetVerdict::Granted => {
+                    self.publish();
+                    return Ok(());
+                }
+                TargetVerdict::Deny(denial) => {
+                    return Err(HostRequestError::Denied(denial.reason.to_string()));
+                }
+                TargetVerdict::Ask(_) if is_full => break,
+                TargetVerdict::Ask(_) => _ = self.question(target, Some(why)).await?,
+            }
+        }
+        Err(HostRequestError::TooMany)
+    }
+
+    /// Asks the user once, and creates a grant if the user allows more than the waiting connections. Returns `None` if
+    /// the connection must be judged again. If no connection waits, an agent has requested the host, for this reason.
+    pub(super) async fn question(
+        &self,
+        target: &HostPort,
+        requested: Option<&str>,
+    ) -> Result<Option<Lifetime>, ExchangeError> {
         // The semaphore is never closed.
         let _place = self.places.acquire().await;
         let TargetVerdict::Ask(escalation) = self.judge(target) else {
@@ -126,7 +166,18 @@ impl RunAsking {
             .offers
             .iter_mut()
             .for_each(|offer| offer.lifetimes.retain(|lifetime| self.notes.may_offer(lifetime)));
+        if let Some(why) = requested {
+            // Without a waiting access, a one-time approval would have no effect.
+            question
+                .offers
+                .iter_mut()
+                .for_each(|offer| offer.lifetimes.retain(|lifetime| *lifetime != Lifetime::Once));
+            question.with.push(claimed_reason(why));
+        }
         question.offers.retain(|offer| !offer.lifetimes.is_empty());
+        if question.offers.is_empty() {
+            return Err(ExchangeError::NoOffer);
+        }
         let mut entry = self.caller.entry(Event::Question, "the user was asked", target);
         entry.tool_name = Some(HostConnection::NAME.to_owned());
         entry.policy_decision = Some(PolicyDecision::escalate(&question.rule, &question.reason));

@@ -9,6 +9,7 @@ use super::judge::{JudgedAccess, operation};
 use super::permissions::{JudgedVersions, Permitting};
 use super::searching::{Part, Search, SearchAnswer};
 use crate::judging::{allowed_by, denied_by};
+use crate::run_notes::claimed_reason;
 use ironcurtain_audit::{Entry, Event, PolicyDecision, redacted};
 use ironcurtain_consent::found_paths::project_around;
 use ironcurtain_consent::{
@@ -52,8 +53,8 @@ pub(super) enum Together {
     Alone(Option<watch::Receiver<u64>>),
     /// This number of accesses to files in one folder.
     With(usize),
-    /// No access yet, because the user raised the question in advance.
-    Raised,
+    /// None yet: the question is raised before the program opens the path. The agent may have given a reason.
+    Raised(Option<String>),
 }
 
 /// Number of questions asked so far about files in each folder.
@@ -274,9 +275,10 @@ impl Run {
         if judged.runs_later {
             only(&mut question.offers, |lifetime| *lifetime == Lifetime::Once);
         }
-        if let Together::Raised = together {
+        if let Together::Raised(why) = &together {
             // Without a waiting access, a one-time approval would have no effect.
             only(&mut question.offers, |lifetime| *lifetime != Lifetime::Once);
+            question.with.extend(why.iter().map(|why| claimed_reason(why)));
         }
         only(&mut question.offers, |lifetime| self.notes.may_offer(lifetime));
         if question.offers.is_empty() {
@@ -310,7 +312,7 @@ impl Run {
         };
         let begun = match together {
             Together::Alone(begun) => begun,
-            Together::With(_) | Together::Raised => None,
+            Together::With(_) | Together::Raised(_) => None,
         };
         let open = self.notes.waiting(&wanted.path, &self.services.broker);
         let answer = exchange.ask(inquiry, self.no_question_left(wanted, begun)).await;

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use tokio::net::UnixListener;
 
 /// Hosts to which programs must connect directly, not through the proxy: the sandbox's loopback interface.
 const LOOPBACK: &str = "localhost,127.0.0.1,::1";
@@ -23,10 +24,31 @@ pub(super) fn environment(program: &Path, view: &mut View) -> BTreeMap<String, S
     env
 }
 
-/// Starts the proxy on the listener of a started sandbox.
-pub(super) async fn serve(network: &Arc<ServerNetwork>, egress: Option<Egress>) -> io::Result<Serving> {
+/// Listeners in a run's sandbox, besides that of the proxy.
+pub(super) struct RunListeners {
+    pub(super) sessions: UnixListener,
+    /// For the ssh agent, if the run has one.
+    pub(super) ssh_agent: Option<UnixListener>,
+}
+
+/// Serves the proxy's listener of a sandbox that has started. Also returns its other listeners.
+pub(super) async fn serve(
+    network: &Arc<ServerNetwork>,
+    egress: Option<Egress>,
+    has_agent: bool,
+) -> io::Result<(Serving, RunListeners)> {
     let egress = egress.ok_or(io::ErrorKind::NotConnected)?;
-    // The listener is ready, so this does not block.
-    let listener = tokio::task::spawn_blocking(move || egress.listener()).await?;
-    Ok(network.serve(listener?))
+    // The listeners are ready, so this does not block.
+    let receive = move || {
+        let agent = || has_agent.then(|| egress.socket()).transpose();
+        Ok::<_, io::Error>((egress.listener()?, egress.socket()?, agent()?))
+    };
+    let (proxy, sessions, ssh_agent) = tokio::task::spawn_blocking(receive).await??;
+    let listen = |listener: std::os::unix::net::UnixListener| {
+        listener.set_nonblocking(true)?;
+        UnixListener::from_std(listener)
+    };
+    let listeners =
+        RunListeners { sessions: listen(sessions)?, ssh_agent: ssh_agent.map(listen).transpose()? };
+    Ok((network.serve(proxy), listeners))
 }

@@ -7,7 +7,7 @@ use super::ports::{self, PublishError, PublishedPort};
 use super::profile::{self, ProfileError, ProfileGrants};
 use super::searching::Searches;
 use super::serve::OpenedRun;
-use super::{Counts, Run};
+use super::{Counts, Run, ssh_agent};
 use crate::network::{RunPorts, RunTargets, ServerNetwork};
 use crate::run_notes::RunNotes;
 use crate::server::control::{SupervisorControl, SupervisorError};
@@ -24,7 +24,7 @@ use ironcurtain_egress::RuleError;
 use ironcurtain_grants::{Client, GrantError, Grants};
 use ironcurtain_paths::{CanonicalPath, Resolver, random_name};
 use ironcurtain_policy::ProtectedPaths;
-use ironcurtain_protocol::{ClientView, RunHello};
+use ironcurtain_protocol::{ClientView, RUN_SOCKET, RunHello};
 use ironcurtain_sandbox::{
     LaunchedRun, Mount, MountAccess, NetworkAccess, ResourceLimits, SandboxLaunchError, Spec, UnixSockets,
     View, launch_run,
@@ -33,7 +33,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
-use tokio::net::UnixStream;
+use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -106,11 +106,15 @@ const TMP_SIZE: u64 = 4 << 30;
 const PROCESSES: u64 = 8192;
 
 impl Run {
-    /// Starts a run. Call [`OpenedRun::serve`] next.
+    /// Starts a run. Call [`OpenedRun::serve`] next. Also returns the listener at the socket that only programs of this
+    /// run can connect to.
     ///
     /// # Errors
-    /// Returns [`RunError`] if the run cannot be started. In that case, no program is running.
-    pub(crate) async fn open(services: Services, options: RunOptions) -> Result<OpenedRun, RunError> {
+    /// Returns [`RunError`] if the run cannot be started. No program runs then.
+    pub(crate) async fn open(
+        services: Services,
+        options: RunOptions,
+    ) -> Result<(OpenedRun, UnixListener), RunError> {
         let RunOptions { starter, request, descriptors } = options;
         let RunDescriptors { streams, link, questions } = descriptors;
         let id = random_name()?;
@@ -156,9 +160,15 @@ impl Run {
         let publish = request.publish.iter().map(|port| PublishedPort::listen(*port));
         let published = publish.collect::<Result<Vec<_>, _>>()?;
         let supervisor = services.programs.dir.join("ironcurtain-sandbox");
-        let mut view = view(&snapshot.home, &plan.protection(&snapshot.protected));
+        let sockets = [RUN_SOCKET].into_iter().chain(request.ssh_agent.as_ref().map(|_| ssh_agent::SOCKET));
+        let mut view = view(&snapshot.home, &plan.protection(&snapshot.protected), sockets);
         let mut env = environment(&request.env, &plan.profile, &snapshot.home);
         env.extend(network::environment(&supervisor, &mut view));
+        if request.ssh_agent.is_some() {
+            ssh_agent::add_to(&mut env);
+        }
+        let shim = services.programs.dir.join("ironcurtain-shim");
+        shim.to_str().iter().for_each(|shim| view.show_program(shim));
         let spec = Spec {
             argv: plan.argv.clone(),
             env,
@@ -168,7 +178,7 @@ impl Run {
             closed: vec![],
             kept: vec![],
             network: NetworkAccess::ProxiedWithServices,
-            unix_sockets: UnixSockets::None,
+            unix_sockets: UnixSockets::Own,
             limits: ResourceLimits {
                 memory: None,
                 cpu: None,
@@ -191,7 +201,7 @@ impl Run {
             launched.await.map_err(io::Error::from)??;
         let mut control = SupervisorControl::new(control, Some(look))?;
         control.started().await?;
-        let proxy = network::serve(&network, egress).await?;
+        let (proxy, listeners) = network::serve(&network, egress, request.ssh_agent.is_some()).await?;
         let service_link = service_link.ok_or_else(|| io::Error::from(io::ErrorKind::NotConnected))?;
         let ports = ports::serve(network.local(), service_link, published)?;
         view.set_nonblocking(true)?;
@@ -232,7 +242,11 @@ impl Run {
         record.id = None;
         run.services.changed();
         let (view, network) = ((view, for_view), (proxy, ports));
-        Ok(OpenedRun { run, control, kill, exit, view, network, orders, for_starter })
+        let agent = listeners.ssh_agent.zip(request.ssh_agent.map(PathBuf::from));
+        let agent =
+            agent.map(|(listener, agent)| tokio::spawn(ssh_agent::serve(run.clone(), listener, agent)));
+        let opened = OpenedRun { run, control, kill, exit, view, network, orders, for_starter, agent };
+        Ok((opened, listeners.sessions))
     }
 
     /// Creates the audit entry for the start of the run.
@@ -348,9 +362,12 @@ fn environment(
     env
 }
 
-/// Returns the folders that the file view serves: the home directory, and top-level folders that the sandbox does not
-/// provide.
-fn view(home: &CanonicalPath, protected: &ProtectedPaths) -> View {
+/// Returns the folders that the view serves: the home directory, and top-level folders that the sandbox does not have.
+fn view<'a>(
+    home: &CanonicalPath,
+    protected: &ProtectedPaths,
+    sockets: impl Iterator<Item = &'a str>,
+) -> View {
     let is_served = |path: &PathBuf| {
         let is_folder = std::fs::symlink_metadata(path).is_ok_and(|found| found.is_dir());
         let programs = ["/bin", "/gnu", "/lib", "/lib32", "/lib64", "/libx32", "/nix", "/sbin"];
@@ -366,7 +383,9 @@ fn view(home: &CanonicalPath, protected: &ProtectedPaths) -> View {
     folders.sort();
     let hidden = protected.paths().iter().map(CanonicalPath::as_str).chain([MACHINE]);
     let hidden = hidden.map(str::to_owned).collect();
-    View::Served { folders, hidden, programs: vec![] }
+    let sockets = sockets.filter_map(|path| Path::new(path).file_name());
+    let sockets = sockets.map(|name| name.to_string_lossy().into_owned()).collect();
+    View::Served { folders, hidden, programs: vec![], sockets }
 }
 
 #[cfg(test)]

@@ -3,13 +3,14 @@
 use super::Run;
 use super::asking::{AskedByProgram, Together};
 use super::judge::operation;
-use ironcurtain_consent::ExchangeError;
+use ironcurtain_consent::{ExchangeError, NotApproved};
 use ironcurtain_paths::PathError;
 use ironcurtain_policy::Verdict;
+use ironcurtain_protocol::RunAsk;
 use ironcurtain_sandbox::file_access::{FileAccess, PermittedAccess};
 use std::sync::Arc;
 
-/// Reason why a question could not be raised.
+/// Reason why a question could not be raised, or a request was not approved.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RaiseError {
     /// The path cannot be resolved.
@@ -24,9 +25,59 @@ pub(crate) enum RaiseError {
     /// The question was closed before the user saw it. Contains the reason.
     #[error("{0}")]
     Unasked(String),
+    /// The user did not approve.
+    #[error(transparent)]
+    NotApproved(#[from] NotApproved),
+    /// Asking failed.
+    #[error(transparent)]
+    Exchange(ExchangeError),
+    /// Rules and grants changed too often.
+    #[error("the rules changed too often")]
+    Changing,
 }
 
+impl From<ExchangeError> for RaiseError {
+    fn from(problem: ExchangeError) -> Self {
+        match problem {
+            ExchangeError::NotApproved(why) => Self::NotApproved(why),
+            problem @ (ExchangeError::NoQuestion(_)
+            | ExchangeError::NoOffer
+            | ExchangeError::Audit(_)
+            | ExchangeError::NoGrant(_)
+            | ExchangeError::NotKept(_)) => Self::Exchange(problem),
+        }
+    }
+}
+
+/// Maximum number of times that a requested access is judged.
+const MOST_ROUNDS: usize = 20;
+
 impl Run {
+    /// Asks about a path that the agent requests, and returns once a program of the run may use it.
+    pub(super) async fn request(
+        self: &Arc<Self>,
+        path: &str,
+        access: FileAccess,
+        why: &str,
+    ) -> Result<PermittedAccess, RaiseError> {
+        let wanted = PermittedAccess { path: self.resolver.resolve(path)?.path.as_str().to_owned(), access };
+        for _ in 0..MOST_ROUNDS {
+            let Some(judged) = self.judged(&wanted, &[]).await else { break };
+            let escalation = match &judged.verdict {
+                Verdict::Allow(_) => return Ok(wanted),
+                Verdict::Deny(denial) => return Err(RaiseError::Denied(denial.reason.clone())),
+                Verdict::Escalate(escalation) => escalation,
+            };
+            if self.notes.ask() == RunAsk::Deny {
+                return Err(NotApproved::Unavailable("the run was started with `--deny`".to_owned()).into());
+            }
+            let asked = AskedByProgram { wanted: wanted.clone(), programs: Vec::new() };
+            let together = Together::Raised(Some(why.to_owned()));
+            self.question(&asked, escalation, &judged, together).await?;
+        }
+        Err(RaiseError::Changing)
+    }
+
     /// Raises the question. Returns once it is shown to the user.
     pub(crate) async fn raise(self: Arc<Self>, path: &str, write: bool) -> Result<(), RaiseError> {
         let path = self.resolver.resolve(path)?.path.as_str().to_owned();
@@ -44,7 +95,7 @@ impl Run {
         let run = self.clone();
         let mut asking = tokio::spawn(async move {
             let asked = AskedByProgram { wanted, programs: Vec::new() };
-            match run.question(&asked, &escalation, &judged, Together::Raised).await {
+            match run.question(&asked, &escalation, &judged, Together::Raised(None)).await {
                 Ok(_) => None,
                 Err(problem @ (ExchangeError::NotApproved(_) | ExchangeError::NoOffer)) => {
                     Some(problem.to_string())

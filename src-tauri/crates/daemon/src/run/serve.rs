@@ -18,7 +18,7 @@ use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::{mpsc, oneshot};
-use tokio::task::{AbortHandle, JoinSet};
+use tokio::task::{AbortHandle, JoinHandle, JoinSet};
 
 /// Maximum time for a sandbox to exit after its connection was closed. After it, the sandbox is killed.
 const EXIT_BOUND: Duration = Duration::from_secs(5);
@@ -38,12 +38,14 @@ pub(crate) struct OpenedRun {
     pub(super) orders: mpsc::UnboundedReceiver<SandboxOrder>,
     /// Notes for the process that started the run.
     pub(super) for_starter: mpsc::Receiver<RunNote>,
+    /// Task that serves the ssh agent. It ends with the run.
+    pub(super) agent: Option<JoinHandle<()>>,
 }
 
 impl OpenedRun {
     /// Serves the run, and finally reports the exit status to the process that started it.
     pub(crate) async fn serve(self, starter: UnixStream) {
-        let Self { run, mut control, kill, mut exit, view, network, mut orders, for_starter } = self;
+        let Self { run, mut control, kill, mut exit, view, network, mut orders, for_starter, agent } = self;
         let (view, for_view) = view;
         let (mut starter, to_starter) = starter.into_split();
         let (end_notes, ended) = oneshot::channel();
@@ -96,6 +98,9 @@ impl OpenedRun {
             None => exit.await.ok(),
         };
         drop(network);
+        if let Some(Err(problem)) = futures_util::future::OptionFuture::from(agent).await {
+            tracing::error!(%problem, "failed to serve the ssh agent of a run");
+        }
         run.network.local().iter().for_each(|services| services.close());
         run.gone.cancel();
         [linked.abort_handle(), following.abort_handle(), pausing.abort_handle()]

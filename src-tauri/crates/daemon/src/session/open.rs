@@ -66,6 +66,8 @@ pub struct SessionOptions {
     pub server: ServerConfig,
     /// Identifier of the connection if it carries several sessions, or `None`.
     pub connection: Option<String>,
+    /// Run whose program opens the session, if one does.
+    pub run: Option<String>,
     /// State of the session to continue from another daemon process, or `None` for a new session.
     pub moved: Option<SessionHandover>,
 }
@@ -76,7 +78,7 @@ impl Session {
     /// # Errors
     /// Returns [`SessionError`] if the session cannot be opened. In that case, nothing has been started.
     pub async fn open(services: Services, options: SessionOptions) -> Result<Opened, SessionError> {
-        let SessionOptions { client, server: config, connection, moved } = options;
+        let SessionOptions { client, server: config, connection, run, moved } = options;
         let is_moved = moved.is_some();
         let state = moved.map_or_else(ClientState::new, |moved| Ok(moved.state))?;
         let ClientState { id, started_ms, takes, told, unread, version, .. } = state;
@@ -168,6 +170,7 @@ impl Session {
             services,
             config,
             connection,
+            run,
             server,
             // The requests of a remote server do not use the proxy.
             network: network.filter(|_| !is_remote),

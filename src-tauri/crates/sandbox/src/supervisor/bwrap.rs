@@ -130,6 +130,7 @@ impl Bwrap {
                 passed.as_ref().map_or(NONE.to_owned(), |passed| passed.as_raw_fd().to_string())
             }),
         );
+        command.arg(serde_json::to_string(spec.view.sockets())?);
         command.arg(serde_json::to_string(&spec.limits)?);
         command.arg(spec.reports_connections().to_string());
         command.arg(spec.working_dir()).args(&spec.argv);

@@ -32,7 +32,7 @@ use crate::{
     mounts::{InitialMounts, Mounts},
     place::is_at_or_below,
     services::Services,
-    spec::{Spec, UnixSockets, View, is_normal},
+    spec::{SOCKET_FOLDER, Spec, UnixSockets, View, is_normal},
     special::{NotWatched, SpecialLink, is_folder},
     state::StateDir,
 };
@@ -182,7 +182,8 @@ fn own_mounts(spec: &Spec, mounts: &Mounts) -> io::Result<Vec<u64>> {
         View::Served { .. } => None,
     };
     let tmp = spec.view.has_own_tmp().then_some("/tmp");
-    let own = session.into_iter().chain(tmp).chain(["/dev/shm"]);
+    let sockets = (!spec.view.sockets().is_empty()).then_some(SOCKET_FOLDER);
+    let own = session.into_iter().chain(tmp).chain(sockets).chain(["/dev/shm"]);
     own.map(|path| mounts.sandbox().mount_at(path)).collect()
 }
 

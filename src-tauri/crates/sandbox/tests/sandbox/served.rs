@@ -67,6 +67,7 @@ impl Shell {
                 folders: vec![place_path.clone()],
                 hidden: vec![place.path("secret"), place.path("secret.txt")],
                 programs: vec![],
+                sockets: vec![],
             },
             cwd: Some(place_path),
             mounts: mounts.iter().map(|path| Mount::new(*path, MountAccess::ReadWrite)).collect(),

@@ -1,0 +1,75 @@
+//! Copies a folder before a run, finds later changes, and restores the folder.
+//!
+//! - No symbolic link is followed, and no other file system is entered: every operation opens its path beneath the folder.
+//! - Runs no program. Paths below `.git` are marked, so that a caller can leave them.
+//! - INVARIANT: a path is changed only if it is as the comparison found it.
+//! - Not copied, and reported: pipes, sockets, devices, unreadable files, names that are not UTF-8, other file systems.
+//!   Owners, dates, extended attributes and further names of a file are not restored.
+
+#![cfg(target_os = "linux")]
+
+mod compare;
+mod record;
+mod restore;
+mod store;
+mod take;
+mod tree;
+
+pub use compare::{Change, Changes, DifferenceKind};
+pub use record::{CheckpointInfo, NotCopied};
+pub use restore::{NotRestored, Restored};
+pub use store::{Checkpoint, Checkpoints};
+
+use std::io;
+use std::path::PathBuf;
+
+/// Maximum number of files and folders of a checkpoint.
+pub const MOST_ENTRIES: usize = 200_000;
+
+/// Maximum size of a checkpoint. A file that shares its blocks with the original counts too.
+pub const MOST_BYTES: u64 = 4 << 30;
+
+/// Number of checkpoints that are kept. A new one removes the oldest.
+pub const KEPT: usize = 10;
+
+/// Error of a checkpoint.
+#[derive(Debug, thiserror::Error)]
+pub enum CheckpointError {
+    /// A file of the checkpoint, or the folder itself, cannot be used.
+    #[error("failed to use `{path}`: {source}")]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// Error from the operating system.
+        source: io::Error,
+    },
+    /// The path of the folder is not UTF-8.
+    #[error("the path `{}` is not valid UTF-8", .0.display())]
+    NotUtf8(PathBuf),
+    /// The folder has too many entries.
+    #[error("`{0}` has more than {MOST_ENTRIES} files and folders; a checkpoint has at most that many")]
+    TooMany(String),
+    /// The folder is too large.
+    #[error("the files in `{0}` have more than {most} GiB together; a checkpoint has at most that much", most = MOST_BYTES >> 30)]
+    TooLarge(String),
+    /// There is no such checkpoint.
+    #[error("there is no checkpoint `{0}`; `ironcurtain undo` lists them")]
+    Unknown(String),
+    /// A record of the checkpoint is damaged.
+    #[error("`{path}` is damaged: {source}")]
+    Damaged {
+        /// The record.
+        path: PathBuf,
+        /// Error from parsing it.
+        source: serde_json::Error,
+    },
+    /// Another folder is at the path now.
+    #[error("`{0}` is not the folder of the checkpoint any more")]
+    OtherFolder(String),
+}
+
+/// Returns a function that adds the path to an error.
+fn at(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> CheckpointError {
+    let path = path.into();
+    move |source| CheckpointError::Io { path, source }
+}

@@ -1,0 +1,156 @@
+//! Records of a checkpoint: the folder before the run, and the differences after it.
+
+use rustix::fs::{FileType, Stat};
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::io;
+
+/// The folder before the run.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Before {
+    #[serde(flatten)]
+    pub(crate) info: CheckpointInfo,
+    /// Device and inode of the folder.
+    pub(crate) identity: (u64, u64),
+    /// Content by path below the folder.
+    pub(crate) entries: BTreeMap<String, Copied>,
+    pub(crate) not_copied: Vec<NotCopied>,
+}
+
+/// Folder and time of a checkpoint.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CheckpointInfo {
+    /// The folder.
+    pub folder: String,
+    /// Time, in milliseconds since the Unix epoch.
+    pub taken_ms: u64,
+}
+
+/// A path that a checkpoint does not cover, with everything below it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NotCopied {
+    /// Path below the folder. For a name that is not UTF-8, the folder that contains it.
+    pub path: String,
+    /// Reason.
+    pub why: String,
+    /// True if only the name in the folder is not covered.
+    pub is_name: bool,
+}
+
+/// Something that a checkpoint can restore.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Copied {
+    Folder {
+        mode: u32,
+    },
+    /// A file, the number of its copy, and how it was then.
+    File {
+        mode: u32,
+        copy: usize,
+        stamp: Stamp,
+    },
+    Link {
+        target: String,
+    },
+}
+
+/// State of the paths that differed when the run ended.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct After {
+    pub(crate) left: BTreeMap<String, Left>,
+    pub(crate) not_copied: Vec<NotCopied>,
+}
+
+/// Something that a run left at a path.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Left {
+    Nothing,
+    Folder {
+        mode: u32,
+    },
+    File {
+        mode: u32,
+        sha256: String,
+    },
+    Link {
+        target: String,
+    },
+    /// A pipe, socket or device.
+    Other,
+}
+
+/// Identity and times of a file. A program cannot set the time of the last change of its inode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Stamp {
+    inode: u64,
+    size: i64,
+    modified: (i64, u64),
+    changed: (i64, u64),
+}
+
+impl Stamp {
+    pub(crate) fn of(stat: &Stat) -> Self {
+        Self {
+            inode: stat.st_ino,
+            size: stat.st_size,
+            modified: (stat.st_mtime, stat.st_mtime_nsec),
+            changed: (stat.st_ctime, stat.st_ctime_nsec),
+        }
+    }
+}
+
+impl Stamp {
+    /// Returns the identity of a folder, whose times change with its entries.
+    pub(crate) fn of_folder(stat: &Stat) -> Self {
+        Self { inode: stat.st_ino, size: 0, modified: (0, 0), changed: (0, 0) }
+    }
+}
+
+impl Before {
+    /// Returns the number of the copy of a file.
+    pub(crate) fn copy_of(&self, path: &str) -> Option<usize> {
+        match self.entries.get(path) {
+            Some(Copied::File { copy, .. }) => Some(*copy),
+            Some(Copied::Folder { .. } | Copied::Link { .. }) | None => None,
+        }
+    }
+}
+
+impl NotCopied {
+    pub(crate) fn of(path: String, error: Errno) -> Self {
+        let why = match error {
+            Errno::XDEV => "it is on another file system".to_owned(),
+            error => io::Error::from(error).to_string(),
+        };
+        Self { path, why, is_name: false }
+    }
+
+    pub(crate) fn special(path: String) -> Self {
+        Self { path, why: "it is a pipe, a socket or a device".to_owned(), is_name: false }
+    }
+
+    pub(crate) fn unnamed(folder: &str) -> Self {
+        Self {
+            path: folder.to_owned(),
+            why: "it contains a name that is not UTF-8".to_owned(),
+            is_name: true,
+        }
+    }
+
+    /// Returns true if a path is not covered for this reason.
+    pub(crate) fn covers(&self, path: &str) -> bool {
+        !self.is_name
+            && path.strip_prefix(&self.path).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    }
+}
+
+/// Returns the permissions in a mode.
+pub(crate) fn permissions(stat: &Stat) -> u32 {
+    stat.st_mode & 0o7777
+}
+
+/// Returns the type of a file.
+pub(crate) fn kind(stat: &Stat) -> FileType {
+    FileType::from_raw_mode(stat.st_mode)
+}

@@ -1,0 +1,240 @@
+//! Checkpoints on the disk: a folder each, with the copies and two records.
+
+use crate::compare::{Changes, compare, left_by_run};
+use crate::record::{After, Before, CheckpointInfo, NotCopied};
+use crate::restore::{Restored, restore};
+use crate::take::take;
+use crate::tree::Tree;
+use crate::{Change, CheckpointError, KEPT, at};
+use ironcurtain_paths::{atomic_file, random_name};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use similar::TextDiff;
+use std::fs::{DirBuilder, File};
+use std::io::{self, Read};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+/// Name of the record of the folder before the run.
+const BEFORE: &str = "before.json";
+
+/// Name of the record of the differences after the run.
+const AFTER: &str = "after.json";
+
+/// Prefix of the name of a checkpoint whose run has not started.
+const NEW: &str = "new-";
+
+/// Maximum size of a text that is compared line by line.
+const LONGEST_TEXT: u64 = 1 << 20;
+
+/// Number of unchanged lines that a diff shows around a change.
+const AROUND: usize = 3;
+
+/// All checkpoints.
+#[derive(Debug, Clone)]
+pub struct Checkpoints(PathBuf);
+
+/// One checkpoint.
+#[derive(Debug)]
+pub struct Checkpoint {
+    dir: PathBuf,
+    before: Before,
+}
+
+impl Checkpoints {
+    /// Uses the folder of all checkpoints, which need not exist.
+    #[must_use]
+    pub fn of(dir: PathBuf) -> Self {
+        Self(dir)
+    }
+
+    /// Copies a folder, and removes the oldest checkpoints.
+    ///
+    /// # Errors
+    /// [`CheckpointError`]; nothing is kept.
+    pub fn take(&self, folder: &Path) -> Result<Checkpoint, CheckpointError> {
+        let name = random_name().map_err(at(&self.0))?;
+        let dir = self.0.join(format!("{NEW}{name}"));
+        let copies = dir.join("files");
+        DirBuilder::new().recursive(true).mode(0o700).create(&copies).map_err(at(&copies))?;
+        let taken = take(folder, &copies).and_then(|before| {
+            write(&dir.join(BEFORE), &before)?;
+            Ok(before)
+        });
+        match taken {
+            Ok(before) => {
+                self.remove_old()?;
+                Ok(Checkpoint { dir, before })
+            }
+            Err(problem) => {
+                // The first error is more important.
+                let _ = std::fs::remove_dir_all(&dir);
+                Err(problem)
+            }
+        }
+    }
+
+    /// Returns the checkpoints of runs, the newest first.
+    ///
+    /// # Errors
+    /// [`CheckpointError`], if the folder cannot be read.
+    pub fn list(&self) -> Result<Vec<(String, CheckpointInfo)>, CheckpointError> {
+        let mut all = Vec::new();
+        for (name, info) in self.all()? {
+            if !name.starts_with(NEW) {
+                all.push((name, info));
+            }
+        }
+        Ok(all)
+    }
+
+    /// Opens the checkpoint of a run.
+    ///
+    /// # Errors
+    /// [`CheckpointError`], if it does not exist or is damaged.
+    pub fn open(&self, id: &str) -> Result<Checkpoint, CheckpointError> {
+        let unknown = || CheckpointError::Unknown(id.chars().take(100).collect());
+        let is_name = !id.is_empty() && id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
+        if !is_name || id.starts_with(NEW) {
+            return Err(unknown());
+        }
+        let dir = self.0.join(id);
+        let before = read(&dir.join(BEFORE))?.ok_or_else(unknown)?;
+        Ok(Checkpoint { dir, before })
+    }
+
+    /// Returns all checkpoints, the newest first. One that is damaged counts as the oldest.
+    fn all(&self) -> Result<Vec<(String, CheckpointInfo)>, CheckpointError> {
+        let entries = match std::fs::read_dir(&self.0) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries.map_err(at(&self.0))?,
+        };
+        let mut all = Vec::new();
+        for entry in entries {
+            let entry = entry.map_err(at(&self.0))?;
+            let Ok(name) = entry.file_name().into_string() else { continue };
+            let info = read::<CheckpointInfo>(&entry.path().join(BEFORE)).ok().flatten();
+            all.push((name, info.unwrap_or(CheckpointInfo { folder: String::new(), taken_ms: 0 })));
+        }
+        all.sort_by_key(|(_, info)| std::cmp::Reverse(info.taken_ms));
+        Ok(all)
+    }
+
+    fn remove_old(&self) -> Result<(), CheckpointError> {
+        for (name, _) in self.all()?.into_iter().skip(KEPT) {
+            let dir = self.0.join(name);
+            std::fs::remove_dir_all(&dir).map_err(at(&dir))?;
+        }
+        Ok(())
+    }
+}
+
+impl Checkpoint {
+    /// Returns its folder and time.
+    #[must_use]
+    pub fn info(&self) -> &CheckpointInfo {
+        &self.before.info
+    }
+
+    /// Returns the paths that were not copied.
+    #[must_use]
+    pub fn not_copied(&self) -> &[NotCopied] {
+        &self.before.not_copied
+    }
+
+    /// Gives the checkpoint to the run with this id.
+    ///
+    /// # Errors
+    /// [`CheckpointError`], if it cannot be renamed.
+    pub fn belongs_to(&mut self, run: &str) -> Result<(), CheckpointError> {
+        let dir = self.dir.with_file_name(run);
+        std::fs::rename(&self.dir, &dir).map_err(at(&dir))?;
+        self.dir = dir;
+        Ok(())
+    }
+
+    /// Records the differences, once the run has ended.
+    ///
+    /// # Errors
+    /// [`CheckpointError`]; the changes of the run cannot be told from later ones then.
+    pub fn finish(&self) -> Result<(), CheckpointError> {
+        write(&self.dir.join(AFTER), &left_by_run(&self.tree()?, &self.before, &self.copies())?)
+    }
+
+    /// Returns the current differences from the checkpoint.
+    ///
+    /// # Errors
+    /// [`CheckpointError`], if the folder or the checkpoint cannot be read.
+    pub fn changes(&self) -> Result<Changes, CheckpointError> {
+        let after = read::<After>(&self.dir.join(AFTER))?;
+        compare(&self.tree()?, &self.before, after.as_ref(), &self.copies())
+    }
+
+    /// Restores these paths. A path that is no longer as it was compared stays.
+    ///
+    /// # Errors
+    /// [`CheckpointError`], if the folder cannot be opened. Errors of single paths are in the result.
+    pub fn restore(&self, changes: &[Change]) -> Result<Restored, CheckpointError> {
+        Ok(restore(&self.tree()?, &self.before, changes, &self.copies()))
+    }
+
+    /// Returns the difference that restoring a file would undo, in the format of `diff -u` without the header. Returns `None` unless both
+    /// are short texts.
+    #[must_use]
+    pub fn diff(&self, change: &Change) -> Option<String> {
+        let text = |file: File| {
+            let mut text = String::new();
+            let count = file.take(LONGEST_TEXT + 1).read_to_string(&mut text).ok()?;
+            (u64::try_from(count).ok()? <= LONGEST_TEXT).then_some(text)
+        };
+        let before = match self.before.copy_of(&change.path) {
+            Some(copy) => text(File::open(self.copies().join(copy.to_string())).ok()?)?,
+            None => String::new(),
+        };
+        let now = match self.tree().ok()?.read(&change.path) {
+            Ok(file) => text(file)?,
+            Err(rustix::io::Errno::NOENT) => String::new(),
+            Err(_) => return None,
+        };
+        let diff = TextDiff::from_lines(before, now).unified_diff().context_radius(AROUND).to_string();
+        (!diff.is_empty()).then_some(diff)
+    }
+
+    /// Removes the checkpoint.
+    ///
+    /// # Errors
+    /// [`CheckpointError`], if a file cannot be removed.
+    pub fn forget(self) -> Result<(), CheckpointError> {
+        std::fs::remove_dir_all(&self.dir).map_err(at(&self.dir))
+    }
+
+    fn copies(&self) -> PathBuf {
+        self.dir.join("files")
+    }
+
+    /// Opens the folder, which must be the one that was copied.
+    fn tree(&self) -> Result<Tree, CheckpointError> {
+        let folder = &self.before.info.folder;
+        let failed = |error: rustix::io::Errno| at(folder)(error.into());
+        let tree = Tree::open(Path::new(folder)).map_err(failed)?;
+        if tree.identity().map_err(failed)? != self.before.identity {
+            return Err(CheckpointError::OtherFolder(folder.clone()));
+        }
+        Ok(tree)
+    }
+}
+
+fn write(path: &Path, record: &impl Serialize) -> Result<(), CheckpointError> {
+    let text = serde_json::to_vec(record).map_err(|error| at(path)(error.into()))?;
+    atomic_file::replace_bytes(path, &text).map_err(at(path))
+}
+
+fn read<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, CheckpointError> {
+    match std::fs::read(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        read => {
+            let parsed = serde_json::from_slice(&read.map_err(at(path))?);
+            parsed.map(Some).map_err(|source| CheckpointError::Damaged { path: path.to_owned(), source })
+        }
+    }
+}

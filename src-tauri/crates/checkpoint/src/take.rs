@@ -1,0 +1,114 @@
+//! Copies a folder.
+
+use crate::record::{Before, CheckpointInfo, Copied, NotCopied, Stamp, kind, permissions};
+use crate::tree::{ListError, Tree};
+use crate::{CheckpointError, MOST_BYTES, MOST_ENTRIES, at};
+use rustix::fs::{FileType, Stat, fstat, ioctl_ficlone};
+use rustix::io::Errno;
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Number of times that a file is copied again because it changed meanwhile.
+const MOST_TRIES: usize = 3;
+
+/// Copies the folder's files into `copies`.
+pub(crate) fn take(folder: &Path, copies: &Path) -> Result<Before, CheckpointError> {
+    // A slash at the end would follow a link.
+    let folder = folder.components().as_path();
+    let name = folder.to_str().ok_or_else(|| CheckpointError::NotUtf8(folder.to_owned()))?.to_owned();
+    let failed = |error: Errno| at(folder)(error.into());
+    let tree = Tree::open(folder).map_err(failed)?;
+    let listing = tree.list(MOST_ENTRIES).map_err(|error| match error {
+        ListError::TooMany => CheckpointError::TooMany(name.clone()),
+        ListError::Io(error) => failed(error),
+    })?;
+    let mut not_copied = listing.not_copied;
+    let (mut entries, mut number) = (BTreeMap::new(), 0);
+    let mut copier = Copier { tree: &tree, copies, name: &name, left: MOST_BYTES };
+    for (path, stat) in listing.entries {
+        let copied = match kind(&stat) {
+            FileType::Directory => Ok(Copied::Folder { mode: permissions(&stat) }),
+            FileType::Symlink => tree.link(&path).map(|target| Copied::Link { target }),
+            FileType::RegularFile => {
+                number += 1;
+                let copied = copier.copy(&path, number)?;
+                copied.map(|stat| Copied::File {
+                    mode: permissions(&stat),
+                    copy: number,
+                    stamp: Stamp::of(&stat),
+                })
+            }
+            FileType::Fifo
+            | FileType::Socket
+            | FileType::CharacterDevice
+            | FileType::BlockDevice
+            | FileType::Unknown => {
+                not_copied.push(NotCopied::special(path));
+                continue;
+            }
+        };
+        match copied {
+            Ok(copied) => _ = entries.insert(path, copied),
+            // It was removed in the meantime.
+            Err(Errno::NOENT) => {}
+            Err(error) => not_copied.push(NotCopied::of(path, error)),
+        }
+    }
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let taken_ms = u64::try_from(now.as_millis()).unwrap_or(u64::MAX);
+    let identity = tree.identity().map_err(failed)?;
+    Ok(Before { info: CheckpointInfo { folder: name, taken_ms }, identity, entries, not_copied })
+}
+
+/// Copies files, up to a number of bytes.
+struct Copier<'a> {
+    tree: &'a Tree,
+    copies: &'a Path,
+    /// The folder, for errors.
+    name: &'a str,
+    left: u64,
+}
+
+impl Copier<'_> {
+    /// Copies a file. The inner error is that of reading it.
+    fn copy(&mut self, path: &str, number: usize) -> Result<Result<Stat, Errno>, CheckpointError> {
+        let copy = self.copies.join(number.to_string());
+        let mut last = None;
+        for _ in 0..MOST_TRIES {
+            let read = self.tree.read(path).and_then(|file| fstat(&file).map(|stat| (file, stat)));
+            let (file, before) = match read {
+                Ok(opened) => opened,
+                Err(error) => return Ok(Err(error)),
+            };
+            let created = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&copy);
+            let mut created = created.map_err(at(&copy))?;
+            let size = copy_content(&file, &mut created, self.left).map_err(at(&copy))?;
+            if size > self.left {
+                return Err(CheckpointError::TooLarge(self.name.to_owned()));
+            }
+            let after = fstat(&file).map_err(|error| at(path)(error.into()))?;
+            last = Some((size, after));
+            if Stamp::of(&before) == Stamp::of(&after) {
+                break;
+            }
+        }
+        // A file that changes all the time is as it was at some moment.
+        let Some((size, stat)) = last else { return Ok(Err(Errno::AGAIN)) };
+        self.left -= size;
+        Ok(Ok(stat))
+    }
+}
+
+/// Copies a file's content, or shares its blocks where the file system can. Returns the size. A file of more than `most` bytes is not
+/// copied completely.
+fn copy_content(file: &File, copy: &mut File, most: u64) -> io::Result<u64> {
+    let size = file.metadata()?.len();
+    if size > most || ioctl_ficlone(&*copy, file).is_ok() {
+        return Ok(size);
+    }
+    io::copy(&mut file.take(most + 1), copy)
+}

@@ -1,0 +1,142 @@
+//! A folder on the disk, used without following a symbolic link and without leaving it.
+
+use crate::record::NotCopied;
+use rustix::fs::{
+    AtFlags, CWD, Dir, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, openat, openat2, readlinkat, statat,
+};
+use rustix::io::Errno;
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+/// An open folder.
+#[derive(Debug)]
+pub(crate) struct Tree(OwnedFd);
+
+/// Content of a folder in order, and paths that cannot be copied.
+#[derive(Debug, Default)]
+pub(crate) struct Listing {
+    /// Path below the folder, and its attributes. A folder comes before its content.
+    pub(crate) entries: Vec<(String, Stat)>,
+    pub(crate) not_copied: Vec<NotCopied>,
+}
+
+/// Reason that a folder was not listed.
+#[derive(Debug)]
+pub(crate) enum ListError {
+    TooMany,
+    Io(Errno),
+}
+
+impl Tree {
+    /// Opens a folder by its canonical path.
+    pub(crate) fn open(path: &Path) -> Result<Self, Errno> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        openat(CWD, path, flags, Mode::empty()).map(Self)
+    }
+
+    /// Returns the identity of the folder.
+    pub(crate) fn identity(&self) -> Result<(u64, u64), Errno> {
+        fstat(&self.0).map(|stat| (stat.st_dev, stat.st_ino))
+    }
+
+    /// Opens a path below the folder.
+    pub(crate) fn open_below(&self, path: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
+        let resolve = ResolveFlags::BENEATH
+            | ResolveFlags::NO_SYMLINKS
+            | ResolveFlags::NO_MAGICLINKS
+            | ResolveFlags::NO_XDEV;
+        let path = if path.is_empty() { "." } else { path };
+        openat2(&self.0, path, flags | OFlags::CLOEXEC | OFlags::NOFOLLOW, Mode::empty(), resolve)
+    }
+
+    /// Opens the folder that contains a path, and returns the path's name in it.
+    pub(crate) fn parent<'a>(&self, path: &'a str) -> Result<(OwnedFd, &'a str), Errno> {
+        let (above, name) = path.rsplit_once('/').unwrap_or(("", path));
+        Ok((self.open_below(above, OFlags::PATH | OFlags::DIRECTORY)?, name))
+    }
+
+    /// Returns the attributes of a path, if it exists.
+    pub(crate) fn look(&self, path: &str) -> Result<Option<Stat>, Errno> {
+        let found =
+            self.parent(path).and_then(|(above, name)| statat(above, name, AtFlags::SYMLINK_NOFOLLOW));
+        match found {
+            Ok(stat) => Ok(Some(stat)),
+            // A file or a link can be in the place of the folder.
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Opens a regular file for reading.
+    pub(crate) fn read(&self, path: &str) -> Result<File, Errno> {
+        let file = self.open_below(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)?;
+        match FileType::from_raw_mode(fstat(&file)?.st_mode) {
+            FileType::RegularFile => Ok(file.into()),
+            FileType::Directory
+            | FileType::Symlink
+            | FileType::Fifo
+            | FileType::Socket
+            | FileType::CharacterDevice
+            | FileType::BlockDevice
+            | FileType::Unknown => Err(Errno::INVAL),
+        }
+    }
+
+    /// Returns the target of a symbolic link, if it is UTF-8.
+    pub(crate) fn link(&self, path: &str) -> Result<String, Errno> {
+        let (above, name) = self.parent(path)?;
+        readlinkat(above, name, Vec::new())?.into_string().map_err(|_| Errno::ILSEQ)
+    }
+
+    /// Lists everything below the folder, at most `most` entries.
+    pub(crate) fn list(&self, most: usize) -> Result<Listing, ListError> {
+        let mut listing = Listing::default();
+        let mut folders = vec![String::new()];
+        while let Some(folder) = folders.pop() {
+            let names = match self.names(&folder) {
+                Ok(names) => names,
+                Err(error) if folder.is_empty() => return Err(ListError::Io(error)),
+                Err(error) => {
+                    listing.not_copied.push(NotCopied::of(folder, error));
+                    continue;
+                }
+            };
+            for name in names {
+                let Ok(name) = String::from_utf8(name) else {
+                    listing.not_copied.push(NotCopied::unnamed(&folder));
+                    continue;
+                };
+                let path = if folder.is_empty() { name } else { format!("{folder}/{name}") };
+                match self.look(&path) {
+                    Ok(Some(stat)) => {
+                        if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
+                            folders.push(path.clone());
+                        }
+                        listing.entries.push((path, stat));
+                    }
+                    // It was removed in the meantime.
+                    Ok(None) => {}
+                    Err(error) => listing.not_copied.push(NotCopied::of(path, error)),
+                }
+                if listing.entries.len() > most {
+                    return Err(ListError::TooMany);
+                }
+            }
+        }
+        listing.entries.sort_by(|(one, _), (other, _)| one.cmp(other));
+        Ok(listing)
+    }
+
+    fn names(&self, folder: &str) -> Result<Vec<Vec<u8>>, Errno> {
+        let opened = self.open_below(folder, OFlags::RDONLY | OFlags::DIRECTORY)?;
+        let mut names = Vec::new();
+        for entry in Dir::new(opened)? {
+            let name = entry?.file_name().to_bytes().to_vec();
+            if !matches!(name.as_slice(), b"." | b"..") {
+                names.push(name);
+            }
+        }
+        Ok(names)
+    }
+}

@@ -1,0 +1,165 @@
+//! `undo`: lists what a run changed in its folder, and restores it.
+
+use crate::arguments::UndoArguments;
+use crate::connection::Connection;
+use crate::lines::{TextLines, counted};
+use crate::screen::Screen;
+use anyhow::bail;
+use chrono::DateTime;
+use ironcurtain_checkpoint::{Change, Changes, Checkpoint, Checkpoints, DifferenceKind};
+use ironcurtain_config::home::Home;
+use ironcurtain_protocol::{Reply, Request};
+use serde_json::{Value, json};
+use std::process::ExitCode;
+
+/// Maximum number of paths of one group that are listed.
+const MOST_LISTED: usize = 200;
+
+/// Lists checkpoints or changes, and restores what the user confirms.
+pub fn perform(options: &UndoArguments, screen: Screen) -> anyhow::Result<ExitCode> {
+    let checkpoints = Checkpoints::of(Home::from_env()?.checkpoints());
+    let Some(id) = &options.id else { return list(&checkpoints, screen) };
+    let checkpoint = checkpoints.open(id)?;
+    if options.forget {
+        checkpoint.forget()?;
+        screen.show(&["The checkpoint is removed."].into_iter().collect(), &json!({ "forgotten": id }))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if is_active(id)? {
+        bail!("the run `{id}` is still active; end it first");
+    }
+    let changes = checkpoint.changes()?;
+    let selected: Vec<Change> =
+        changes.all.iter().filter(|change| is_selected(options, change)).cloned().collect();
+    let mut out = text(&checkpoint, &changes, options, &selected);
+    if options.diff {
+        selected.iter().for_each(|change| diff(&mut out, &checkpoint, change));
+    }
+    let listed = json!({
+        "folder": checkpoint.info().folder,
+        "complete": changes.is_finished,
+        "changes": changes.all.iter().map(|change| value(change, &selected)).collect::<Value>(),
+        "notCovered": changes.not_copied.iter().map(|one| json!({ "path": one.path, "why": one.why })).collect::<Value>(),
+    });
+    if selected.is_empty() || screen.is_json() && !options.yes {
+        screen.show(&out, &listed)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if !screen.is_json() {
+        screen.show(&out, &listed)?;
+    }
+    let question = format!("Restore {}? Their present content is lost.", counted(selected.len(), "path"));
+    if !options.yes && !screen.confirmed(&question)? {
+        return Ok(ExitCode::SUCCESS);
+    }
+    let restored = checkpoint.restore(&selected)?;
+    let mut out = TextLines::default();
+    out.line(format_args!("Restored {}.", counted(restored.count, "path")));
+    for failed in &restored.failed {
+        out.line(format_args!("  ! not restored: {}: {}", failed.path, failed.why));
+    }
+    let failed =
+        |one: &ironcurtain_checkpoint::NotRestored| json!({ "path": one.path, "why": one.why.to_string() });
+    let value = json!({
+        "restored": restored.count,
+        "failed": restored.failed.iter().map(failed).collect::<Value>(),
+    });
+    screen.show(&out, &value)?;
+    Ok(if restored.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Returns true if the run has not ended.
+fn is_active(id: &str) -> anyhow::Result<bool> {
+    let Some(mut connection) = Connection::open_if_running()? else { return Ok(false) };
+    let reply = connection.ask(Request::Sessions)?;
+    Ok(matches!(reply, Reply::Sessions(all) if all.iter().any(|session| session.id == id)))
+}
+
+fn list(checkpoints: &Checkpoints, screen: Screen) -> anyhow::Result<ExitCode> {
+    let all = checkpoints.list()?;
+    let mut out = TextLines::default();
+    if all.is_empty() {
+        out.line("There are no checkpoints. Make one: ironcurtain run --checkpoint -- PROGRAM");
+    }
+    for (id, info) in &all {
+        let time = i64::try_from(info.taken_ms).ok().and_then(DateTime::from_timestamp_millis);
+        let time = time.unwrap_or_default().format("%Y-%m-%d %H:%M:%SZ");
+        out.line(format_args!("{id}  {time}  {}", info.folder));
+    }
+    let value = |(id, info): &(String, ironcurtain_checkpoint::CheckpointInfo)| json!({ "id": id, "folder": info.folder, "takenMs": info.taken_ms });
+    screen.show(&out, &json!({ "checkpoints": all.iter().map(value).collect::<Value>() }))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn is_selected(options: &UndoArguments, change: &Change) -> bool {
+    (options.git || !change.is_in_git) && (options.later || !change.is_later)
+}
+
+fn text(
+    checkpoint: &Checkpoint,
+    changes: &Changes,
+    options: &UndoArguments,
+    selected: &[Change],
+) -> TextLines {
+    let mut out = TextLines::default();
+    out.line(format_args!("{}", checkpoint.info().folder));
+    for change in selected.iter().take(MOST_LISTED) {
+        out.line(format_args!("  {}  {}", word(change.kind), change.path));
+    }
+    if selected.len() > MOST_LISTED {
+        out.line(format_args!("  and {} more", selected.len() - MOST_LISTED));
+    }
+    if selected.is_empty() {
+        out.line("  nothing to restore");
+    }
+    let later: Vec<&Change> =
+        changes.all.iter().filter(|change| change.is_later && !change.is_in_git && !options.later).collect();
+    if !later.is_empty() {
+        out.line(if changes.is_finished {
+            "These changed after the run ended, and stay. To restore them too, add --later:"
+        } else {
+            "The end of the run is not recorded, so its changes cannot be told from later ones. To restore them, add --later:"
+        });
+        later
+            .iter()
+            .take(MOST_LISTED)
+            .for_each(|change| out.line(format_args!("  {}  {}", word(change.kind), change.path)));
+    }
+    let in_git = changes.all.iter().filter(|change| change.is_in_git).count();
+    if in_git > 0 && !options.git {
+        let paths = counted(in_git, "path");
+        out.line(format_args!(
+            "The repository's own state (.git) differs in {paths}, and stays. To restore it too, add --git."
+        ));
+    }
+    for one in changes.not_copied.iter().take(MOST_LISTED) {
+        let path = if one.path.is_empty() { "the folder itself" } else { &one.path };
+        out.line(format_args!("  ! not covered: {path}: {}", one.why));
+    }
+    out
+}
+
+fn diff(out: &mut TextLines, checkpoint: &Checkpoint, change: &Change) {
+    if let Some(diff) = checkpoint.diff(change) {
+        out.line(format_args!("{}:", change.path));
+        diff.lines().for_each(|line| out.line(format_args!("  | {line}")));
+    }
+}
+
+fn word(kind: DifferenceKind) -> &'static str {
+    match kind {
+        DifferenceKind::Created => "created",
+        DifferenceKind::Changed => "changed",
+        DifferenceKind::Removed => "removed",
+    }
+}
+
+fn value(change: &Change, selected: &[Change]) -> Value {
+    json!({
+        "path": change.path,
+        "kind": word(change.kind),
+        "later": change.is_later,
+        "git": change.is_in_git,
+        "selected": selected.contains(change),
+    })
+}

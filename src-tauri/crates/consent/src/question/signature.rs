@@ -1,0 +1,186 @@
+//! Question about a signature of the user's ssh agent. Pure.
+
+use crate::principal::{Principal, shown_client};
+use crate::{Consequence, Lifetime, Offer, Piece, Question, Reach, Verb};
+use ironcurtain_visible as visible;
+use std::time::Duration;
+
+/// Rule name of questions about signatures, which no policy rule asks.
+pub const RULE: &str = "ssh-signature";
+
+/// Name of the operation, as the tool of a question.
+pub const TOOL: &str = "ssh/sign";
+
+/// Parts of a question about a signature.
+#[derive(Debug)]
+pub struct SignatureQuestion<'a> {
+    /// Question id.
+    pub id: String,
+    /// The program.
+    pub principal: &'a Principal,
+    /// Name that the user gave the key.
+    pub key: &'a str,
+    /// Fingerprint of the key.
+    pub fingerprint: &'a str,
+    /// Object of the signature.
+    pub signed: SignedThing<'a>,
+    /// Time until the question is denied.
+    pub deadline: Duration,
+}
+
+/// Object of a signature.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SignedThing<'a> {
+    /// A login.
+    Login {
+        /// Account at the host.
+        user: &'a str,
+        /// The host.
+        host: SignedHost<'a>,
+    },
+    /// A commit, a file or another text in a namespace.
+    File(&'a str),
+}
+
+/// Host that a login is for, as far as it can be known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SignedHost<'a> {
+    /// Its key belongs to these names in the user's known hosts.
+    Named(&'a str),
+    /// Its key, with this fingerprint, belongs to a host whose name is hashed in the user's known hosts.
+    Hashed(&'a str),
+    /// Its key, with this fingerprint, belongs to no host that the user knows.
+    Stranger(&'a str),
+    /// The signature can be used at any host that accepts the key.
+    Unknown,
+}
+
+impl SignatureQuestion<'_> {
+    /// Builds the question.
+    #[must_use]
+    pub fn build(self) -> Question {
+        let client = shown_client(&self.principal.client_view());
+        let key = visible::line(self.key);
+        let (object, also) = self.signed.words();
+        Question {
+            id: self.id,
+            session: self.principal.session.clone(),
+            server: visible::line(&self.principal.server),
+            server_command: visible::line(&self.principal.server_command),
+            sandboxed: self.principal.sandboxed,
+            remote: false,
+            tool: Some(TOOL.to_owned()),
+            consequences: vec![Consequence::new(Verb::Sign, object)],
+            with: vec![("key".to_owned(), format!("{key} ({})", visible::line(self.fingerprint)))],
+            also: vec![also.to_owned()],
+            denial: "signatures of your ssh agent".to_owned(),
+            rule: RULE.to_owned(),
+            reason: "It is made by your ssh agent. The program cannot read the key.".to_owned(),
+            preview: None,
+            arguments: Vec::new(),
+            offers: vec![Offer {
+                reach: Reach::Request,
+                label: "this signature".to_owned(),
+                sentence: format!("{} may have this signed with the key {key}", client.name),
+                lifetimes: vec![Lifetime::Once],
+            }],
+            client,
+            fits_a_batch: false,
+            deadline: self.deadline,
+            notice: None,
+        }
+    }
+}
+
+impl SignedThing<'_> {
+    /// Returns the object of the headline, and the effect of the signature.
+    fn words(self) -> (Vec<Piece>, &'static str) {
+        let foreign = |text: &str| Piece::Foreign(visible::line(text));
+        match self {
+            Self::Login { user, host } => {
+                let mut object = vec![Piece::Ours("a login as "), foreign(user), Piece::Ours(" at ")];
+                let also = match host {
+                    SignedHost::Named(names) => {
+                        object.push(foreign(names));
+                        "The program can do there what this account can."
+                    }
+                    SignedHost::Hashed(key) => {
+                        object.extend([Piece::Ours("a host of your known hosts, key "), foreign(key)]);
+                        "The program can do there what this account can. The name of the host is hashed in your known hosts."
+                    }
+                    SignedHost::Stranger(key) => {
+                        object.extend([Piece::Ours("a host that you do not know, key "), foreign(key)]);
+                        "The key of this host is not in your known hosts: it may not be the host that the program names."
+                    }
+                    SignedHost::Unknown => {
+                        object.push(Piece::Ours("a host that cannot be determined"));
+                        "Any host that accepts your key may be meant."
+                    }
+                };
+                (object, also)
+            }
+            Self::File("git") => (
+                vec![Piece::Ours("a git commit or tag")],
+                "It will carry your name. Its content cannot be shown.",
+            ),
+            Self::File(namespace) => (
+                vec![Piece::Ours("a text for "), foreign(namespace)],
+                "It will carry your name. Its content cannot be shown.",
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::question;
+    use ironcurtain_grants::Client;
+    use std::sync::Arc;
+
+    #[test]
+    fn the_key_and_the_host_are_named_and_only_one_signature_is_offered() {
+        let principal = Principal {
+            session: "s".into(),
+            client: Client { key: "k".into(), view: question("q").client },
+            says_it_is: Arc::default(),
+            server: "run:claude".into(),
+            server_command: "claude".into(),
+            sandboxed: true,
+            remote: false,
+            is_new: false,
+        };
+        let asked = |signed| {
+            let question = SignatureQuestion {
+                id: "q".into(),
+                principal: &principal,
+                key: "me@\u{202e}home",
+                fingerprint: "SHA256:abc",
+                signed,
+                deadline: Duration::from_secs(45),
+            }
+            .build();
+            assert_eq!(question.with, [("key".to_owned(), "me@\\u{202e}home (SHA256:abc)".to_owned())]);
+            assert_eq!((question.offers.len(), &*question.offers[0].lifetimes), (1, &[Lifetime::Once][..]));
+            assert_eq!(question.consequences[0].verb, Verb::Sign);
+            question.consequences[0].object.clone()
+        };
+        let login = |host| SignedThing::Login { user: "git", host };
+        let at = |rest: Vec<Piece>| {
+            [vec![Piece::Ours("a login as "), Piece::Foreign("git".into()), Piece::Ours(" at ")], rest]
+                .concat()
+        };
+        assert_eq!(
+            asked(login(SignedHost::Named("a.example"))),
+            at(vec![Piece::Foreign("a.example".into())])
+        );
+        let stranger =
+            vec![Piece::Ours("a host that you do not know, key "), Piece::Foreign("SHA256:x".into())];
+        assert_eq!(asked(login(SignedHost::Stranger("SHA256:x"))), at(stranger));
+        let unknown = vec![Piece::Ours("a host that cannot be determined")];
+        assert_eq!(asked(login(SignedHost::Unknown)), at(unknown));
+        assert_eq!(asked(SignedThing::File("git")), [Piece::Ours("a git commit or tag")]);
+        let file = [Piece::Ours("a text for "), Piece::Foreign("file".into())];
+        assert_eq!(asked(SignedThing::File("file")), file);
+    }
+}

@@ -1,0 +1,190 @@
+//! Opens the sessions of shims, and serves them until they close.
+
+use crate::daemon_state::DaemonState;
+use crate::services::Services;
+use crate::session::{Attached, Session, SessionHandover, SessionOptions};
+use crate::upstream::host;
+use ironcurtain_audit::{CallResult, Entry, Event};
+use ironcurtain_config::{Server as ServerConfig, SessionSettings};
+use ironcurtain_connection::{Aggregate, AggregateHandover, ClientStdio, Peer, unknown_profile};
+use ironcurtain_grants::Client;
+use ironcurtain_mcp::wire::{Inlet, Input, Outlet, Output};
+use ironcurtain_protocol::{RefusalCode, ShimHello, StdioMode};
+use std::io;
+use std::sync::Arc;
+use tokio::net::UnixStream;
+
+/// Origin of a session, as this process determined it.
+pub(super) struct SessionOrigin {
+    /// The client that calls.
+    pub(super) client: Client,
+    /// Run that the client is inside, if it is in one.
+    pub(super) run: Option<String>,
+}
+
+/// Serves a shim, which connects to one server or to several.
+pub(super) async fn serve_session(
+    state: Arc<DaemonState>,
+    mut peer: Peer,
+    shim: ShimHello,
+    origin: SessionOrigin,
+) {
+    state.reloader.reload().await;
+    let now = state.reloader.settings();
+    let Some(server) = &shim.server else { return serve_aggregate(state, peer, shim, origin).await };
+    let SessionOrigin { client, run } = origin;
+    let config = match configured(&now, server) {
+        Ok(config) => config,
+        Err(none) => {
+            return refuse(&state, &mut peer, &client, RefusalCode::UnknownServer, none.to_string()).await;
+        }
+    };
+    // Counts towards the limit until the session ends.
+    let _place = match state.place(now.config.max_sessions) {
+        Ok(place) => place,
+        Err(none) => {
+            return refuse(&state, &mut peer, &client, RefusalCode::Unavailable, none.to_string()).await;
+        }
+    };
+    let stdio = match stdio_of(&mut peer, shim.stdio) {
+        Ok(stdio) => stdio,
+        Err(problem) => {
+            return refuse(&state, &mut peer, &client, RefusalCode::Malformed, problem.to_string()).await;
+        }
+    };
+    let services = Services { config: now.config.clone(), ..state.services.clone() };
+    let moved = shim.resume.map(|ticket| {
+        SessionHandover::take(&state.services.home.sessions(), &ticket, &client.key, &config.name)
+    });
+    let moved = match moved.transpose() {
+        Ok(moved) => moved,
+        Err(problem) => {
+            return refuse(&state, &mut peer, &client, RefusalCode::Unavailable, problem.to_string()).await;
+        }
+    };
+    let options = SessionOptions { client: client.clone(), server: config, connection: None, run, moved };
+    let opened = match Session::open(services, options).await {
+        Ok(opened) => opened,
+        Err(problem) => {
+            return refuse(&state, &mut peer, &client, RefusalCode::Unavailable, problem.to_string()).await;
+        }
+    };
+    let session = opened.session.clone();
+    state.began(session.clone());
+    match peer.welcome(Some(session.id.clone())).await {
+        Err(_) => opened.close_unserved().await,
+        Ok(()) => match streams(stdio, peer.stream) {
+            (stdio, Some(shim)) => opened.serve(stdio, Attached::Shim(shim)).await,
+            (stdio, None) => opened.serve(stdio, Attached::Copying).await,
+        },
+    }
+    state.ended(&session.id);
+}
+
+/// Serves a shim that connects to several servers.
+async fn serve_aggregate(state: Arc<DaemonState>, mut peer: Peer, shim: ShimHello, origin: SessionOrigin) {
+    let SessionOrigin { client, run } = origin;
+    let now = state.reloader.settings();
+    let unknown = shim.profile.as_deref().and_then(|name| unknown_profile(&now, name));
+    if let Some(text) = unknown {
+        return refuse(&state, &mut peer, &client, RefusalCode::UnknownServer, text).await;
+    }
+    let stdio = match stdio_of(&mut peer, shim.stdio) {
+        Ok(stdio) => stdio,
+        Err(problem) => {
+            return refuse(&state, &mut peer, &client, RefusalCode::Malformed, problem.to_string()).await;
+        }
+    };
+    let sessions = state.services.home.sessions();
+    let moved = shim
+        .resume
+        .map(|ticket| AggregateHandover::take(&sessions, &ticket, &client.key, shim.profile.as_deref()));
+    let moved = match moved.transpose() {
+        Ok(moved) => moved,
+        Err(problem) => {
+            return refuse(&state, &mut peer, &client, RefusalCode::Unavailable, problem.to_string()).await;
+        }
+    };
+    let opened = match Aggregate::open(
+        host(state.clone(), client.clone(), run),
+        client.clone(),
+        shim.profile,
+        moved,
+    ) {
+        Ok(opened) => opened,
+        Err(problem) => {
+            return refuse(&state, &mut peer, &client, RefusalCode::Unavailable, problem.to_string()).await;
+        }
+    };
+    // Ignore the error: `serve` detects that the shim has disconnected.
+    let _ = peer.welcome(Some(opened.id().to_owned())).await;
+    let (stdio, shim) = streams(stdio, peer.stream);
+    opened.serve(stdio, shim).await;
+}
+
+/// Reason why no server can be selected by a name.
+#[derive(Debug, thiserror::Error)]
+enum NotConfiguredError {
+    /// The server's entry disables it.
+    #[error("the server `{0}` is disabled; remove `disabled` from its entry in `mcp-servers.json`")]
+    Disabled(String),
+    /// No entry has this name.
+    #[error(
+        "no server is named `{name}`; pass one of `{known}` to `--server`, or add `{name}` to `mcp-servers.json`"
+    )]
+    Unknown { name: String, known: String },
+}
+
+/// Returns the server entry with this name.
+fn configured(now: &SessionSettings, name: &str) -> Result<ServerConfig, NotConfiguredError> {
+    if let Some(config) = now.servers.find(Some(name)) {
+        for key in now.servers.ignored(name) {
+            tracing::warn!(
+                "ignoring `{key}` of the server `{name}`: the policy and your answers decide which calls are allowed"
+            );
+        }
+        return Ok(config.clone());
+    }
+    if now.servers.is_disabled(name) {
+        return Err(NotConfiguredError::Disabled(name.to_owned()));
+    }
+    let known = now.servers.names().collect::<Vec<_>>().join("`, `");
+    Err(NotConfiguredError::Unknown { name: name.to_owned(), known })
+}
+
+/// Returns the client's standard streams if the shim passed their descriptors, or `None` if the shim relays them.
+fn stdio_of(peer: &mut Peer, mode: StdioMode) -> io::Result<Option<ClientStdio>> {
+    match mode {
+        StdioMode::HandedOver => peer.take_stdio().map(Some),
+        StdioMode::Relayed => Ok(None),
+    }
+}
+
+/// Returns the streams to the client. Also returns the shim's socket if it is not used as that stream.
+fn streams(stdio: Option<ClientStdio>, stream: UnixStream) -> (ClientStdio, Option<UnixStream>) {
+    if let Some(stdio) = stdio {
+        return (stdio, Some(stream));
+    }
+    let (input, output) = stream.into_split();
+    let (input, output) = (Input::Half(input), Output::Half(output));
+    (ClientStdio { input: Inlet::Stream(input), output: Outlet::Stream(output) }, None)
+}
+
+/// Refuses a session, and records the refusal.
+pub(super) async fn refuse(
+    state: &DaemonState,
+    peer: &mut Peer,
+    client: &Client,
+    code: RefusalCode,
+    why: String,
+) {
+    let name = &client.view.name;
+    let mut entry = Entry::new(Event::Session, format!("{name} was refused a session: {why}"));
+    entry.client = Some(name.clone());
+    entry.result = Some(CallResult::Refused);
+    if let Err(problem) = state.services.audit.record(entry).await {
+        tracing::error!(%problem, "failed to record the refusal of a session");
+    }
+    state.services.changed();
+    peer.refuse(code, why).await;
+}

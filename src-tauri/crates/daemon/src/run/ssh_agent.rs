@@ -1,0 +1,269 @@
+//! The ssh agent of a run: lists the keys of the user's agent, and asks the user about each signature.
+//!
+//! - No other request reaches the user's agent: no key is added, removed, locked or used by a forwarded connection.
+//! - A signature whose purpose cannot be determined is refused without a question.
+//! - INVARIANT: the user's agent gets a request to sign only after the permission is on record.
+
+use super::Run;
+use super::ssh_upstream::{UpstreamAgent, read, write};
+use ironcurtain_audit::{DecidedBy, Entry, Event, PolicyDecision};
+use ironcurtain_consent::{
+    DenialScope, DeniedKey, ExchangeError, Inquiry, NotApproved, QuestionKey, SIGNATURE_RULE, SIGNATURE_TOOL,
+    SignatureQuestion, SignedHost, SignedThing,
+};
+use ironcurtain_paths::bounded_read;
+use ironcurtain_protocol::RunAsk;
+use ironcurtain_ssh_agent::{
+    AgentRequest, FAILURE, HostNames, Malformed, SessionBinding, SignRequest, SignaturePurpose, fingerprint,
+    names_of,
+};
+use ironcurtain_visible as visible;
+use serde_json::Map;
+use std::collections::BTreeMap;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use tokio::io::AsyncReadExt;
+use tokio::net::unix::OwnedReadHalf;
+use tokio::net::{UnixListener, UnixStream};
+use tokio::task::JoinSet;
+
+/// Socket of the agent in a run.
+pub(super) const SOCKET: &str = "/run/ironcurtain/ssh-agent";
+
+/// Maximum number of connections to the agent of one run.
+const MOST_CONNECTIONS: usize = 16;
+
+/// Options with which git's ssh accepts a host that is new to the run. The user's own known hosts are not in a run; the question about
+/// the login says whether the user knows the host.
+const NEW_HOSTS: &str =
+    " -o StrictHostKeyChecking=accept-new -o UserKnownHostsFile=/tmp/.ironcurtain-known-hosts";
+
+/// Files with the known hosts of the machine, and of the user below the home.
+const KNOWN_HOSTS: [&str; 2] = ["/etc/ssh/ssh_known_hosts", ".ssh/known_hosts"];
+
+/// Reason that nothing is signed.
+#[derive(Debug, thiserror::Error)]
+enum SignError {
+    #[error(transparent)]
+    Malformed(#[from] Malformed),
+    #[error("your ssh agent has no such key")]
+    NoKey,
+    #[error("your ssh agent failed: {0}")]
+    Agent(#[from] io::Error),
+    #[error(transparent)]
+    Exchange(#[from] ExchangeError),
+    #[error("the program no longer waits")]
+    Gone,
+}
+
+/// Adds the variables with which programs find the agent.
+pub(super) fn add_to(env: &mut BTreeMap<String, String>) {
+    env.insert("SSH_AUTH_SOCK".to_owned(), SOCKET.to_owned());
+    env.entry("GIT_SSH_COMMAND".to_owned()).and_modify(|command| command.push_str(NEW_HOSTS));
+}
+
+/// Serves connections until the run ends.
+pub(super) async fn serve(run: Arc<Run>, listener: UnixListener, agent: PathBuf) {
+    let mut connections = JoinSet::new();
+    loop {
+        let accepted = tokio::select! {
+            () = run.ending() => return,
+            Some(_) = connections.join_next() => continue,
+            accepted = listener.accept(), if connections.len() < MOST_CONNECTIONS => accepted,
+        };
+        let Ok((stream, _)) = accepted else { return };
+        let (run, agent) = (run.clone(), agent.clone());
+        connections.spawn(async move {
+            if let Err(problem) =
+                (Conversation { run, agent, upstream: None, bound: None }).serve(stream).await
+            {
+                tracing::debug!(%problem, "a connection to the ssh agent of a run ended");
+            }
+        });
+    }
+}
+
+/// One connection.
+struct Conversation {
+    run: Arc<Run>,
+    /// Socket of the user's agent.
+    agent: PathBuf,
+    upstream: Option<UpstreamAgent>,
+    /// Host that has signed the session of this connection.
+    bound: Option<SessionBinding>,
+}
+
+impl Conversation {
+    async fn serve(mut self, stream: UnixStream) -> io::Result<()> {
+        let (mut from, mut to) = stream.into_split();
+        while let Some(message) = read(&mut from).await? {
+            let answer = match AgentRequest::parse(&message) {
+                Ok(AgentRequest::List) => self.upstream().await?.list().await?.0,
+                Ok(AgentRequest::Bind(binding)) if !binding.is_forwarding && binding.is_proved() => {
+                    self.bound = Some(binding);
+                    self.upstream().await?.pass_on(&message).await?
+                }
+                Ok(AgentRequest::Sign(request)) => match self.sign(&request, &message, &mut from).await {
+                    Ok(signed) => signed,
+                    Err(SignError::Gone) => return Ok(()),
+                    Err(problem) => {
+                        self.note(&problem);
+                        FAILURE.to_vec()
+                    }
+                },
+                Ok(AgentRequest::Bind(_) | AgentRequest::Other) | Err(Malformed) => FAILURE.to_vec(),
+            };
+            write(&mut to, &answer).await?;
+        }
+        Ok(())
+    }
+
+    async fn upstream(&mut self) -> io::Result<&mut UpstreamAgent> {
+        if self.upstream.is_none() {
+            self.upstream = Some(UpstreamAgent::connect(&self.agent).await?);
+        }
+        self.upstream.as_mut().ok_or_else(|| io::ErrorKind::NotConnected.into())
+    }
+
+    /// Asks the user, and returns the agent's answer.
+    async fn sign(
+        &mut self,
+        request: &SignRequest,
+        message: &[u8],
+        from: &mut OwnedReadHalf,
+    ) -> Result<Vec<u8>, SignError> {
+        let purpose = SignaturePurpose::of(&request.data, &request.key)?;
+        let (_, keys) = self.upstream().await?.list().await?;
+        let comment = keys.into_iter().find(|key| key.key == request.key).ok_or(SignError::NoKey)?.comment;
+        let host = match self.host_key(&purpose)? {
+            Some(key) => Some((fingerprint(&key), self.names(key).await)),
+            None => None,
+        };
+        let signed = signed_thing(&purpose, &host);
+        let asked = Asked { comment: &comment, fingerprint: &fingerprint(&request.key), signed };
+        tokio::select! {
+            allowed = self.run.may_sign(&asked) => allowed?,
+            // A program sends nothing while it waits.
+            _ = from.read_u8() => return Err(SignError::Gone),
+        }
+        Ok(self.upstream().await?.pass_on(message).await?)
+    }
+
+    /// Returns the key of the host that a login is for, if it is certain.
+    fn host_key(&self, purpose: &SignaturePurpose) -> Result<Option<Vec<u8>>, Malformed> {
+        let SignaturePurpose::Login { session, host_key, .. } = purpose else { return Ok(None) };
+        let bound =
+            self.bound.as_ref().filter(|bound| bound.session == *session).map(|bound| &bound.host_key);
+        match (host_key, bound) {
+            (Some(named), Some(bound)) if named != bound => Err(Malformed),
+            (Some(key), _) | (None, Some(key)) => Ok(Some(key.clone())),
+            (None, None) => Ok(None),
+        }
+    }
+
+    async fn names(&self, key: Vec<u8>) -> HostNames {
+        let home = self.run.services.snapshot().home.as_path().to_owned();
+        let read = move || {
+            let text = |file: &str| bounded_read::text(&home.join(file)).ok().flatten().unwrap_or_default();
+            names_of(&key, &KNOWN_HOSTS.map(text).join("\n"))
+        };
+        tokio::task::spawn_blocking(read).await.unwrap_or(HostNames::Unknown)
+    }
+
+    fn note(&self, problem: &SignError) {
+        let is_chosen =
+            matches!(problem, SignError::Exchange(ExchangeError::NotApproved(NotApproved::Denied)));
+        self.run.notes.denied("a signature of your ssh agent", (!is_chosen).then(|| problem.to_string()));
+        self.run.counts.denied.fetch_add(1, Ordering::Relaxed);
+        self.run.services.changed();
+    }
+}
+
+fn signed_thing<'a>(purpose: &'a SignaturePurpose, host: &'a Option<(String, HostNames)>) -> SignedThing<'a> {
+    match purpose {
+        SignaturePurpose::File { namespace } => SignedThing::File(namespace),
+        SignaturePurpose::Login { user, .. } => {
+            let host = match host {
+                None => SignedHost::Unknown,
+                Some((_, HostNames::Named(names))) => {
+                    names.first().map_or(SignedHost::Unknown, |name| SignedHost::Named(name))
+                }
+                Some((key, HostNames::Hashed)) => SignedHost::Hashed(key),
+                Some((key, HostNames::Unknown)) => SignedHost::Stranger(key),
+            };
+            SignedThing::Login { user, host }
+        }
+    }
+}
+
+/// Signature that the user is asked about.
+struct Asked<'a> {
+    /// Name of the key.
+    comment: &'a str,
+    fingerprint: &'a str,
+    signed: SignedThing<'a>,
+}
+
+impl Run {
+    /// Asks about a signature, and records the permission.
+    async fn may_sign(&self, asked: &Asked<'_>) -> Result<(), ExchangeError> {
+        self.counts.asked.fetch_add(1, Ordering::Relaxed);
+        if self.notes.ask() == RunAsk::Deny {
+            return Err(NotApproved::Unavailable("the run was started with `--deny`".to_owned()).into());
+        }
+        let exchange = self.services.exchange(&self.principal);
+        let question = SignatureQuestion {
+            id: exchange.name()?,
+            principal: &self.principal,
+            key: asked.comment,
+            fingerprint: asked.fingerprint,
+            signed: asked.signed,
+            deadline: self.services.config.question_deadline(),
+        }
+        .build();
+        let mut entry = self.signature_entry(Event::Question, "the user was asked", asked);
+        entry.policy_decision = Some(PolicyDecision::escalate(&question.rule, &question.reason));
+        let inquiry = Inquiry {
+            identity: QuestionKey::alone(&question),
+            call: DeniedKey::of(&self.principal, &format!("{:?}", asked.signed), &Map::new()),
+            scope: DenialScope::of_request(SIGNATURE_TOOL),
+            question,
+            entry,
+        };
+        let what = format!("the ssh key {}", visible::line(asked.comment));
+        let open = self.notes.waiting(&what, &self.services.broker);
+        let answer = exchange.ask(inquiry, std::future::pending()).await;
+        drop(open);
+        if answer?.is_none() {
+            return Err(NotApproved::Closed.into());
+        }
+        let mut entry = self.signature_entry(Event::Decision, "allowed", asked);
+        entry.policy_decision =
+            Some(PolicyDecision::allow(DecidedBy::Answer, SIGNATURE_RULE, "the user allowed it"));
+        self.services.audit.record(entry).await?;
+        self.counts.allowed.fetch_add(1, Ordering::Relaxed);
+        self.services.changed();
+        Ok(())
+    }
+
+    fn signature_entry(&self, event: Event, summary: &str, asked: &Asked<'_>) -> Entry {
+        let signed = match asked.signed {
+            SignedThing::File(namespace) => format!("a text for {namespace}"),
+            SignedThing::Login { user, host } => {
+                let host = match host {
+                    SignedHost::Named(name) => name,
+                    SignedHost::Hashed(key) | SignedHost::Stranger(key) => key,
+                    SignedHost::Unknown => "an unknown host",
+                };
+                format!("a login as {user} at {host}")
+            }
+        };
+        let summary =
+            format!("{summary}: signing {signed} with the key {} ({})", asked.comment, asked.fingerprint);
+        let mut entry = self.principal.entry(event, visible::line(&summary));
+        entry.tool_name = Some(SIGNATURE_TOOL.to_owned());
+        entry
+    }
+}

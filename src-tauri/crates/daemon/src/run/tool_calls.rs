@@ -1,0 +1,226 @@
+//! The tools of the server that is built into runs.
+
+use super::Run;
+use super::raise::RaiseError;
+use crate::network::HostRequestError;
+use ironcurtain_audit::Event;
+use ironcurtain_grants::{Granted, StandingGrant, Stored};
+use ironcurtain_policy::GrantKind;
+use ironcurtain_sandbox::file_access::FileAccess;
+use ironcurtain_visible as visible;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+
+/// Maximum length of the reason of a request, in characters.
+const LONGEST_REASON: usize = 300;
+
+/// Answer to a call.
+pub(super) enum ToolOutcome {
+    /// Success.
+    Done(String),
+    /// A denial or an error.
+    Failed(String),
+}
+
+/// Reason that a call failed.
+#[derive(Debug, thiserror::Error)]
+enum ToolError {
+    #[error("there is no tool `{0}`")]
+    Unknown(String),
+    #[error("invalid arguments: {0}")]
+    Arguments(#[from] serde_json::Error),
+    #[error("pass either `path` or `host`")]
+    Target,
+    #[error("`why` must have at most {LONGEST_REASON} characters, and not be empty")]
+    Reason,
+    #[error("DENIED: {0}")]
+    Path(#[from] RaiseError),
+    #[error("DENIED: {0}")]
+    Host(#[from] HostRequestError),
+    #[error("this run has no grant `{0}` of its own; `list_access` names them")]
+    NoGrant(String),
+    #[error("it is denied from now on, but that could not be stored: {0}")]
+    NotStored(String),
+    #[error(transparent)]
+    Audit(#[from] ironcurtain_audit::AuditError),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RequestAccess {
+    path: Option<String>,
+    host: Option<String>,
+    #[serde(default)]
+    access: WantedKind,
+    why: String,
+}
+
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum WantedKind {
+    #[default]
+    Read,
+    Write,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ReleaseAccess {
+    grant: String,
+}
+
+/// Returns the descriptions of the tools.
+pub(super) fn listed() -> Value {
+    let text = |description: &str| json!({ "type": "string", "description": description });
+    json!([
+        {
+            "name": "request_access",
+            "description": "Asks the user for access to a path or a host, and waits for the answer.",
+            "inputSchema": {
+                "type": "object",
+                "properties": {
+                    "path": text("Absolute path of a file or folder."),
+                    "host": text("Host with a port, as in example.com:443. localhost:5432 is a service of the user's computer."),
+                    "access": { "type": "string", "enum": ["read", "write"], "description": "Access to the path; read if missing." },
+                    "why": text("Reason, in one sentence. The user sees it as your claim."),
+                },
+                "required": ["why"],
+            },
+        },
+        {
+            "name": "list_access",
+            "description": "Lists what this program may use without a question.",
+            "inputSchema": { "type": "object", "properties": {} },
+        },
+        {
+            "name": "release_access",
+            "description": "Ends a grant of this run that is not needed any more.",
+            "inputSchema": {
+                "type": "object",
+                "properties": { "grant": text("Id from list_access.") },
+                "required": ["grant"],
+            },
+        },
+    ])
+}
+
+impl ToolOutcome {
+    /// Returns the result in the form of MCP.
+    pub(super) fn into_result(self) -> Value {
+        let (text, is_error) = match self {
+            Self::Done(text) => (text, false),
+            Self::Failed(text) => (text, true),
+        };
+        json!({ "content": [{ "type": "text", "text": text }], "isError": is_error })
+    }
+}
+
+impl Run {
+    /// Calls a tool.
+    pub(super) async fn call_tool(
+        self: &Arc<Self>,
+        name: &str,
+        arguments: Map<String, Value>,
+    ) -> ToolOutcome {
+        let called = match name {
+            "request_access" => self.request_access(arguments).await,
+            "list_access" => Ok(self.list_access()),
+            "release_access" => self.release_access(arguments).await,
+            other => Err(ToolError::Unknown(visible::line(other))),
+        };
+        match called {
+            Ok(text) => ToolOutcome::Done(text),
+            Err(problem) => ToolOutcome::Failed(problem.to_string()),
+        }
+    }
+
+    async fn request_access(self: &Arc<Self>, arguments: Map<String, Value>) -> Result<String, ToolError> {
+        let RequestAccess { path, host, access, why } = parsed(arguments)?;
+        if why.trim().is_empty() || why.chars().count() > LONGEST_REASON {
+            return Err(ToolError::Reason);
+        }
+        match (path, host) {
+            (Some(path), None) => {
+                let (access, words) = match access {
+                    WantedKind::Read => (FileAccess::Read, "read"),
+                    WantedKind::Write => (FileAccess::ReadWrite, "read and change"),
+                };
+                let granted = self.request(&path, access, &why).await?;
+                Ok(format!("You may {words} {}.", granted.path))
+            }
+            (None, Some(host)) => {
+                let target = self.network.request(&host, &why).await?;
+                Ok(format!("You may connect to {target}."))
+            }
+            (Some(_), Some(_)) | (None, None) => Err(ToolError::Target),
+        }
+    }
+
+    fn list_access(&self) -> String {
+        let (folder, is_mounted) = &self.folder;
+        let folder =
+            is_mounted.then(|| json!({ "path": folder.as_str(), "access": ["read", "write", "delete"] }));
+        let table = self.services.grants.now();
+        let usable = table.grants.iter().filter(|grant| self.may_use(&grant.subject));
+        let all: Vec<Value> =
+            folder.into_iter().chain(usable.filter_map(|grant| self.shown(grant))).collect();
+        let hosts = self.network.reachable();
+        json!({ "paths": all, "hosts": hosts }).to_string()
+    }
+
+    /// Returns a grant of files or a host. Only one of this run has an id, by which it can be released.
+    fn shown(&self, grant: &StandingGrant) -> Option<Value> {
+        let mut shown = match &grant.what {
+            Granted::Files(files) => {
+                let below = if files.kind == GrantKind::Tree { "/" } else { "" };
+                let access = [
+                    ("read", files.access.read),
+                    ("write", files.access.write),
+                    ("delete", files.access.delete),
+                ];
+                let access: Vec<&str> =
+                    access.iter().filter(|(_, has)| *has).map(|(name, _)| *name).collect();
+                json!({ "path": format!("{}{below}", files.path), "access": access })
+            }
+            Granted::Host(target) => json!({ "host": target.to_string() }),
+            Granted::Tool(_) => return None,
+        };
+        if self.is_own(grant)
+            && let Some(shown) = shown.as_object_mut()
+        {
+            shown.insert("grant".to_owned(), Value::String(grant.id.clone()));
+        }
+        Some(shown)
+    }
+
+    /// Returns true for a grant that ends with this run.
+    fn is_own(&self, grant: &StandingGrant) -> bool {
+        grant.subject.session.as_ref() == Some(&self.id)
+    }
+
+    async fn release_access(&self, arguments: Map<String, Value>) -> Result<String, ToolError> {
+        let ReleaseAccess { grant: id } = parsed(arguments)?;
+        let table = self.services.grants.now();
+        let grant = table.grants.iter().find(|grant| grant.id == id && self.is_own(grant));
+        let Some(grant) = grant else { return Err(ToolError::NoGrant(visible::line(&id))) };
+        let mut entry = self.principal.entry(Event::Revoked, "the agent released a grant of its run");
+        entry.grant_id = Some(id.clone());
+        grant.what.note_in(&mut entry);
+        self.services.audit.record(entry).await?;
+        // Otherwise, it has just ended in another way.
+        if let Some(revoked) = self.services.grants.revoke(&id) {
+            self.is_within(revoked.version).await;
+            if let Stored::NotStored(problem) = revoked.stored().await {
+                return Err(ToolError::NotStored(problem.to_string()));
+            }
+        }
+        self.services.changed();
+        Ok("Released.".to_owned())
+    }
+}
+
+fn parsed<T: DeserializeOwned>(arguments: Map<String, Value>) -> Result<T, serde_json::Error> {
+    serde_json::from_value(Value::Object(arguments))
+}

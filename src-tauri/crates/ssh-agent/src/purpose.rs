@@ -1,0 +1,82 @@
+//! Purpose of a signature, from the data to sign.
+
+use crate::wire::{Malformed, Reader};
+
+/// `SSH_MSG_USERAUTH_REQUEST`.
+const LOGIN: u8 = 50;
+
+/// Start of data for a signature of a file or a commit.
+const SIGNED_FILE: &[u8] = b"SSHSIG";
+
+/// Purpose of a signature.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SignaturePurpose {
+    /// A login at a host.
+    Login {
+        /// Account at the host.
+        user: String,
+        /// Session that the login is for.
+        session: Vec<u8>,
+        /// Key of the host, if it is part of the data. A host accepts such a signature only for its own key.
+        host_key: Option<Vec<u8>>,
+    },
+    /// A file, a commit or another text.
+    File {
+        /// Namespace, such as `git` or `file`.
+        namespace: String,
+    },
+}
+
+impl SignaturePurpose {
+    /// Determines the purpose of data that this key is to sign.
+    ///
+    /// # Errors
+    /// [`Malformed`], if the data has no known purpose.
+    pub fn of(data: &[u8], key: &[u8]) -> Result<Self, Malformed> {
+        match data.strip_prefix(SIGNED_FILE) {
+            Some(rest) => file(Reader::new(rest)),
+            None => login(Reader::new(data), key),
+        }
+    }
+}
+
+fn file(mut reader: Reader<'_>) -> Result<SignaturePurpose, Malformed> {
+    let namespace = reader.text()?.to_owned();
+    let (_reserved, algorithm, hash) = (reader.string()?, reader.string()?, reader.string()?);
+    reader.end()?;
+    let length = match algorithm {
+        b"sha256" => 32,
+        b"sha512" => 64,
+        _ => return Err(Malformed),
+    };
+    if namespace.is_empty() || hash.len() != length {
+        return Err(Malformed);
+    }
+    Ok(SignaturePurpose::File { namespace })
+}
+
+fn login(mut reader: Reader<'_>, key: &[u8]) -> Result<SignaturePurpose, Malformed> {
+    let session = reader.string()?.to_vec();
+    if session.is_empty() || reader.byte()? != LOGIN {
+        return Err(Malformed);
+    }
+    let user = reader.text()?.to_owned();
+    if reader.string()? != b"ssh-connection" {
+        return Err(Malformed);
+    }
+    let has_host = match reader.string()? {
+        b"publickey" => false,
+        b"publickey-hostbound-v00@openssh.com" => true,
+        _ => return Err(Malformed),
+    };
+    if !reader.bool()? {
+        return Err(Malformed);
+    }
+    let _algorithm = reader.string()?;
+    if reader.string()? != key {
+        return Err(Malformed);
+    }
+    let host_key = if has_host { Some(reader.string()?.to_vec()) } else { None };
+    reader.end()?;
+    Ok(SignaturePurpose::Login { user, session, host_key })
+}

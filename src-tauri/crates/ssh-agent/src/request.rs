@@ -1,0 +1,104 @@
+//! Requests to an agent, and its list of keys.
+
+use crate::binding::SessionBinding;
+use crate::wire::{Malformed, Reader};
+
+/// Maximum length of a message: `AGENT_MAX_LEN` in OpenSSH.
+pub const LONGEST: usize = 256 * 1024;
+
+/// Answer to a request that is refused or fails: `SSH_AGENT_FAILURE`.
+pub const FAILURE: [u8; 1] = [5];
+
+/// Request for the list of keys: `SSH_AGENTC_REQUEST_IDENTITIES`.
+pub const LIST: [u8; 1] = [11];
+
+/// `SSH_AGENT_IDENTITIES_ANSWER`.
+const KEYS: u8 = 12;
+
+/// `SSH_AGENTC_SIGN_REQUEST`.
+const SIGN: u8 = 13;
+
+/// `SSH_AGENTC_EXTENSION`.
+const EXTENSION: u8 = 27;
+
+/// Extension that names the host of a connection.
+const BIND: &str = "session-bind@openssh.com";
+
+/// Maximum number of keys in a list.
+const MOST_KEYS: u32 = 4096;
+
+/// Request to an agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AgentRequest {
+    /// Lists the keys.
+    List,
+    /// Signs data.
+    Sign(SignRequest),
+    /// Names the host that later signatures are for.
+    Bind(SessionBinding),
+    /// Any other request, such as adding or removing a key.
+    Other,
+}
+
+/// Request for a signature.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SignRequest {
+    /// Public key.
+    pub key: Vec<u8>,
+    /// Data to sign.
+    pub data: Vec<u8>,
+}
+
+/// Key of an agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentKey {
+    /// Public key.
+    pub key: Vec<u8>,
+    /// Name that the user gave the key.
+    pub comment: String,
+}
+
+impl AgentRequest {
+    /// Parses a request.
+    ///
+    /// # Errors
+    /// [`Malformed`], for a request to sign or to bind that has another format.
+    pub fn parse(message: &[u8]) -> Result<Self, Malformed> {
+        if message == LIST {
+            return Ok(Self::List);
+        }
+        let mut reader = Reader::new(message);
+        match reader.byte()? {
+            SIGN => {
+                let (key, data) = (reader.string()?.to_vec(), reader.string()?.to_vec());
+                reader.number()?;
+                reader.end()?;
+                Ok(Self::Sign(SignRequest { key, data }))
+            }
+            EXTENSION if reader.string()? == BIND.as_bytes() => SessionBinding::read(reader).map(Self::Bind),
+            _ => Ok(Self::Other),
+        }
+    }
+}
+
+/// Parses an agent's list of keys.
+///
+/// # Errors
+/// [`Malformed`], for any other answer.
+pub fn keys(answer: &[u8]) -> Result<Vec<AgentKey>, Malformed> {
+    let mut reader = Reader::new(answer);
+    if reader.byte()? != KEYS {
+        return Err(Malformed);
+    }
+    let count = reader.number()?;
+    if count > MOST_KEYS {
+        return Err(Malformed);
+    }
+    let mut keys = Vec::new();
+    for _ in 0..count {
+        let key = reader.string()?.to_vec();
+        keys.push(AgentKey { key, comment: String::from_utf8_lossy(reader.string()?).into_owned() });
+    }
+    reader.end()?;
+    Ok(keys)
+}

@@ -1,0 +1,66 @@
+//! Values in the encoding of the ssh protocol (RFC 4251, section 5).
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
+use ring::digest::{SHA256, digest};
+
+/// A message that does not have its format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the message is malformed")]
+pub struct Malformed;
+
+/// Reader of a message.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    pub(crate) fn new(message: &'a [u8]) -> Self {
+        Self(message)
+    }
+
+    fn take(&mut self, count: usize) -> Result<&'a [u8], Malformed> {
+        let (taken, rest) = self.0.split_at_checked(count).ok_or(Malformed)?;
+        self.0 = rest;
+        Ok(taken)
+    }
+
+    pub(crate) fn byte(&mut self) -> Result<u8, Malformed> {
+        self.take(1)?.first().copied().ok_or(Malformed)
+    }
+
+    pub(crate) fn bool(&mut self) -> Result<bool, Malformed> {
+        Ok(self.byte()? != 0)
+    }
+
+    pub(crate) fn number(&mut self) -> Result<u32, Malformed> {
+        let bytes = self.take(4)?.try_into().map_err(|_| Malformed)?;
+        Ok(u32::from_be_bytes(bytes))
+    }
+
+    pub(crate) fn string(&mut self) -> Result<&'a [u8], Malformed> {
+        let length = usize::try_from(self.number()?).map_err(|_| Malformed)?;
+        self.take(length)
+    }
+
+    pub(crate) fn text(&mut self) -> Result<&'a str, Malformed> {
+        std::str::from_utf8(self.string()?).map_err(|_| Malformed)
+    }
+
+    /// Reads a positive number without the leading zero that marks it as positive.
+    pub(crate) fn positive(&mut self) -> Result<&'a [u8], Malformed> {
+        let bytes = self.string()?;
+        let bytes = bytes.strip_prefix(&[0]).unwrap_or(bytes);
+        if bytes.first() == Some(&0) { Err(Malformed) } else { Ok(bytes) }
+    }
+
+    /// Fails unless everything was read.
+    pub(crate) fn end(self) -> Result<(), Malformed> {
+        if self.0.is_empty() { Ok(()) } else { Err(Malformed) }
+    }
+}
+
+/// Returns the fingerprint of a public key, as `ssh-keygen -l` prints it.
+#[must_use]
+pub fn fingerprint(key: &[u8]) -> String {
+    format!("SHA256:{}", STANDARD_NO_PAD.encode(digest(&SHA256, key)))
+}

@@ -1,0 +1,184 @@
+//! Sessions of an agent in a run: its MCP servers are mediated as outside, through a socket that leads to nothing else.
+
+use crate::client::{BOUND, Client};
+use crate::hostile;
+use crate::runs::Shell;
+use crate::scripted_user::Next;
+use crate::world::{World, eventually, programs};
+use ironcurtain_consent::{Lifetime, Reach};
+use ironcurtain_protocol::{Reply, Request, SessionView};
+use std::process::Command;
+
+/// Returns a command that runs a shell command in a run, started in the project.
+pub fn in_run(world: &World, script: &str) -> Command {
+    let mut command = Command::new(programs().join("ironcurtain"));
+    command.args(["run", "--quiet", "--", "/bin/sh", "-c", script]);
+    command.current_dir(world.path("project"));
+    command
+}
+
+/// Connects an agent in a run to a server.
+pub fn connect(world: &World, server: &str) -> Client {
+    let shim = programs().join("ironcurtain-shim");
+    let script = format!("{} --server {server}", shim.display());
+    let mut client = Client::spawn(in_run(world, &script), &world.ours());
+    client.handshake();
+    client
+}
+
+/// Returns the sessions of the run, and the run.
+pub fn sessions(world: &World) -> (Vec<SessionView>, SessionView) {
+    let (mut runs, sessions): (Vec<_>, Vec<_>) =
+        world.sessions().into_iter().partition(|session| session.server == "run:sh");
+    assert_eq!(runs.len(), 1);
+    (sessions, runs.remove(0))
+}
+
+#[test]
+fn an_agent_in_a_run_has_its_servers_as_outside() {
+    let world = hostile::world();
+    world.file("project/own", "own");
+    let secret = world.file("docs/secret.txt", "secret");
+    let mut client = connect(&world, "hostile");
+    let (found, run) = sessions(&world);
+    assert_eq!(found.len(), 1);
+    assert_eq!((found[0].server.as_str(), found[0].run.as_ref()), ("hostile", Some(&run.id)));
+    assert_eq!((found[0].client.name.as_str(), found[0].sandboxed), ("sh", true));
+    let status = world.status();
+    assert_eq!((status.sessions, status.runs, status.in_runs), (2, 1, 1));
+    // The server has no folder of the run, and its calls are asked about.
+    client.sneak(&world.path("project/own")).refused("os error 2");
+    world.user.will(Next::Allow(Reach::Paths, Lifetime::Session));
+    assert_eq!(client.open(&secret).ok(), "secret");
+    let asked = world.user.asked();
+    assert_eq!((asked[0].client.name.as_str(), asked[0].server.as_str()), ("sh", "hostile"));
+    client.open(&world.file("docs/other.txt", "other")).refused("the user denied");
+    let outside = world.connect("hostile");
+    // The end of the run ends its sessions, and no others.
+    assert!(matches!(world.request(Request::EndSession { session: run.id }), Reply::Done));
+    let all = || world.sessions();
+    eventually("its sessions end", BOUND, || all().len() == 1);
+    assert_eq!((all()[0].server.as_str(), all()[0].run.as_ref()), ("hostile", None));
+    drop(outside);
+}
+
+#[test]
+fn a_run_that_denies_without_asking_denies_calls_too() {
+    let world = hostile::world();
+    world.file("project/own", "own");
+    let secret = world.file("docs/secret.txt", "secret");
+    let shim = programs().join("ironcurtain-shim");
+    let mut command = Command::new(programs().join("ironcurtain"));
+    command.args(["run", "--quiet", "--deny", "--"]).arg(shim).args(["--server", "hostile"]);
+    command.current_dir(world.path("project"));
+    let mut client = Client::spawn(command, &world.ours());
+    client.handshake();
+    client.open(&secret).refused("DENIED");
+    assert_eq!(world.user.count(), 0);
+    // The same call is a question in another run.
+    world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
+    assert_eq!(connect(&world, "hostile").open(&secret).ok(), "secret");
+    assert_eq!(world.user.asked().len(), 1);
+}
+
+#[test]
+fn several_servers_behind_one_entry_belong_to_the_run() {
+    let world = hostile::world();
+    world.file("project/own", "own");
+    let shim = programs().join("ironcurtain-shim");
+    let mut client = Client::spawn(in_run(&world, shim.to_str().unwrap()), &world.ours());
+    client.handshake();
+    eventually("the session opens", BOUND, || world.sessions().len() > 1);
+    let (found, run) = sessions(&world);
+    assert!(found.iter().all(|session| session.run.as_ref() == Some(&run.id)), "{found:?}");
+    client.hang_up();
+    eventually("everything ends", BOUND, || world.sessions().is_empty());
+}
+
+/// Sends a hello, with the descriptors of its standard input and output if asked to, and prints the answer.
+const HELLO: &str = "
+import array, json, socket, sys
+def hello(path, purpose, rights=False):
+    try:
+        stream = socket.socket(socket.AF_UNIX)
+        stream.connect(path)
+    except OSError as error:
+        return type(error).__name__
+    line = json.dumps({'version': 1, 'purpose': purpose}).encode() + b'\\n'
+    stream.settimeout(20)
+    if rights:
+        stream.sendmsg([line], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', [0, 1]))])
+    else:
+        stream.sendall(line)
+    answer = json.loads(stream.makefile().readline())
+    if 'refused' in answer:
+        return answer['refused']['message']
+    return ' '.join(answer)
+";
+
+#[test]
+fn the_socket_of_a_run_opens_new_sessions_and_nothing_else() {
+    let world = hostile::world();
+    let control = world.ours().join("run/socket");
+    assert!(control.exists());
+    let session = |more: &str| {
+        format!("{{'session': {{'server': 'hostile', 'label': None, 'stdio': 'relayed'{more}}}}}")
+    };
+    let run = "{'run': {'argv': ['/bin/sh'], 'cwd': '/', 'env': {}}}";
+    let attempts = [
+        ("control", "'control'".to_owned(), ""),
+        ("another trusted process", "'take-over'".to_owned(), ""),
+        ("a run", run.to_owned(), ""),
+        ("another session", session(", 'resume': 'ticket'"), ""),
+        ("descriptors", session("").replace("relayed", "handed-over"), ", True"),
+        ("a session", session(""), ""),
+        ("a session, with descriptors that nobody reads", session(""), ", True"),
+    ];
+    let mut script = HELLO.to_owned();
+    for (name, purpose, rights) in &attempts {
+        script += &format!("print('{name}:', hello('/run/ironcurtain/sessions', {purpose}{rights}))\n");
+    }
+    script += &format!("print('outside:', hello('{}', 'control'))\n", control.display());
+    world.file("project/hello.py", &script);
+    let mut shell = Shell::start(&world, &world.path("project"));
+    let said = shell.run("/usr/bin/python3 hello.py");
+    let refused = "a program in a run can only open new sessions";
+    let expected: String = attempts
+        .iter()
+        .map(|(name, ..)| {
+            let outcome = if name.starts_with("a session") { "accepted" } else { refused };
+            format!("{name}: {outcome}\n")
+        })
+        .collect();
+    assert_eq!(said, format!("{expected}outside: FileNotFoundError\nstatus 0\n"));
+    let refusals = world.log().matches("sh was refused a session: a program in a run").count();
+    assert_eq!(refusals, 5);
+    // Outside, the same requests are answered.
+    assert!(matches!(world.request(Request::Status), Reply::Status(_)));
+    assert_eq!(world.user.count(), 0);
+}
+
+#[test]
+fn unix_sockets_work_among_the_programs_of_a_run_only() {
+    let world = World::new();
+    let outside = world.file("project/none", "").with_file_name("outside");
+    let listener = std::os::unix::net::UnixListener::bind(&outside).unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let script = "
+import socket
+own = socket.socket(socket.AF_UNIX); own.bind('/tmp/own'); own.listen()
+def attempt(path):
+    try:
+        socket.socket(socket.AF_UNIX).connect(path)
+        print('connected')
+    except OSError as error:
+        print(type(error).__name__)
+attempt('/tmp/own')
+attempt('outside')
+";
+    world.file("project/sockets.py", script);
+    let mut shell = Shell::start(&world, &world.path("project"));
+    assert_eq!(shell.run("/usr/bin/python3 sockets.py"), "connected\nConnectionRefusedError\nstatus 0\n");
+    assert!(listener.accept().is_err());
+    assert_eq!(shell.run("printf '%s' $(ls /run/ironcurtain)"), "sessionsstatus 0\n");
+}

@@ -1,0 +1,320 @@
+//! The ssh agent of a run: keys are listed, each signature is asked about, and nothing else reaches the user's agent.
+
+use crate::runs::Shell;
+use crate::scripted_user::Next;
+use crate::world::{World, eventually, programs};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use ironcurtain_consent::{Lifetime, Piece, Question, Reach, Verb};
+use std::fs::read_to_string;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+use std::time::Duration;
+
+/// Time that only a failure needs.
+const BOUND: Duration = Duration::from_secs(20);
+
+/// Socket of the agent in a run.
+const IN_RUN: &str = "/run/ironcurtain/ssh-agent";
+
+/// Sends requests to an agent.
+const CLIENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../tests/system/run_ssh/agent.py");
+
+/// A real `ssh-agent`.
+struct Agent {
+    process: Child,
+    dir: tempfile::TempDir,
+}
+
+impl Agent {
+    fn start() -> Self {
+        let dir = tempfile::tempdir_in("/var/tmp").unwrap();
+        let process =
+            Command::new("ssh-agent").arg("-D").arg("-a").arg(dir.path().join("agent")).spawn().unwrap();
+        let agent = Self { process, dir };
+        eventually("the agent listens", BOUND, || agent.socket().exists());
+        agent
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.dir.path().join("agent")
+    }
+
+    /// Creates a key and adds it. Returns the public key.
+    fn add(&self, kind: &str, comment: &str) -> Vec<u8> {
+        let file = self.dir.path().join(comment);
+        let mut make = Command::new("ssh-keygen");
+        make.args(["-q", "-N", "", "-t", kind, "-C", comment, "-f"]).arg(&file);
+        assert!(make.status().unwrap().success());
+        assert!(self.ssh_add(&[file.to_str().unwrap()]).status().unwrap().success());
+        let public = self.public(comment);
+        STANDARD.decode(public.split(' ').nth(1).unwrap()).unwrap()
+    }
+
+    /// Returns the line of a public key.
+    fn public(&self, comment: &str) -> String {
+        read_to_string(self.dir.path().join(format!("{comment}.pub"))).unwrap()
+    }
+
+    fn ssh_add(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new("ssh-add");
+        command.arg("-q").args(arguments).env("SSH_AUTH_SOCK", self.socket());
+        command
+    }
+
+    /// Returns the comments of the keys that the agent has.
+    fn keys(&self) -> String {
+        let listed = self.ssh_add(&["-L"]).output().unwrap();
+        let lines = String::from_utf8(listed.stdout).unwrap();
+        lines.lines().map(|line| line.split(' ').next_back().unwrap()).collect::<Vec<_>>().join(" ")
+    }
+
+    /// Signs any data, as no agent of a run does.
+    fn sign(&self, key: &[u8], data: &[u8], flags: u32) -> Vec<u8> {
+        let mut command = Command::new("python3");
+        command.arg(CLIENT).arg(self.socket()).arg(hex(&sign_request(key, data, flags)));
+        let said = String::from_utf8(command.output().unwrap().stdout).unwrap();
+        let digits = said.trim().strip_prefix("14 ").unwrap();
+        let bytes =
+            (0..digits.len()).step_by(2).map(|at| u8::from_str_radix(&digits[at..at + 2], 16).unwrap());
+        // Without the length of the signature.
+        bytes.skip(4).collect()
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        // Both fail only if it has exited.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn string(bytes: &[u8]) -> Vec<u8> {
+    [&u32::try_from(bytes.len()).unwrap().to_be_bytes()[..], bytes].concat()
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn sign_request(key: &[u8], data: &[u8], flags: u32) -> Vec<u8> {
+    [&[13][..], &string(key), &string(data), &flags.to_be_bytes()].concat()
+}
+
+/// Returns the data that is signed to log in as `git`.
+fn login(session: &[u8], key: &[u8], host_key: Option<&[u8]>) -> Vec<u8> {
+    let method = if host_key.is_some() { "publickey-hostbound-v00@openssh.com" } else { "publickey" };
+    let parts = [string(b"git"), string(b"ssh-connection"), string(method.as_bytes())].concat();
+    let signed = [string(session), vec![50], parts, vec![1], string(b"ssh-ed25519"), string(key)].concat();
+    [signed, host_key.map(string).unwrap_or_default()].concat()
+}
+
+fn bind_request(host_key: &[u8], session: &[u8], signature: &[u8], is_forwarding: bool) -> Vec<u8> {
+    let name = string(b"session-bind@openssh.com");
+    [&[27][..], &name, &string(host_key), &string(session), &string(signature), &[u8::from(is_forwarding)]]
+        .concat()
+}
+
+fn world() -> World {
+    let world = World::new();
+    world.file("project/own", "own\n");
+    std::fs::copy(CLIENT, world.path("project/agent.py")).unwrap();
+    world
+}
+
+fn shell(world: &World, agent: &Agent, options: &[&str]) -> Shell {
+    let mut command = Command::new(programs().join("ironcurtain"));
+    command.arg("run").args(options).args(["--", "/bin/sh"]).current_dir(world.path("project"));
+    Shell::of(command.env("IRONCURTAIN_HOME", world.ours()).env("SSH_AUTH_SOCK", agent.socket()))
+}
+
+/// Sends requests on one connection, and returns the types of the answers.
+fn send(shell: &mut Shell, requests: &[Vec<u8>]) -> Vec<u8> {
+    let requests: Vec<String> = requests.iter().map(|request| hex(request)).collect();
+    let said = shell.run(&format!("/usr/bin/python3 agent.py {IN_RUN} {}", requests.join(" ")));
+    assert!(said.ends_with("status 0\n"), "{said}");
+    let answers = said.lines().filter(|line| !line.starts_with("status"));
+    answers.map(|line| line.split(' ').next().unwrap().parse().unwrap()).collect()
+}
+
+fn allow(world: &World) {
+    world.user.will(Next::Allow(Reach::Request, Lifetime::Once));
+}
+
+/// Returns what a question says is signed.
+fn signed(question: &Question) -> String {
+    let consequence = &question.consequences[0];
+    assert_eq!(consequence.verb, Verb::Sign);
+    let piece = |piece: &Piece| match piece {
+        Piece::Ours(text) => (*text).to_owned(),
+        Piece::Path(text) | Piece::Foreign(text) => text.clone(),
+    };
+    consequence.object.iter().map(piece).collect()
+}
+
+#[test]
+fn each_signature_is_asked_about_and_keys_are_listed() {
+    let (world, agent) = (world(), Agent::start());
+    agent.add("ed25519", "my-key");
+    world.file("project/my-key.pub", &agent.public("my-key"));
+    let mut shell = shell(&world, &agent, &[]);
+    let listed = shell.run("ssh-add -L");
+    assert_eq!(listed, format!("{}status 0\n", agent.public("my-key")));
+    assert_eq!(world.user.count(), 0);
+    allow(&world);
+    let said =
+        shell.run("ssh-keygen -q -Y sign -f my-key.pub -n file own 2> /dev/null; cat own.sig | head -1");
+    assert_eq!(said, "-----BEGIN SSH SIGNATURE-----\nstatus 0\n");
+    let mut verify = Command::new("ssh-keygen");
+    verify.args(["-Y", "check-novalidate", "-n", "file", "-s"]).arg(world.path("project/own.sig"));
+    let verify = verify.stdin(std::fs::File::open(world.path("project/own")).unwrap()).output().unwrap();
+    assert!(verify.status.success(), "{verify:?}");
+    let asked = world.user.asked();
+    assert_eq!((asked.len(), signed(&asked[0]).as_str()), (1, "a text for file"));
+    let key = &asked[0].with[0];
+    assert!(key.0 == "key" && key.1.starts_with("my-key (SHA256:"), "{key:?}");
+    // An answer is for one signature.
+    let denied = shell.run("rm own.sig; ssh-keygen -q -Y sign -f my-key.pub -n file own; ls own.sig");
+    assert!(denied.contains("agent refused operation") && denied.contains("No such file"), "{denied}");
+    assert_eq!(world.user.asked().len(), 1);
+    let log = world.log();
+    assert!(log.contains("allowed: signing a text for file with the key my-key (SHA256:"), "{log}");
+}
+
+#[test]
+fn git_signs_a_commit_after_the_answer() {
+    let (world, agent) = (world(), Agent::start());
+    agent.add("ed25519", "my-key");
+    world.file("project/my-key.pub", &agent.public("my-key"));
+    world.file("signers", &format!("me@example.com {}", agent.public("my-key")));
+    let mut shell = shell(&world, &agent, &[]);
+    allow(&world);
+    let set = "export GIT_CONFIG_GLOBAL=/dev/null GIT_AUTHOR_NAME=Me GIT_AUTHOR_EMAIL=me@example.com \
+        GIT_COMMITTER_NAME=Me GIT_COMMITTER_EMAIL=me@example.com";
+    let commit = "git init -q && git -c gpg.format=ssh -c user.signingKey=my-key.pub commit -q --allow-empty -S -m one";
+    let said = shell.run(&format!("{set}; {commit}"));
+    assert_eq!(said, "status 0\n");
+    let asked = world.user.asked();
+    assert_eq!((asked.len(), signed(&asked[0]).as_str()), (1, "a git commit or tag"));
+    let mut verify = Command::new("git");
+    verify.args(["-c", "safe.directory=*", "-c"]);
+    verify.arg(format!("gpg.ssh.allowedSignersFile={}", world.path("signers").display()));
+    let verify = verify.args(["verify-commit", "HEAD"]).current_dir(world.path("project")).output().unwrap();
+    assert!(verify.status.success(), "{verify:?}");
+    // Without the answer, there is no commit.
+    let denied = shell.run(&format!("{} ; git log --oneline | wc -l", commit.replace("git init -q && ", "")));
+    assert!(denied.ends_with("1\nstatus 0\n"), "{denied}");
+}
+
+#[test]
+fn nothing_but_listing_and_signing_reaches_the_agent() {
+    let (world, agent) = (world(), Agent::start());
+    let key = agent.add("ed25519", "my-key");
+    let mut shell = shell(&world, &agent, &[]);
+    shell.run("ssh-keygen -q -N '' -t ed25519 -f /tmp/theirs");
+    for command in
+        ["ssh-add -D", "ssh-add /tmp/theirs", "printf 'x\\nx\\n' | SSH_ASKPASS_REQUIRE=never ssh-add -x"]
+    {
+        let said = shell.run(&format!("setsid {command} < /dev/null"));
+        assert!(!said.ends_with("status 0\n"), "{command}: {said}");
+    }
+    // Removing, adding, locking and unlocking, smartcards, constrained keys, unknown extensions, and the first protocol's requests.
+    let password = string(b"x");
+    let others =
+        [18, 19, 20, 21, 22, 23, 25, 26, 17, 1, 9, 99].map(|kind| [vec![kind], password.clone()].concat());
+    let extensions = ["query", "restrict-destination-v00@openssh.com"]
+        .map(|name| [vec![27], string(name.as_bytes())].concat());
+    let malformed = [vec![13], [vec![11], vec![0]].concat(), sign_request(&key, b"", 0)];
+    let all: Vec<Vec<u8>> = others.into_iter().chain(extensions).chain(malformed).collect();
+    assert_eq!(send(&mut shell, &all), vec![5; all.len()]);
+    // Data whose purpose is unknown is refused without a question: a login for another key, a signature with more data.
+    let session = [7; 32];
+    let login_of_another = login(&session, b"another key", None);
+    let longer = [login(&session, &key, None), vec![0]].concat();
+    let file = [b"SSHSIG".to_vec(), string(b"git"), string(b""), string(b"md5"), string(&[0; 16])].concat();
+    for data in [&b"any data"[..], &login_of_another, &longer, &file, b"SSHSIG"] {
+        assert_eq!(send(&mut shell, &[sign_request(&key, data, 0)]), [5], "{}", hex(data));
+    }
+    // A key that the user's agent does not have.
+    let stranger = sign_request(b"stranger", &login(&session, b"stranger", None), 0);
+    assert_eq!(send(&mut shell, &[stranger]), [5]);
+    assert_eq!((world.user.count(), agent.keys().as_str()), (0, "my-key"));
+    // The twin: a login at a host that cannot be determined is a question.
+    allow(&world);
+    assert_eq!(send(&mut shell, &[sign_request(&key, &login(&session, &key, None), 0)]), [14]);
+    let asked = world.user.asked();
+    assert_eq!(signed(&asked[0]), "a login as git at a host that cannot be determined");
+    // The user's own agent is out of reach.
+    let direct = shell.run(&format!("SSH_AUTH_SOCK={} ssh-add -l", agent.socket().display()));
+    assert!(direct.contains("Error connecting to agent"), "{direct}");
+}
+
+#[test]
+fn the_host_of_a_login_is_the_one_that_proved_it() {
+    let (world, agent, host) = (world(), Agent::start(), Agent::start());
+    let key = agent.add("ed25519", "my-key");
+    // For RSA with SHA-512.
+    let kinds = [("ed25519", "one", 0), ("ecdsa", "two", 0), ("rsa", "three", 4)];
+    let keys = kinds.map(|(kind, name, flags)| (host.add(kind, name), name, flags));
+    let known: String =
+        keys.iter().map(|(key, name, _)| format!("{name}.example kind {}\n", STANDARD.encode(key))).collect();
+    world.file(".ssh/known_hosts", &known);
+    let mut shell = shell(&world, &agent, &[]);
+    let session = [7; 32];
+    let request = |session: &[u8]| sign_request(&key, &login(session, &key, None), 0);
+    let asked = |world: &World| signed(&world.user.asked()[0]);
+    for (host_key, name, flags) in &keys {
+        let signature = host.sign(host_key, &session, *flags);
+        allow(&world);
+        let bind = bind_request(host_key, &session, &signature, false);
+        assert_eq!(send(&mut shell, &[bind.clone(), request(&session)]).last(), Some(&14));
+        assert_eq!(asked(&world), format!("a login as git at {name}.example"));
+        // A login for another session is not for this host.
+        allow(&world);
+        assert_eq!(send(&mut shell, &[bind, request(&[8; 32])]).last(), Some(&14));
+        assert_eq!(asked(&world), "a login as git at a host that cannot be determined");
+        // Neither a signature of another session nor a forwarded connection proves anything.
+        for bind in [
+            bind_request(host_key, &[8; 32], &signature, false),
+            bind_request(host_key, &session, &signature, true),
+        ] {
+            allow(&world);
+            assert_eq!(send(&mut shell, &[bind, request(&session)]), [5, 14]);
+            assert_eq!(asked(&world), "a login as git at a host that cannot be determined");
+        }
+    }
+    // The host's key can be part of the signed data. It must then be that of the connection.
+    let [(one, ..), (two, ..), _] = &keys;
+    let with_host = sign_request(&key, &login(&session, &key, Some(two)), 0);
+    allow(&world);
+    assert_eq!(send(&mut shell, std::slice::from_ref(&with_host)), [14]);
+    assert_eq!(asked(&world), "a login as git at two.example");
+    let bind = bind_request(one, &session, &host.sign(one, &session, 0), false);
+    assert_eq!(send(&mut shell, &[bind, with_host]).last(), Some(&5));
+    assert_eq!(world.user.count(), 0);
+    let unknown = host.add("ed25519", "stranger");
+    allow(&world);
+    assert_eq!(send(&mut shell, &[sign_request(&key, &login(&session, &key, Some(&unknown)), 0)]), [14]);
+    assert!(asked(&world).starts_with("a login as git at a host that you do not know, key SHA256:"));
+}
+
+#[test]
+fn a_run_has_no_agent_without_one_and_no_signature_without_an_answer() {
+    let (world, agent) = (world(), Agent::start());
+    let key = agent.add("ed25519", "my-key");
+    let request = sign_request(&key, &login(&[7; 32], &key, None), 0);
+    // A program that no longer waits withdraws its question.
+    let mut asking = shell(&world, &agent, &[]);
+    world.user.will(Next::Ignore);
+    let said = asking.run(&format!("timeout 1 /usr/bin/python3 agent.py {IN_RUN} {}", hex(&request)));
+    assert_eq!(said, "status 124\n");
+    eventually("the question is withdrawn", BOUND, || world.user.withdrawn().len() == 1);
+    world.user.asked();
+    let mut denying = shell(&world, &agent, &["--deny"]);
+    assert_eq!(send(&mut denying, &[request]), [5]);
+    assert_eq!(world.user.count(), 0);
+    let mut without = Shell::start(&world, &world.path("project"));
+    assert_eq!(without.run("echo \"[$SSH_AUTH_SOCK]\"; ls /run/ironcurtain"), "[]\nsessions\nstatus 0\n");
+    assert!(Path::new(&agent.socket()).exists());
+}

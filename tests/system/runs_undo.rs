@@ -1,0 +1,110 @@
+//! `ironcurtain run --checkpoint` and `ironcurtain undo`.
+
+use crate::world::{World, programs};
+use serde_json::Value;
+use std::fs::read_to_string;
+use std::process::{Command, Output};
+
+fn command(world: &World, arguments: &[&str]) -> (Option<i32>, String) {
+    let mut command = Command::new(programs().join("ironcurtain"));
+    command.args(arguments).current_dir(world.path("project")).env("IRONCURTAIN_HOME", world.ours());
+    let Output { status, stdout, stderr } = command.env("HOME", &world.home.person).output().unwrap();
+    (status.code(), String::from_utf8_lossy(&[stdout, stderr].concat()).into_owned())
+}
+
+fn run(world: &World, script: &str) -> (Option<i32>, String) {
+    command(world, &["run", "--checkpoint", "--verbose", "--", "/bin/sh", "-c", script])
+}
+
+fn checkpoints(world: &World) -> Vec<String> {
+    let (status, said) = command(world, &["--json", "undo"]);
+    assert_eq!(status, Some(0), "{said}");
+    let listed: Value = serde_json::from_str(&said).unwrap();
+    listed["checkpoints"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["id"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+#[test]
+fn what_a_run_changed_is_listed_and_undone() {
+    let world = World::new();
+    world.file("project/own", "own\n");
+    world.file("project/.git/HEAD", "ref: refs/heads/main\n");
+    let script =
+        "echo changed > own; echo new > new; mkdir -p sub; echo x > sub/x; echo y > .git/HEAD; exit 3";
+    let (status, said) = run(&world, script);
+    assert_eq!(status, Some(3));
+    let checkpoints = checkpoints(&world);
+    assert_eq!(checkpoints.len(), 1);
+    let id = &checkpoints[0];
+    assert!(said.ends_with(&format!("ironcurtain: ironcurtain undo {id} restores the folder\n")), "{said}");
+    world.file("project/later", "by the user");
+    // Without a terminal, nothing is restored.
+    let (status, said) = command(&world, &["undo", id, "--diff"]);
+    assert_eq!(status, Some(1), "{said}");
+    for line in [
+        "  created  new\n",
+        "  changed  own\n",
+        "  created  sub\n",
+        "  created  sub/x\n",
+        "add --later:\n  created  later\n",
+        "(.git) differs in 1 path, and stays",
+        "own:\n  | @@ -1 +1 @@\n  | -own\n  | +changed\n",
+        "no terminal to confirm on",
+    ] {
+        assert!(said.contains(line), "{line}: {said}");
+    }
+    assert_eq!(read_to_string(world.path("project/own")).unwrap(), "changed\n");
+    let (status, said) = command(&world, &["undo", id, "--yes"]);
+    assert_eq!(status, Some(0), "{said}");
+    assert!(said.ends_with("Restored 4 paths.\n"), "{said}");
+    assert_eq!(read_to_string(world.path("project/own")).unwrap(), "own\n");
+    assert!(!world.path("project/new").exists() && !world.path("project/sub").exists());
+    assert_eq!(read_to_string(world.path("project/later")).unwrap(), "by the user");
+    assert_eq!(read_to_string(world.path("project/.git/HEAD")).unwrap(), "y\n");
+    let (_, said) = command(&world, &["undo", id, "--yes", "--git"]);
+    assert!(said.ends_with("Restored 1 path.\n"), "{said}");
+    assert_eq!(read_to_string(world.path("project/.git/HEAD")).unwrap(), "ref: refs/heads/main\n");
+    assert_eq!(command(&world, &["undo", id, "--forget"]).0, Some(0));
+    let (status, said) = command(&world, &["undo", id]);
+    assert!(status == Some(1) && said.contains("there is no checkpoint"), "{said}");
+}
+
+#[test]
+fn a_run_cannot_use_its_checkpoint_to_reach_others() {
+    let world = World::new();
+    world.file("project/sub/own", "own\n");
+    let target = world.file("docs/own", "the user's\n");
+    let link = format!("rm -r sub; ln -s {} sub", target.parent().unwrap().display());
+    assert_eq!(run(&world, &link).0, Some(0));
+    let checkpoints = checkpoints(&world);
+    let (status, said) = command(&world, &["undo", &checkpoints[0], "--yes"]);
+    assert_eq!(status, Some(0), "{said}");
+    assert_eq!(read_to_string(&target).unwrap(), "the user's\n");
+    assert_eq!(read_to_string(world.path("project/sub/own")).unwrap(), "own\n");
+    // The copies are IronCurtain's own files, which no run sees.
+    let copies = world.home.checkpoints();
+    assert!(copies.is_dir());
+    let (_, said) = run(&world, &format!("ls {}", copies.display()));
+    assert!(said.contains("No such file or directory"), "{said}");
+}
+
+#[test]
+fn a_folder_that_is_not_granted_has_no_checkpoint() {
+    let world = World::new();
+    world.file(".ssh/id", "key");
+    world.file("project/own", "own");
+    let mut home = Command::new(programs().join("ironcurtain"));
+    home.args(["run", "--checkpoint", "--", "true"]).current_dir(&world.home.person);
+    let refused =
+        home.env("IRONCURTAIN_HOME", world.ours()).env("HOME", &world.home.person).output().unwrap();
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && said.contains("a run in this folder has none"), "{said}");
+    // A run that does not start leaves none either.
+    let (status, _) = command(&world, &["run", "--checkpoint", "--", "/nonexistent"]);
+    assert_ne!(status, Some(0));
+    assert_eq!(checkpoints(&world), [""; 0]);
+}
