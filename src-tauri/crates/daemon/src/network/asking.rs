@@ -3,6 +3,7 @@
 //! - An approval for longer than one connection becomes a grant before the connection proceeds, so it can be listed and
 //!   revoked.
 //! - The number of open questions per server is limited; further ones wait.
+//! - A service of this computer is asked about by its port, and only if something listens there.
 //! - A denial holds for a moment, because programs retry automatically and the user must not have to repeat it.
 
 use super::caller::Caller;
@@ -13,6 +14,7 @@ use ironcurtain_consent::{
 };
 use ironcurtain_egress::{AskHost, BoxFuture, HostAnswer, HostDecision, HostPort, HostRules};
 use ironcurtain_grants::Granted;
+use ironcurtain_sandbox::computer_listens;
 use serde_json::Map;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -60,6 +62,11 @@ impl Asking {
         let _place = self.places.acquire().await;
         if self.is_allowed(target) {
             return HostAnswer::Granted;
+        }
+        let port = target.port;
+        let listens = move || computer_listens(port);
+        if target.host.is_local() && !tokio::task::spawn_blocking(listens).await.unwrap_or(false) {
+            return HostAnswer::No { why: format!("nothing on this computer listens at port {port}") };
         }
         self.put(target).await.unwrap_or_else(|problem| {
             let why = problem.to_string();
