@@ -55,6 +55,7 @@ mod reachability;
 mod reference;
 mod relay;
 mod reloading;
+mod remembered_tools;
 mod remote_servers;
 mod responses;
 mod revocation;

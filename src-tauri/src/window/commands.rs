@@ -4,8 +4,9 @@
 
 use super::command_error::CommandError;
 use super::{
-    AppState, add_server, bundles, clients, grants, identity, practice, profiles, record, restrictions,
-    rules, secrets, server_change, server_log, servers, sessions, settings, snapshot, starting_folder,
+    AppState, add_server, bundles, changed_tools, clients, grants, identity, practice, profiles, record,
+    restrictions, rules, secrets, server_change, server_log, servers, sessions, settings, snapshot,
+    starting_folder,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -77,6 +78,7 @@ commands! {
     server_change::restore_server(name);
     server_change::forget_server(name);
     identity::decide_identity(server, found, keep);
+    changed_tools::decide_tool(server, change, decision);
     server_change::plan_opening(server, wanted);
     server_change::write_opening();
     server_change::close_opening(server, opening);

@@ -30,6 +30,8 @@ pub(crate) struct Snapshot {
     grants: Vec<GrantView>,
     /// Servers that now start another program, about which the user must decide.
     changed_servers: Vec<String>,
+    /// Servers with suspended tools, about which the user must decide.
+    changed_tools: Vec<String>,
     waiting: Vec<PendingQuestion>,
     /// Questions that expired unanswered, and denials that last until a session closes.
     questions: QuestionsView,
@@ -76,8 +78,11 @@ pub(super) async fn snapshot(state: &AppState) -> Result<Snapshot, CommandError>
         Some(trusted) => trusted.daemon.changed_servers().await,
         None => ChangedServers::default(),
     };
+    let with_tools = state.backend.trusted().map(|trusted| trusted.daemon.servers_with_changed_tools());
+    let with_tools = with_tools.unwrap_or_default();
     // The page shows these separately.
-    status.troubles.retain(|trouble| changed.trouble.as_ref() != Some(trouble));
+    let apart = [changed.trouble, with_tools.trouble];
+    status.troubles.retain(|trouble| !apart.iter().flatten().any(|apart| apart == trouble));
     let reply = state.backend.request(Request::Questions).await;
     let Reply::Questions(questions) = reply else { return Err(CommandError::of(reply)) };
     let waiting = state.desktop.waiting().borrow().clone();
@@ -94,6 +99,7 @@ pub(super) async fn snapshot(state: &AppState) -> Result<Snapshot, CommandError>
         quarantine,
         grants,
         changed_servers: changed.names,
+        changed_tools: with_tools.names,
         waiting,
         questions,
         clients: clients.into_iter().map(ClientRow::from).collect(),

@@ -22,6 +22,7 @@ use ironcurtain_policy::{
 };
 use serde_json::{Map, Value};
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// Everything that one call is judged with.
@@ -51,6 +52,8 @@ pub struct JudgingContext {
     pub reach: ServerReach,
     /// Set if the server has no network and sees only its own folders and what is granted to it.
     pub confined: bool,
+    /// Tools that only read according to a hint of the server that counts now.
+    pub reading_hints: Arc<HashSet<String>>,
 }
 
 /// Verdict, with the call it was reached for.
@@ -254,7 +257,9 @@ impl Planned<'_> {
                 }
             }
         }
-        Ok(LocatedCall { call: self.plan.resolve(self.found.facts)?, paths: self.found.paths })
+        let call = self.plan.resolve(self.found.facts)?;
+        let is_hinted = setting.reading_hints.contains(call.tool());
+        Ok(LocatedCall { call: call.with_reading_hint(is_hinted), paths: self.found.paths })
     }
 
     fn remotes(&self, question: &RemoteQuestion, setting: &JudgingContext) -> Vec<(usize, Fact)> {

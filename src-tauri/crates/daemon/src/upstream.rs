@@ -5,8 +5,10 @@
 use crate::daemon_state::{DaemonState, NoPlace};
 use crate::services::Services;
 use crate::session::{Attached, Session, SessionError, SessionHandover, SessionOptions};
-use ironcurtain_connection::{AggregateHost, ClientStdio, TicketError, UpstreamEvent, UpstreamSession};
-use ironcurtain_grants::Client;
+use ironcurtain_connection::{
+    AggregateHost, ClientStdio, TicketError, ToolLookup, UpstreamEvent, UpstreamSession,
+};
+use ironcurtain_grants::{Client, ToolMemory};
 use ironcurtain_mcp::wire::{Inlet, Outlet};
 use std::sync::Arc;
 use tokio::sync::mpsc;
@@ -28,6 +30,8 @@ enum UpstreamError {
 /// Returns the services that a connection of this client uses.
 pub(crate) fn host(state: Arc<DaemonState>, client: Client) -> AggregateHost {
     let services = state.services.clone();
+    let memory = ToolMemory::of(&services.home.database());
+    let memory_to_write = memory.clone();
     AggregateHost {
         settings: services.settings,
         sessions: services.home.sessions(),
@@ -39,6 +43,28 @@ pub(crate) fn host(state: Arc<DaemonState>, client: Client) -> AggregateHost {
         taken_over: services.shutdown.taken_over,
         open: Box::new(move |upstream| {
             tokio::spawn(run(state.clone(), client.clone(), upstream));
+        }),
+        look_up: Box::new(move |ToolLookup { servers, client }| {
+            let memory = memory.clone();
+            tokio::task::spawn_blocking(move || {
+                let identities: Vec<String> = servers.iter().map(|(server, _)| server.clone()).collect();
+                let found = memory.find(&identities, &client).unwrap_or_else(|problem| {
+                    tracing::warn!(%problem, "failed to read remembered tools");
+                    Vec::new()
+                });
+                let all = found.into_iter().chain(std::iter::repeat(None));
+                for ((_, events), tools) in servers.into_iter().zip(all) {
+                    events.send(UpstreamEvent::Remembered(tools));
+                }
+            });
+        }),
+        remember: Box::new(move |server, client, tools| {
+            let memory = memory_to_write.clone();
+            tokio::task::spawn_blocking(move || {
+                if let Err(problem) = memory.remember(&server, &client, &tools) {
+                    tracing::warn!(%problem, "failed to remember a server's tools");
+                }
+            });
         }),
     }
 }

@@ -57,6 +57,7 @@ impl Run {
             approved: approved.to_vec(),
             reach: ServerReach::Something,
             confined: false,
+            reading_hints: Arc::default(),
         };
         let arguments = arguments(own_file.map_or(wanted.path.as_str(), CanonicalPath::as_str));
         let home = &snapshot.home;
