@@ -27,7 +27,7 @@ export const changedTools = (server, done) =>
     ${hasSuspendedTools(server) ? html`<p class="small">${SERVERS.changedToolsText}</p>` : nothing}
     ${repeat(server.changed_tools, (one) => one.change, (one) => changedTool(server, one, done))}`;
 
-/** @type {Record<ChangedTool["state"], string>} */
+/** @type {Record<ChangedTool["state"], import("./parts.js").Tone>} */
 const TONES = { suspended: "bad", new: "asks", kept: "note", removed: "note" };
 
 /**
@@ -49,7 +49,7 @@ const changedTool = (server, one, done) => html`
  * @param {ChangedTool["parts"][number]} part
  */
 function changedPart(one, { part, words }) {
-  const text = html`<div class="word-diff" tabindex="0" role="group" aria-label=${SERVERS.partOf(part, one.tool)}>${words.map(changedWords)}</div>`;
+  const text = html`<pre class="word-diff" tabindex="0" aria-label=${SERVERS.partOf(part, one.tool)}>${words.map(changedWords)}</pre>`;
   return part === "description" || one.state !== "new"
     ? html`<p class="small quiet">${part}</p>${text}`
     : html`<details><summary class="small" data-key="part:${one.change}:${part}">${part}</summary>${text}</details>`;
