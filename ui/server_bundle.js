@@ -122,7 +122,7 @@ function setting(one) {
   };
   const hint = html`${parts.foreign(one.about)} ${one.kind === "secret" ? SERVERS.storedSecret : nothing}${one.required || one.kind === "toggle" ? nothing : SERVERS.optional}`;
   if (one.kind === "toggle") {
-    return html`<div class="field">${parts.tick(`bundle:${one.key}`, parts.foreign(one.title), textOf(one) === "true", (on) => type(String(on)))}<span class="hint">${hint}</span></div>`;
+    return html`<div class="field">${parts.tick(`bundle:${one.key}`, parts.foreign(one.title), textOf(one) === "true", (on) => type(String(on)))}<p class="hint">${hint}</p></div>`;
   }
   return parts.field(
     one.title,
@@ -149,6 +149,6 @@ function pathField(one) {
           if (paths) picked.set(one.key, paths);
         },
       })}</div>
-      <span class="hint">${parts.foreign(one.about)} ${one.proposed.length > 0 ? html`${SERVERS.suggests} ${parts.foreign(one.proposed.join(", "))}${SERVERS.suggestsEnd}` : nothing}${one.required ? nothing : SERVERS.leftOut}${SERVERS.staysClosed}</span>
+      <p class="hint">${parts.foreign(one.about)} ${one.proposed.length > 0 ? html`${SERVERS.suggests} ${parts.foreign(one.proposed.join(", "))}${SERVERS.suggestsEnd}` : nothing}${one.required ? nothing : SERVERS.leftOut}${SERVERS.staysClosed}</p>
     </div>`;
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 const NAME: &str = "io.github.ironcurtain-desktop.desktop";
 
-/// Returns whether the app starts with the desktop.
+/// Returns `true` if the app starts with the desktop.
 pub(crate) fn is_on() -> bool {
     entry().is_some_and(|entry| entry.exists())
 }
@@ -14,7 +14,7 @@ pub(crate) fn is_on() -> bool {
 /// Adds or removes the autostart entry.
 ///
 /// # Errors
-/// Fails if the entry cannot be written or removed.
+/// Returns an error if the entry cannot be written or removed.
 pub(crate) fn turn(on: bool) -> io::Result<()> {
     let entry = entry().ok_or(io::ErrorKind::NotFound)?;
     if on {
@@ -38,8 +38,7 @@ fn text(program: &Path) -> String {
     )
 }
 
-/// Quotes an argument of `Exec=`: first for the command line, then as a string of the desktop
-/// entry.
+/// Quotes an argument of the `Exec` key: first for the command line, then as a string value of the desktop entry.
 fn quoted(argument: &str) -> String {
     let mut quoted = String::from("\"");
     for c in argument.chars() {

@@ -1,7 +1,8 @@
-//! The shell's interface to the trusted process.
+//! Interface between the app's user interface and the trusted process.
 //!
-//! - Requests that any client may make use the control protocol, which can show and revoke, but never grant.
-//! - Actions that only the user in the app's window may take go to [`Trusted`]. A stand-in backend does not have it.
+//! - Requests that any program of the user may make use the control protocol. It can show and revoke, but never grant.
+//! - Actions that are limited to the user in the app's window use [`Trusted`], which a test's backend does not
+//!   provide.
 
 mod trusted;
 
@@ -16,43 +17,42 @@ use std::pin::Pin;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
-/// Boxed future that a backend returns.
+/// Boxed future that a [`Backend`] returns.
 pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// Answers the shell's requests.
+/// Answers the requests of the user interface.
 pub trait Backend: Send + Sync + 'static {
-    /// Sends one request.
+    /// Sends a request and returns the reply.
     fn request(&self, request: Request) -> BoxFuture<Reply>;
 
-    /// Reopens the dialog for a question that expired unanswered. Only the dialog answers it.
+    /// Shows the dialog for an expired question again. Only the dialog answers it.
     ///
-    /// Returns `true` if the same call is now allowed once, or the reason why the question was not
-    /// shown.
+    /// Returns `true` if the same call is now allowed once, or the reason that the question was not shown.
     fn ask_again(&self, question: String) -> BoxFuture<Result<bool, LateError>>;
 
-    /// Returns a counter that changes whenever sessions, questions, grants or activity change.
+    /// Returns a counter that changes with the sessions, questions, grants or activity.
     fn changes(&self) -> watch::Receiver<u64>;
 
-    /// Completes when every session is closed and the backend serves nothing.
+    /// Completes when all sessions are closed and the backend serves no more requests.
     fn ended(&self) -> BoxFuture<()>;
 
-    /// Returns the trusted process, if it runs in this program.
+    /// Returns the trusted process if it runs in this program.
     fn trusted(&self) -> Option<Trusted> {
         None
     }
 }
 
-/// Handle to the trusted process in this program, and the settings that it was started with.
+/// Handle to the trusted process in this program, with its settings.
 #[derive(Clone)]
 pub struct Trusted {
-    /// Handle to its daemon.
+    /// Handle to the daemon.
     pub daemon: Daemon,
-    /// Runtime that the trusted process runs on.
+    /// Tokio runtime of the trusted process.
     pub runtime: Handle,
-    /// IronCurtain's folders.
+    /// IronCurtain's directories.
     pub home: Home,
-    /// Folder of our programs.
+    /// Directory of IronCurtain's programs.
     pub programs: PathBuf,
-    /// Allows sandboxes to be created by uid 0.
+    /// `true` if sandboxes may be created as root.
     pub allow_root: bool,
 }

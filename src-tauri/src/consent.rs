@@ -1,9 +1,8 @@
-//! Shows the trusted process's questions to the user.
+//! Shows the questions of the trusted process to the user.
 //!
-//! - [`DialogConsent`] may be called from any thread; everything shown lives on the main thread, in
-//!   one [`queue`].
-//! - Only an explicit Allow allows. Dropping the sink, closing the dialog or losing the loop
-//!   denies.
+//! - [`DialogConsent`] may be called from any thread. Everything that is shown belongs to the [`queue`] on the main
+//!   thread.
+//! - Only an explicit Allow allows a call. Dropping the sink, closing the dialog and stopping the loop all deny it.
 
 mod arming;
 mod clock;
@@ -40,11 +39,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::{mpsc, watch};
 use view::ConsentView;
 
-/// The receiver of the answer to one question. Dropping it unanswered denies.
+/// Receiver of the answer to a question. Dropping it without an answer denies the call.
 pub trait AnswerSink: Send {
-    /// Passes on the user's answer.
+    /// Receives the user's answer.
     fn answer(self: Box<Self>, answer: Answer);
-    /// Reports that the user is working in the dialog.
+    /// Receives a report that the user is active in the dialog.
     fn working(&self);
 }
 
@@ -58,20 +57,20 @@ impl AnswerSink for Slot {
     }
 }
 
-/// Pending question, as the tray and the window show it.
+/// A pending question, as the tray and the window show it.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct PendingQuestion {
     /// Question id.
     pub id: String,
     /// Sentence such as "Claude Code wants to write tax/summary.md".
     pub sentence: String,
-    /// The worst consequence in full, such as "write ~/notes/plan.md".
+    /// The worst effect in full, such as "write ~/notes/plan.md".
     pub line: Option<String>,
-    /// Session that asks.
+    /// Id of the session that asks.
     pub session: String,
     /// Name of the client that asks.
     pub client: String,
-    /// Time at which it is denied, in milliseconds since the Unix epoch.
+    /// Time at which the question is denied, in milliseconds since the Unix epoch.
     pub expires_ms: u64,
 }
 
@@ -97,14 +96,14 @@ fn in_ms(left: Duration) -> u64 {
     u64::try_from(at.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Asks through a dialog on this desktop.
+/// Front end that asks through a dialog on this desktop.
 #[derive(Debug, Clone)]
 pub struct DialogConsent {
     commands: mpsc::UnboundedSender<Command>,
     waiting: watch::Receiver<Vec<PendingQuestion>>,
 }
 
-/// Receiving end of [`DialogConsent`], which the main thread runs.
+/// Receiving end of [`DialogConsent`], which runs on the main thread.
 #[derive(Debug)]
 pub struct DialogLoop {
     parts: LoopParts,
@@ -118,30 +117,30 @@ struct LoopParts {
     waiting: watch::Sender<Vec<PendingQuestion>>,
 }
 
-/// Commands to the queue, from the trusted process and from the queue's own dialog.
+/// Commands to the queue, from the trusted process and from the queue's dialog.
 enum Command {
     Ask(Box<Question>, Box<dyn AnswerSink>),
     Withdraw(String),
     Raise,
     Working(String),
     Unseen(String),
-    /// A dialog may open now.
+    /// A dialog may be opened.
     Show,
-    /// The user denied without the dialog.
+    /// The user denied the question with this id outside the dialog.
     Denied(String),
-    /// Outcome of the dialog for these of its questions.
+    /// Result of the dialog for the questions with these ids.
     Decided(Vec<String>, DialogResult),
-    /// The user wants to see all of an agent's questions together, or each separately again.
+    /// `true` to show all of an agent's questions together, `false` to show each of them separately.
     Together(bool),
     Tell(String),
     Notices(NoticeDetail),
-    /// The screen was locked or unlocked.
+    /// `true` if the screen was locked, `false` if it was unlocked.
     Locked(bool),
-    /// The machine is about to sleep, or woke up.
+    /// `true` if the machine is about to sleep, `false` if it woke up.
     Asleep(bool),
 }
 
-/// Outcome of a dialog.
+/// Result of a dialog.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum DialogResult {
     Answered(Answer),
@@ -149,8 +148,7 @@ enum DialogResult {
 }
 
 impl DialogConsent {
-    /// Creates the asker and the loop that shows its questions. `home` is the user's home
-    /// directory, shown as `~`.
+    /// Creates the front end and the loop that shows its questions. The user's home directory `home` is shown as `~`.
     #[must_use]
     pub fn new(home: PathBuf) -> (Self, DialogLoop) {
         let (commands, inbox) = mpsc::unbounded_channel();
@@ -159,23 +157,23 @@ impl DialogConsent {
         (Self { commands, waiting }, DialogLoop { parts })
     }
 
-    /// Shows a question like [`Consent::ask`], with any sink for its answer.
+    /// Shows a question as [`Consent::ask`] does, with any receiver of its answer.
     pub fn ask_with(&self, question: Question, sink: Box<dyn AnswerSink>) {
-        // If the loop has stopped, this drops the sink, which denies.
+        // If the loop has stopped, this drops the sink, which denies the call.
         let _ = self.commands.send(Command::Ask(Box::new(question), sink));
     }
 
-    /// Brings the open question to the front.
+    /// Brings the dialog to the front.
     pub fn raise(&self) {
         let _ = self.commands.send(Command::Raise);
     }
 
-    /// Sets how much detail notifications show.
+    /// Sets the level of detail in notifications.
     pub(crate) fn set_notices(&self, detail: NoticeDetail) {
         let _ = self.commands.send(Command::Notices(detail));
     }
 
-    /// Returns the pending questions as a watch channel.
+    /// Returns a receiver for the list of pending questions.
     #[must_use]
     pub fn waiting(&self) -> watch::Receiver<Vec<PendingQuestion>> {
         self.waiting.clone()
@@ -198,7 +196,7 @@ impl Consent for DialogConsent {
 
 #[cfg(target_os = "linux")]
 impl DialogLoop {
-    /// Starts showing questions. Call it on the main thread after GTK is initialized.
+    /// Starts to show questions. Must be called on the main thread after GTK is initialized.
     pub fn spawn(self) {
         let main = gtk::glib::MainContext::default();
         main.spawn_local(presence::follow(self.parts.to_self.clone()));
@@ -208,7 +206,7 @@ impl DialogLoop {
 
 #[cfg(not(target_os = "linux"))]
 impl DialogLoop {
-    /// Starts showing questions in windows of this app.
+    /// Starts to show questions in windows of this app.
     pub fn spawn(self, app: &tauri::AppHandle) {
         tauri::async_runtime::spawn(web::run(self.parts, app.clone()));
     }

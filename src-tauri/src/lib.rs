@@ -1,8 +1,8 @@
-//! The shell: tray, consent dialog and settings window around the trusted process.
+//! The desktop app: a tray icon, consent dialogs and a settings window around the trusted process.
 //!
-//! - The only crate that knows the UI toolkit. The trusted process runs on separate threads.
-//! - The settings window is the same program in a separate process.
-//! - Decides nothing: it shows what it receives and passes on the user's answers.
+//! - The only crate that uses the user interface toolkit. The trusted process runs on separate threads.
+//! - The settings window is this program in a second process.
+//! - Makes no decision: it shows what it receives and forwards the user's answers.
 
 mod autostart;
 mod backend;

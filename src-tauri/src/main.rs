@@ -1,4 +1,4 @@
-//! The tray app. Everything is in the library, so that tests can use it.
+//! Entry point of the tray app. All code is in the library, so that tests can use it.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! The command line of the app.
+//! Command line of the app.
 
 use crate::window::ARGUMENT;
 use std::ffi::OsString;
@@ -18,9 +18,9 @@ Usage: ironcurtain-desktop [--background] [--allow-root]
 /// Options of the app.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct AppOptions {
-    /// Start without the window.
+    /// `true` to start without opening the window.
     pub background: bool,
-    /// Run even as root.
+    /// `true` to run even as root.
     pub allow_root: bool,
 }
 
@@ -28,18 +28,18 @@ pub struct AppOptions {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Invocation {
     App(AppOptions),
-    /// Process of the settings window, started by the app.
+    /// Runs the settings window, which the app starts.
     Window,
     Help,
     Version,
 }
 
-/// Unknown command-line argument.
+/// Error for an unknown command-line argument.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown option `{0}`; try `--help`")]
 pub(crate) struct OptionError(String);
 
-/// Parses the arguments after the program's name.
+/// Parses the arguments that follow the program's name.
 pub(crate) fn read(arguments: impl IntoIterator<Item = OsString>) -> Result<Invocation, OptionError> {
     let mut options = AppOptions::default();
     for argument in arguments {

@@ -1,8 +1,7 @@
-//! The running app: tray, window and dialog around one [`Backend`].
+//! The running app: the tray icon, the window and the dialog of one [`Backend`].
 //!
-//! - Closing the window leaves the app running. Only Quit exits, after every session is closed.
-//! - Nothing here blocks the main thread. Starting the program a second time opens this app's
-//!   window.
+//! - Closing the window does not stop the app. Only Quit does, after all sessions are closed.
+//! - Nothing blocks the main thread. A second start of the program opens the window of the running app.
 
 use crate::backend::Backend;
 use crate::consent::{DialogConsent, DialogLoop};
@@ -17,26 +16,26 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tauri::{AppHandle, Manager, RunEvent};
 
-/// Time that Quit waits for the sessions to close.
+/// Maximum time for which Quit waits until the sessions are closed.
 const ENDING: Duration = ironcurtain_daemon::ENDING.saturating_add(Duration::from_secs(1));
-/// Delay before showing the first change after a quiet period.
+/// Delay before the first change after a quiet period is shown.
 const SETTLE: Duration = Duration::from_millis(30);
-/// Minimum interval between two updates. Users cannot read faster updates, and drawing is expensive.
+/// Minimum interval between two updates. Users cannot read faster ones, and drawing is expensive.
 const PACE: Duration = Duration::from_millis(700);
 
-/// Reason why the app could not run.
+/// Error that prevented the app from running.
 #[derive(Debug, thiserror::Error)]
 #[error("failed to start the desktop app: {0}")]
 pub struct ShellError(#[from] tauri::Error);
 
-/// State shared by tray, window and dialog.
+/// State that the tray, the window and the dialog share.
 struct Shell {
     backend: Arc<dyn Backend>,
     desktop: DialogConsent,
     window: Window,
 }
 
-/// Runs the app on this thread until the user quits. `ahead` becomes the first window.
+/// Runs the app on this thread until the user quits it. `ahead` becomes the first window.
 ///
 /// # Errors
 /// Returns [`ShellError`] if there is no display or the toolkit does not start.
@@ -79,7 +78,7 @@ pub fn run(
         .build(context())?;
     let _answers = single_instance::answer(move || window.open());
     app.run(|_, event| {
-        // Closing the last window does not quit the app; `exit` from Quit carries a code.
+        // Closing the last window does not stop the app. An exit requested by Quit has a code.
         if let RunEvent::ExitRequested { api, code: None, .. } = &event {
             api.prevent_exit();
         }
@@ -87,7 +86,7 @@ pub fn run(
     Ok(())
 }
 
-/// Keeps tray and window up to date.
+/// Updates the tray and the window after each change.
 async fn follow(app: AppHandle) {
     let state = app.state::<Shell>();
     let mut changes = state.backend.changes();
@@ -101,11 +100,11 @@ async fn follow(app: AppHandle) {
         }
         tokio::time::sleep(PACE.saturating_sub(shown.elapsed()).max(SETTLE)).await;
     }
-    // The trusted process has exited: show that instead of its last state.
+    // The trusted process has exited, so its last state is no longer shown.
     show(&app, TrayState::default());
 }
 
-/// Exits the app once the trusted process has exited for any reason.
+/// Exits the app when the trusted process has exited for any reason.
 async fn exit_when_ended(app: AppHandle) {
     let ended = app.state::<Shell>().backend.ended();
     ended.await;
@@ -133,7 +132,7 @@ fn show(app: &AppHandle, state: TrayState) {
     }
 }
 
-/// Sends a request to the trusted process and shows the user a refusal.
+/// Sends a request to the trusted process. Shows a refusal to the user.
 fn ask(app: &AppHandle, request: Request) {
     let app = app.clone();
     tauri::async_runtime::spawn(async move {
@@ -145,7 +144,7 @@ fn ask(app: &AppHandle, request: Request) {
     });
 }
 
-/// Pauses or resumes the sessions that the agent of this name has now.
+/// Pauses or resumes all current sessions of the agent with this name.
 fn pause(app: &AppHandle, agent: String, on: bool) {
     let app = app.clone();
     tauri::async_runtime::spawn(async move {

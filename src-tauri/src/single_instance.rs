@@ -1,9 +1,9 @@
-//! Limits the app to one instance per desktop session: a second start opens the first one's window
-//! and exits.
+//! Limits the app to one instance per desktop session. A second start opens the window of the first instance and
+//! exits.
 //!
-//! - Uses `org.freedesktop.Application`, the interface that desktops start programs with, so a
-//!   desktop's launcher has the same effect.
-//! - Any process on the session bus can call it. The only effect is that the window opens.
+//! - Implements `org.freedesktop.Application`, the D-Bus interface with which desktops start programs. A desktop's
+//!   launcher therefore has the same effect.
+//! - Any process on the session bus can call it, which only opens the window.
 
 #[cfg(target_os = "linux")]
 pub(crate) use linux::{activate_running, answer};
@@ -13,14 +13,14 @@ mod linux {
     use gtk::gio::{self, prelude::*};
     use std::time::Duration;
 
-    /// Bus name, which is also the object path that desktops call.
+    /// Bus name. The object path that desktops call follows from it.
     const NAME: &str = "io.github.ironcurtain-desktop";
     const OBJECT: &str = "/io/github/ironcurtain_desktop";
     const INTERFACE: &str = "org.freedesktop.Application";
-    /// Time allowed for a reply. A running app replies at once; no reply means that it hangs.
+    /// Maximum time to wait for a reply. A running app replies immediately, so a missing reply means that it hangs.
     const PATIENCE: Duration = Duration::from_secs(3);
 
-    /// Opens the window of the running app. Returns `false` if none replies.
+    /// Opens the window of the running app. Returns `false` if no app replies.
     pub(crate) fn activate_running() -> bool {
         let Ok(bus) = gio::bus_get_sync(gio::BusType::Session, gio::Cancellable::NONE) else { return false };
         let nothing = gtk::glib::VariantDict::new(None).end();
@@ -42,8 +42,8 @@ mod linux {
         .is_ok()
     }
 
-    /// Opens the window for every later start. Call it on the main thread and keep the returned
-    /// application.
+    /// Opens the window at every later start. Must be called on the main thread. The caller must keep the returned
+    /// value.
     pub(crate) fn answer(open: impl Fn() + 'static) -> gio::Application {
         let application = gio::Application::new(Some(NAME), gio::ApplicationFlags::FLAGS_NONE);
         application.connect_activate(move |_| open());
@@ -57,7 +57,7 @@ mod linux {
 #[cfg(not(target_os = "linux"))]
 pub(crate) use elsewhere::{activate_running, answer};
 
-/// On other platforms a second start only reports that the app is already running.
+/// On other platforms, a second start only reports that the app is already running.
 #[cfg(not(target_os = "linux"))]
 mod elsewhere {
     pub(crate) fn activate_running() -> bool {

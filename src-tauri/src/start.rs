@@ -1,4 +1,4 @@
-//! Startup: from the command line to the running app, or to a message with the reason why not.
+//! Starts the app from its command line, or shows the reason that it cannot start.
 
 use crate::backend::{TrustedProcess, TrustedProcessError};
 use crate::consent::DialogConsent;
@@ -17,7 +17,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use tracing_subscriber::EnvFilter;
 
-/// Reason why the app is not running.
+/// Reason that the app is not running.
 #[derive(Debug, thiserror::Error)]
 enum AppError {
     #[error(transparent)]
@@ -67,7 +67,7 @@ pub fn run() -> ExitCode {
 }
 
 fn app(options: AppOptions) -> Result<(), AppError> {
-    // The window's process takes as long to start as the trusted process, so start it in parallel.
+    // The window's process takes about as long to start as the trusted process, so both start in parallel.
     let ahead = if options.background { None } else { WindowProcess::start().ok() };
     toolkit()?;
     let home = Home::from_env()?;
@@ -81,7 +81,7 @@ fn app(options: AppOptions) -> Result<(), AppError> {
     Ok(())
 }
 
-/// Runs the settings window's process.
+/// Runs the process of the settings window.
 fn window() -> ExitCode {
     match run_window() {
         Ok(()) => ExitCode::SUCCESS,
@@ -92,14 +92,14 @@ fn window() -> ExitCode {
     }
 }
 
-/// Returns the folder of this program, which also holds the programs that it starts.
+/// Returns the directory of this program, which contains all of IronCurtain's programs.
 fn programs() -> Result<PathBuf, AppError> {
     let this = std::env::current_exe().map_err(AppError::Programs)?;
     let missing = || AppError::Programs(io::ErrorKind::NotFound.into());
     this.parent().map(PathBuf::from).ok_or_else(missing)
 }
 
-/// Returns the title and text of the error message for the user.
+/// Returns the title and the text of the error message.
 fn words(error: &AppError) -> (&'static str, String) {
     if let AppError::Trusted(trusted) = error
         && trusted.is_already_running()
@@ -128,15 +128,15 @@ fn toolkit() -> Result<(), AppError> {
     Ok(())
 }
 
-/// Shows a plain message box. The rest of the app is not running then.
+/// Shows a message box. Used while the rest of the app is not running.
 #[cfg(target_os = "linux")]
 fn message(title: &str, text: &str) {
-    // Without a display the dialog would wait forever.
+    // Without a display, the message box would wait forever.
     if toolkit().is_err() {
         return;
     }
     let dialog = rfd::AsyncMessageDialog::new().set_level(rfd::MessageLevel::Error);
-    // This thread owns GTK, so it runs the dialog: the blocking variant would wait for another one.
+    // This thread owns GTK, so it runs the message box itself. The blocking variant would wait for another thread.
     let closed = dialog.set_title(title).set_description(visible::lines(text)).show();
     gtk::glib::MainContext::default().block_on(closed);
 }

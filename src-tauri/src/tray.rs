@@ -1,7 +1,6 @@
 //! The tray icon: a plain value that describes it, and the code that shows it.
 //!
-//! - Works without a tray: [`Tray::is_shown`] returns `false`, and the caller opens the window
-//!   instead.
+//! - The app also works without a tray: [`Tray::is_shown`] then returns `false`, and the caller opens the window.
 
 mod menu;
 #[cfg(target_os = "linux")]
@@ -27,14 +26,14 @@ use tauri::{AppHandle, Wry};
 
 const ID: &str = "ironcurtain";
 
-/// Icon in the panel, if there is a panel.
+/// The icon in the panel, if there is a panel.
 pub(crate) struct Tray {
     icon: Option<TrayIcon>,
     shown: Mutex<TrayMenu>,
 }
 
 impl Tray {
-    /// Creates the icon. Call it on the main thread.
+    /// Creates the icon. Must be called on the main thread.
     pub(crate) fn build(app: &AppHandle, state: &TrayState) -> Self {
         let menu = TrayMenu::new(state);
         panel::name_icon();
@@ -48,12 +47,12 @@ impl Tray {
         Self { icon, shown: Mutex::new(menu) }
     }
 
-    /// Returns whether the icon exists and a panel appears to show it.
+    /// Returns `true` if the icon exists and a panel seems to show it.
     pub(crate) fn is_shown(&self) -> bool {
         self.icon.is_some() && panel::shows_icons()
     }
 
-    /// Updates icon, tooltip and menu. Call it on the main thread.
+    /// Updates the icon, the tooltip and the menu. Must be called on the main thread.
     pub(crate) fn update(&self, app: &AppHandle, state: &TrayState) {
         let menu = TrayMenu::new(state);
         let Some(icon) = &self.icon else { return };
@@ -69,13 +68,13 @@ impl Tray {
     }
 }
 
-/// Reason why there is no tray icon.
+/// Reason that there is no tray icon.
 #[derive(Debug, thiserror::Error)]
 enum TrayError {
-    /// Error of the toolkit.
+    /// The toolkit reported an error.
     #[error(transparent)]
     Toolkit(#[from] tauri::Error),
-    /// The tray library panics without the indicator library.
+    /// The indicator library is missing, without which the tray library would panic.
     #[error("the system's indicator library is not installed")]
     NoLibrary,
 }

@@ -1,11 +1,11 @@
-//! The settings window, created on demand and destroyed when closed, and the commands that its page
-//! may call.
+//! The settings window, which is created on demand and destroyed when closed, and the commands that its page may call.
 //!
-//! - It runs in a separate process ([`child`]), so this process draws no page, and closing the window frees the memory.
-//! - The page shows agents' text as plain text. Its commands run, and are checked, in the trusted
-//!   process ([`serving`]). No command answers a question.
-//! - INVARIANT: only a path that a system picker passed to the trusted process can be granted. The
-//!   page cannot name paths.
+//! - It runs in a separate process ([`child`]), so that this process draws no page and closing the window frees its
+//!   memory.
+//! - The page shows text from agents as plain text. Its commands are checked and run in the trusted process
+//!   ([`serving`]). No command answers a question.
+//! - INVARIANT: a path can be granted only if a system picker returned it to the trusted process. The page cannot name
+//!   paths.
 
 mod add_server;
 mod bundles;
@@ -56,13 +56,13 @@ use servers::ServerDrafts;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-/// State of one window's commands, from opening to closing.
+/// State of the commands of one window, from its opening to its closing.
 struct AppState {
     backend: Arc<dyn Backend>,
     desktop: DialogConsent,
     home: PathBuf,
     pickers: Pickers,
-    /// Grants revoked in this window, which can be restored; the newest is last.
+    /// Grants that were revoked in this window and can be restored, newest last.
     revoked: Mutex<Vec<StandingGrant>>,
     drafts: ServerDrafts,
     client_drafts: ClientDrafts,

@@ -1,5 +1,4 @@
-//! Accessibility of the real app's window: on every page each control has a role, a name and a place in the focus
-//! order.
+//! Accessibility of the app's window: on every page, each control has a role, a name and a place in the focus order.
 
 use crate::app::{App, agent};
 use crate::screen::{Control, Screen, until};
@@ -9,7 +8,7 @@ const WINDOW: &str = "^IronCurtain$";
 
 const PAGES: [&str; 7] = ["Home", "Activity", "Agents", "Permissions", "Servers", "Rules", "Settings"];
 
-/// Roles of controls that a user can press, choose or fill in.
+/// Accessibility roles of controls that a user can press, select or fill in.
 const CONTROLS: [&str; 8] = [
     "push button",
     "toggle button",
@@ -25,7 +24,7 @@ const CONTROLS: [&str; 8] = [
 fn every_window_control_has_role_name_and_keyboard_focus() {
     let screen = tray::with_panel();
     let _app = App::start(&screen, &[]);
-    // No client has connected yet, so the setup pages open by themselves and claim no protection.
+    // No client has connected yet, so the setup pages open automatically and do not claim protection.
     window::says(&screen, "Nothing is protected until an agent is connected.");
     assert_named(&screen, "First steps", 2);
     window::skip_setup(&screen);
@@ -36,13 +35,13 @@ fn every_window_control_has_role_name_and_keyboard_focus() {
         if page != "Home" {
             window::open(&screen, page);
         }
-        // Pages load data after their heading.
+        // A page loads its data after its heading.
         match page {
             "Home" => drop(screen.control(WINDOW, "push button", "Lock down")),
             "Settings" => drop(screen.control(WINDOW, "combo box", "Notifications")),
             _ => {}
         }
-        // The links to the pages and at least one control of the page.
+        // Counts the links to the pages and at least one control of the page itself.
         assert_named(&screen, page, PAGES.len() + 1);
         if page == "Servers" {
             window::open(&screen, "Secrets");
@@ -53,7 +52,7 @@ fn every_window_control_has_role_name_and_keyboard_focus() {
     }
 }
 
-/// Asserts that the open page has at least `least` controls, and that each has a name and is focusable.
+/// Asserts that the open page has at least `least` controls, and that each of them has a name and can be focused.
 #[track_caller]
 fn assert_named(screen: &Screen, page: &str, least: usize) -> Vec<Control> {
     let controls: Vec<Control> = until(page, || {

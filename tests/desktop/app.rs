@@ -1,4 +1,4 @@
-//! The real app with the real shim, sandbox and server: the user answers in the dialog and the agent gets the result.
+//! The app with the shim, sandbox and server: the user answers in the dialog, and the agent gets the result.
 
 use crate::harness::{DIALOG, arm_by_keyboard};
 use crate::lifecycle::login_manager;
@@ -79,7 +79,8 @@ fn folder_granted_in_window_is_readable_until_revoked() {
     assert_eq!(agent.answer(call)["result"]["isError"], true);
 }
 
-/// Starts a portal whose answer would be a grant, and a program that asks it. Returns the titles of all requests.
+/// Starts a portal whose reply would grant access, and a program that calls it. Returns a function that reads the
+/// titles of all requests.
 fn portal(screen: &mut Screen) -> impl Fn() -> String + use<> {
     let (script, log) = (helper_path("portal.py"), screen.home().join("portal"));
     let (script, file) = (script.to_str().expect("a UTF-8 path"), log.to_str().expect("a UTF-8 path"));
@@ -143,7 +144,7 @@ fn session_bus_activates_app_from_packaged_service_file() {
     std::fs::create_dir_all(&services).expect("the folder");
     let service = services.join("io.github.ironcurtain-desktop.service");
     std::fs::write(service, SERVICE.replace(packaged, &ours)).expect("the service");
-    // As a desktop session does at login.
+    // Desktop sessions do the same at login.
     screen.read("dbus-update-activation-environment", &["--all"]);
     let bus =
         ["call", "--session", "--dest", "org.freedesktop.DBus", "--object-path", "/org/freedesktop/DBus"];
@@ -183,7 +184,7 @@ fn app_exits_with_message_when_its_state_cannot_be_read() {
     let app = App::start(&screen, &["--background"]);
     until("the database", || database.exists().then_some(()));
     drop(app);
-    // The log holds the pages that a killed app has written, so the database would be read from it.
+    // The write-ahead log contains pages that the killed app wrote, from which SQLite would read the database.
     for log in ["db-wal", "db-shm"].map(|end| database.with_extension(end)) {
         if log.exists() {
             std::fs::remove_file(log).expect("the log");
@@ -197,7 +198,7 @@ fn app_exits_with_message_when_its_state_cannot_be_read() {
     listens(&screen);
 }
 
-/// Closes the message of an app that cannot start. It is a window of the app itself.
+/// Closes the error message of an app that cannot start. The message is a window of the app itself.
 fn ends_with_message(screen: &Screen, mut app: App, title: &str, text: &str) {
     let window = screen.window(&format!("^{title}$"));
     until("the message", || screen.text("").contains(text).then_some(()));
@@ -220,14 +221,14 @@ fn sigterm_stops_app_cleanly() {
 /// Returns a command that starts the daemon through a shim, with the screen's runtime directory in place of the
 /// login's.
 ///
-/// The caller's display and bus differ, because a repository can set them for a shim.
+/// The display and bus of the caller are different, because a repository can set these variables for a shim.
 fn daemon_started_by_shim(screen: &Screen) -> Command {
     let mut command = screen.login_command("unshare");
     let is_root = screen.read("id", &["-u"]) == "0";
     let (unshare, afterwards): (&[&str], &[&str]) = if is_root {
         (&["--mount"], &[])
     } else {
-        // Drops the capabilities again, because bubblewrap requires that.
+        // Drops the ambient capabilities again, because bubblewrap requires it.
         let plain: &[&str] = &["setpriv", "--ambient-caps=-all", "--inh-caps=-all"];
         (&["--mount", "--map-current-user", "--keep-caps"], plain)
     };
@@ -238,7 +239,7 @@ fn daemon_started_by_shim(screen: &Screen) -> Command {
     command
 }
 
-/// Script that mounts the screen's runtime directory over the login's.
+/// Shell script that mounts the screen's runtime directory over that of the login.
 const OWN_RUN: &str = r#"
     own=/run/user/$(id -u)
     mount -t tmpfs -o mode=755 tmpfs /run
@@ -248,7 +249,7 @@ const OWN_RUN: &str = r#"
     ln -s "$own/bus" /run/dbus/system_bus_socket
     exec "$@""#;
 
-/// Starts a stand-in for the systemd user manager that knows this screen's environment.
+/// Starts a fake systemd user manager whose environment names this screen.
 fn user_manager(screen: &mut Screen) {
     let environment = screen.command("env").output().expect("env").stdout;
     let environment = String::from_utf8(environment).expect("text");
@@ -294,7 +295,7 @@ fn display_named_only_by_caller_is_ignored() {
     let file = screen.home().join("plan.txt");
     std::fs::write(&file, "ship on Tuesday").expect("the file");
     let mut command = daemon_started_by_shim(&screen);
-    // A working display on which a dialog would be noticed.
+    // This display works, so an unexpected dialog would appear on it.
     command.env("DISPLAY", screen.display());
     let mut headless = App(command.spawn().expect("ironcurtain"));
     let log = BufReader::new(headless.0.stderr.take().expect("its log"));
@@ -352,7 +353,7 @@ fn app_without_display_suggests_the_daemon_command() {
     assert!(said.contains("no display found; run `ironcurtain daemon`"), "{said}");
 }
 
-/// Has the agent read the file containing "ship on Tuesday", and allows that in the dialog.
+/// Makes the agent read the file with the text "ship on Tuesday", and allows the call in the dialog.
 fn allow_and_read(screen: &Screen, agent: &mut AgentClient, file: &Path) {
     let call = begin_reading(agent, file);
     screen.activate(&screen.window(DIALOG));
@@ -361,7 +362,7 @@ fn allow_and_read(screen: &Screen, agent: &mut AgentClient, file: &Path) {
     assert_eq!(allowed["result"]["content"][0]["text"], "ship on Tuesday", "{allowed}");
 }
 
-/// Allows the question. Retries, because a panel that has just started may disturb the dialog.
+/// Allows the question in the dialog. Retries, because a panel that has just started may move the focus.
 pub(crate) fn allow(screen: &Screen) {
     let gone = || screen.xdotool(&["search", "--onlyvisible", "--name", DIALOG]).is_empty();
     let allowed = (0..5).any(|_| {
@@ -402,7 +403,7 @@ impl Drop for App {
     }
 }
 
-/// Returns the app's command, with the option that root requires.
+/// Returns the command of the app. It includes the option that root requires.
 pub(crate) fn command(screen: &Screen, arguments: &[&str]) -> Command {
     let mut command = screen.command(app_program());
     command.args(arguments);
@@ -412,13 +413,13 @@ pub(crate) fn command(screen: &Screen, arguments: &[&str]) -> Command {
     command
 }
 
-/// Waits until IronCurtain accepts connections, which is shortly after its socket exists.
+/// Waits until IronCurtain accepts connections, which happens shortly after it creates its socket.
 pub(crate) fn listens(screen: &Screen) {
     let socket = screen.home().join("ironcurtain/run/socket");
     until("a listening socket", || UnixStream::connect(&socket).ok());
 }
 
-/// Returns the app of this build, or the one to be measured.
+/// Returns the path of the app: that of this build, or the one to measure.
 pub(crate) fn app_program() -> PathBuf {
     std::env::var_os("IRONCURTAIN_APP")
         .map_or_else(|| env!("CARGO_BIN_EXE_ironcurtain-desktop").into(), PathBuf::from)
@@ -440,7 +441,7 @@ pub(crate) fn begin_reading(agent: &mut AgentClient, file: &Path) -> u64 {
     agent.begin_call("read_text_file", json!({ "path": file }))
 }
 
-/// Returns one of our programs, which are beside the app.
+/// Returns the path of one of IronCurtain's programs, which are next to the app.
 pub(crate) fn beside(name: &str) -> PathBuf {
     let path = app_program().with_file_name(name);
     assert!(path.exists(), "{} is missing: build the whole workspace first", path.display());

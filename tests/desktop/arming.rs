@@ -1,4 +1,4 @@
-//! Arming of Allow: when a click counts, and the hint shown when it does not.
+//! Arming of Allow: when a click is accepted, and the hint after a click that is not.
 
 use crate::harness::{DIALOG, Harness, arm_by_pointer, show_focused_question, show_question, wait_for_hint};
 use crate::screen::{Control, Screen, until};
@@ -11,7 +11,7 @@ const STILL: &str = "To allow: move the pointer slightly on Allow, or press Tab 
 const COVERED: &str = "To allow: move the window that covers this one";
 const SOON: &str = "Allow unlocks in a moment";
 
-/// Compositors, each with its usual window manager.
+/// Compositors, each combined with its usual window manager.
 const COMPOSITORS: [&str; 4] = ["picom", "xfwm4", "metacity", "mutter"];
 
 #[test]
@@ -19,10 +19,10 @@ fn early_click_is_ignored_and_small_movement_on_allow_arms_it() {
     let screen = Screen::start();
     let harness = show_question(&screen, "write", Duration::from_secs(120));
     let allow = screen.control(DIALOG, "push button", ALLOW);
-    // Twice within the delay: on a slow machine the first movement may coincide with its end.
+    // Moves twice during the delay, because on a slow machine the first movement may be at its end.
     screen.move_pointer_onto(&allow);
     screen.xdotool(&["click", "1", "sleep", "0.2", "click", "1"]);
-    // From here on the pointer stays on Allow.
+    // From here, the pointer stays on Allow.
     wait_for_hint(&screen, STILL);
     screen.move_pointer_onto(&allow);
     wait_for_hint(&screen, CLICK);
@@ -38,7 +38,7 @@ fn moving_to_allow_after_a_choice_arms_it_for_one_click() {
     let session = screen.control(DIALOG, "radio button", "this session");
     let allow = screen.control(DIALOG, "push button", ALLOW);
     screen.click(&session);
-    // The pointer moves on immediately and then rests.
+    // The pointer arrives immediately and then does not move.
     screen.move_pointer_onto(&allow);
     wait_for_hint(&screen, CLICK);
     screen.xdotool(&["click", "1"]);
@@ -56,7 +56,7 @@ fn ignored_click_gets_visible_feedback() {
     let harness = show_focused_question(&screen, "write");
     arm_by_pointer(&screen, ALLOW);
     assert!(said.any(|line| line == CLICK), "Allow is armed");
-    // Alt+A only counts if a key moved the focus there.
+    // Alt+A is accepted only after a key has moved the focus to Allow.
     screen.key("alt+a");
     assert!(said.any(|line| line == SOON), "the click is ignored");
     wait_for_hint(&screen, STILL);
@@ -72,7 +72,7 @@ fn covering_window_disarms_allow_and_uncovering_restarts_the_delay() {
     for compositor in COMPOSITORS {
         let screen = Screen::composited(compositor);
         let harness = show_focused_question(&screen, "write");
-        // The compositor's own topmost window does not count as covering.
+        // The compositor's own topmost window does not count as covering the dialog.
         let allow = arm_by_pointer(&screen, ALLOW);
         let words = subject(&screen);
         let cover = cover(&screen, words.place);
@@ -126,7 +126,7 @@ fn subject(screen: &Screen) -> Control {
     })
 }
 
-/// Opens another program's window over that part of the screen, bypassing the window manager.
+/// Opens a window of another program over this area of the screen, without the window manager.
 fn cover(screen: &Screen, place: [i32; 4]) -> Harness {
     let place = place.map(|number| number.to_string());
     let mut arguments = vec!["other", "over"];

@@ -85,13 +85,13 @@ fn input_in_dialog_extends_question_timeout() {
     let (mut at, mut last) = (0, begin);
     while begin.elapsed() < deadline + Duration::from_millis(500) {
         at = (at + 7) % 60;
-        // Taken before the check, because the tool may be slow to exit. The dialog is in the middle of the screen.
+        // Taken before the check, because the tool may exit slowly. The dialog is in the middle of the screen.
         last = Instant::now();
         screen.xdotool(&["mousemove", &(610 + at).to_string(), "400"]);
     }
     assert_eq!(harness.any_event(), "q1 working");
     assert_eq!(harness.event(), "q1 dropped");
-    // Input is reported at most once a second, so the last input may have counted up to a second earlier.
+    // Input is reported at most once a second, so the time limit may have restarted up to a second earlier.
     assert!(last.elapsed() >= deadline - Duration::from_millis(1100), "the timeout was not restarted");
 }
 
@@ -110,7 +110,7 @@ fn click_on_allow_while_dialog_opens_is_ignored() {
 fn held_alt_a_never_allows() {
     let screen = Screen::start();
     let harness = show_focused_question(&screen, "write");
-    // Three seconds of key repeat: each press during the delay restarts it.
+    // A key repeats for three seconds. Each press restarts the delay.
     screen.xdotool(&["key", "--delay", "60", "--repeat", "50", "alt+a"]);
     screen.key("Escape");
     assert_eq!(harness.event(), "q1 deny");
@@ -158,7 +158,7 @@ fn changing_scope_rearms_allow_and_grants_the_new_scope() {
     arm_by_keyboard(&screen, "Allow for this session");
     let hour = screen.control(DIALOG, "radio button", "1 hour");
     screen.click(&hour);
-    // A press before the dialog's delay has passed is not an answer.
+    // A press during the dialog's delay is not an answer.
     screen.key("alt+a");
     arm_by_keyboard(&screen, "Allow for 1 hour");
     let sentence =

@@ -1,4 +1,4 @@
-//! Appearance of the dialog, on screen and to screen readers, with any text in it.
+//! Content of the dialog, on the screen and for screen readers, with any text in it.
 
 use crate::harness::{
     DIALOG, Harness, UNREAD, arm_by_keyboard, read_to_end, show_focused_question, show_question,
@@ -172,7 +172,7 @@ fn overflowing_content_must_be_scrolled_before_allow_arms() {
     let headline = screen.control(DIALOG, "label", "Claude Code wants to read 40 files in ~/Pictures/2026");
     let [_, top, _, _] = screen.controls(DIALOG).first().expect("the dialog").place;
     assert!(headline.place[1] > top, "it begins at its top: {headline:?}");
-    // Alt+A is no answer, however long the dialog has been open.
+    // Alt+A does not answer, no matter how long the dialog has been open.
     screen.key("alt+a");
     assert_eq!(screen.control(DIALOG, "push button", "Allow once").description, UNREAD);
     read_to_end(&screen, DIALOG, "Allow once", "Next");
@@ -271,7 +271,7 @@ fn large_text_on_small_screen_keeps_every_control_visible() {
                 .into_iter()
                 .find(|one| one.name == "Note for the agent" && one.is("focused"))
         });
-        // If the options do not fit, they scroll to the focused one.
+        // If the choices do not fit, they scroll to the one with the focus.
         for key in ["Tab", "Down", "Down", "Down"] {
             screen.key(key);
         }
@@ -325,7 +325,7 @@ fn large_text_on_small_screen_every_dialog_fits_and_can_be_allowed() {
             let allow =
                 all.into_iter().find(|one| one.role == "push button" && one.name.starts_with("Allow"))?;
             match allow.description.as_str() {
-                // The text has hundreds of pages.
+                // The text has hundreds of pages, so it is scrolled to its end at once.
                 UNREAD if kind == "hostile" => screen.key("End"),
                 UNREAD => screen.key("Next"),
                 "Press Alt+A to allow" => {
@@ -400,7 +400,7 @@ fn notification_for_unseen_question_opens_it_and_offers_no_allow() {
     );
     let dialog = screen.window(DIALOG);
     assert_ne!(screen.xdotool(&["getwindowfocus"]), dialog);
-    // Clicks on the notification, as reported by its service.
+    // Simulates clicks on the notification, as its service reports them.
     writeln!(press, "1 default").expect("a service");
     screen.wait_for_focus(&dialog);
     screen.key("Escape");

@@ -1,4 +1,4 @@
-//! The test program `desktop-harness` and its events.
+//! The test program `desktop-harness` and the events that it prints.
 
 use crate::screen::{BOUND, Control, Screen, until};
 use std::io::{BufRead, BufReader, Write};
@@ -7,7 +7,7 @@ use std::process::{Child, ChildStdin, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-/// Title of every dialog.
+/// Regular expression for the titles of all dialogs.
 pub(crate) const DIALOG: &str = "^IronCurtain: ";
 
 pub(crate) struct Harness {
@@ -17,7 +17,7 @@ pub(crate) struct Harness {
 }
 
 impl Harness {
-    /// Starts it on a screen with `dialog`, or with `app` and its options.
+    /// Starts the program on a screen, with `dialog` or with `app` and its options.
     pub(crate) fn start(screen: &Screen, arguments: &[&str]) -> Self {
         let program = program();
         let mut child = screen
@@ -44,7 +44,7 @@ impl Harness {
         writeln!(self.orders, "{order}").expect("a listening harness");
     }
 
-    /// Returns the next event of any kind.
+    /// Returns the next event, including `working`.
     pub(crate) fn any_event(&self) -> String {
         self.events.recv_timeout(BOUND).expect("an event of the harness")
     }
@@ -59,7 +59,7 @@ impl Harness {
         }
     }
 
-    /// Returns the next event within this time, except `working`.
+    /// Returns the next event except `working`, or `None` if there is none within this time.
     pub(crate) fn event_within(&self, time: Duration) -> Option<String> {
         let until = Instant::now() + time;
         loop {
@@ -70,7 +70,7 @@ impl Harness {
         }
     }
 
-    /// Returns the events of everything that the display has sent so far, except `working`.
+    /// Returns all events, except `working`, that follow from what the display has sent so far.
     pub(crate) fn events_until_idle(&mut self) -> Vec<String> {
         self.order("idle");
         std::iter::from_fn(|| Some(self.event()).filter(|event| event != "idle")).collect()
@@ -80,7 +80,7 @@ impl Harness {
         self.child.id()
     }
 
-    /// Returns its exit code once it has exited.
+    /// Returns the exit code, or `None` if the program has not exited.
     pub(crate) fn exit(&mut self) -> Option<i32> {
         until("the app to exit", || self.child.try_wait().expect("its state")).code()
     }
@@ -93,14 +93,14 @@ impl Drop for Harness {
     }
 }
 
-/// Shows a dialog with one question, in front and focused.
+/// Shows a dialog with one question, brings it to the front and focuses it.
 pub(crate) fn show_focused_question(screen: &Screen, question: &str) -> Harness {
     let harness = show_question(screen, question, Duration::from_secs(120));
     screen.activate(&screen.window(DIALOG));
     harness
 }
 
-/// Shows a dialog with one question `q1`, as it opens.
+/// Shows a dialog with one question `q1`, without changing the focus.
 pub(crate) fn show_question(screen: &Screen, question: &str, deadline: Duration) -> Harness {
     let mut harness = Harness::start(screen, &["dialog"]);
     harness.order(&format!("ask {question} q1 {}", deadline.as_millis()));
@@ -108,12 +108,12 @@ pub(crate) fn show_question(screen: &Screen, question: &str, deadline: Duration)
     harness
 }
 
-/// Moves to Allow by keyboard and waits until Alt+A counts.
+/// Moves the focus to Allow by keyboard and waits until Alt+A is accepted.
 pub(crate) fn arm_by_keyboard(screen: &Screen, name: &str) -> Control {
     arm_by_keyboard_in(screen, DIALOG, name)
 }
 
-/// As [`arm_by_keyboard`], in the dialog with that title.
+/// Like [`arm_by_keyboard`], in the dialog with this title.
 pub(crate) fn arm_by_keyboard_in(screen: &Screen, title: &str, name: &str) -> Control {
     until("Allow to accept Alt+A", || {
         let allow = screen.control(title, "push button", name);
@@ -124,7 +124,7 @@ pub(crate) fn arm_by_keyboard_in(screen: &Screen, title: &str, name: &str) -> Co
     })
 }
 
-/// Moves the pointer to Allow as the dialog requests, and waits until a click counts.
+/// Moves the pointer onto Allow as the dialog's hint requests, and waits until a click is accepted.
 pub(crate) fn arm_by_pointer(screen: &Screen, name: &str) -> Control {
     screen.xdotool(&["mousemove", "5", "790"]);
     until("Allow to accept a click", || {
@@ -141,17 +141,17 @@ pub(crate) fn arm_by_pointer(screen: &Screen, name: &str) -> Control {
     })
 }
 
-/// Description of Allow until the whole content has been in view.
+/// Description of Allow before everything that must be read was in view.
 pub(crate) const UNREAD: &str = "To allow: read to the end first, with Page Down or the mouse";
 
-/// Waits until Allow, named `name` in the dialog with that title, requires scrolling.
+/// Waits until Allow requires scrolling. It is named `name` in the dialog with this title.
 pub(crate) fn wait_until_unread(screen: &Screen, title: &str, name: &str) {
     until("the hint to scroll", || {
         (screen.control(title, "push button", name).description == UNREAD).then_some(())
     });
 }
 
-/// Waits until Allow requires scrolling, then presses `key` until the whole content has been in view.
+/// Waits until Allow requires scrolling, and then presses `key` until everything that must be read was in view.
 pub(crate) fn read_to_end(screen: &Screen, title: &str, name: &str, key: &str) {
     wait_until_unread(screen, title, name);
     until("the whole text to be in view", || {
@@ -160,7 +160,7 @@ pub(crate) fn read_to_end(screen: &Screen, title: &str, name: &str, key: &str) {
     });
 }
 
-/// Waits until Allow shows this text.
+/// Waits until Allow has this hint.
 pub(crate) fn wait_for_hint(screen: &Screen, words: &str) -> Control {
     until(&format!("Allow to say `{words}`"), || {
         let all = screen.controls(DIALOG);

@@ -1,8 +1,8 @@
-//! Races between a user's input and a dialog under every window manager: accidental input never allows, and
+//! Race conditions between the user's input and a dialog, with all window managers: accidental input never allows, and
 //! deliberate input afterwards does.
 //!
-//! - `IRONCURTAIN_RACES=all` runs every scene at every pace, more than 500 tries. By default each scene runs once
-//!   under each window manager.
+//! - `IRONCURTAIN_RACES=all` runs all scenes at all paces, more than 500 tries. By default, each scene runs once with
+//!   each window manager.
 
 #![expect(clippy::print_stdout, reason = "whoever runs the races reads what came of each")]
 
@@ -13,10 +13,10 @@ use scenes::{SCENES, Spots};
 use std::time::Duration;
 use user_input::Desk;
 
-/// Maximum time for a deliberate answer, which takes at most two actions.
+/// Maximum time for a deliberate answer, which consists of at most two actions.
 const MEANT_WITHIN: Duration = Duration::from_millis(2500);
 
-/// Window managers, four of them with a compositor and one on Wayland.
+/// Window managers. Four of them run with a compositor, and one runs on Wayland.
 const MANAGERS: [&str; 8] = [
     "openbox",
     "metacity",
@@ -28,15 +28,15 @@ const MANAGERS: [&str; 8] = [
     "sway",
 ];
 
-/// Milliseconds between two clicks or keys: 10 to 2 per second.
+/// Intervals between two clicks or key presses in milliseconds, from 10 to 2 per second.
 const PACES: [u64; 5] = [100, 150, 250, 333, 500];
 
-/// One try and its outcome.
+/// A try and its result.
 struct Try {
     name: String,
-    /// An accidental approval.
+    /// `true` if accidental input allowed a call.
     accident: bool,
-    /// Time taken by a deliberate answer afterwards, or `None` if that was not tried.
+    /// Time that a deliberate answer took afterwards, or `None` if it was not tried.
     meant: Option<Result<Duration, String>>,
 }
 
@@ -67,7 +67,7 @@ fn allow_needs_intent_under_every_window_manager() {
     );
     assert_eq!(accidents, [""; 0], "accidental approvals");
     assert_eq!(refused, [], "deliberate answers that were refused");
-    // The input itself takes 1 to 2.3 s. The median is used because a busy machine can delay single tries.
+    // The input itself takes 1 to 2.3 s. The test uses the median, because a busy machine can delay single tries.
     assert!(times.get(times.len() / 2).is_some_and(|usual| *usual <= MEANT_WITHIN), "{times:?}");
     assert!(tries.len() >= if all { 500 } else { MANAGERS.len() * SCENES.len() });
 }

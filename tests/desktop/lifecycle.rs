@@ -1,4 +1,4 @@
-//! The app while the screen is locked, while the machine sleeps, and after its processes are killed.
+//! The app while the screen is locked, while the machine sleeps, and after one of its processes is killed.
 
 use crate::app::{self, App};
 use crate::harness::{DIALOG, Harness, arm_by_pointer};
@@ -59,7 +59,7 @@ fn question_survives_suspend_and_wake_up_input_is_no_answer() {
     app::allow(&screen);
     let answer = agent.answer(call);
     assert_eq!(answer["result"]["content"][0]["text"], "ship on Tuesday", "{answer}");
-    // Its session and server are unchanged.
+    // The session and its server still run.
     tray::menu(&screen, "Protected: 1 agent");
 }
 
@@ -122,7 +122,7 @@ fn wayland_window_opens_raises_and_answers_a_question() {
     window::says(&screen, "2 agents");
 }
 
-/// Starts a login manager and returns a function that sends it events.
+/// Starts a fake logind. Returns a function that makes it send events.
 pub(crate) fn login_manager(screen: &mut Screen, state: &[&str]) -> impl FnMut(&str) + use<> {
     let script = helper_path("login_manager.py");
     let arguments = [&["-u", script.to_str().expect("a UTF-8 path")][..], state].concat();

@@ -1,8 +1,8 @@
-//! Display tests: the real dialog, tray and window on a private screen, driven by keys, clicks and AT-SPI.
+//! Display tests: the dialog, tray and window on a private screen, controlled by keys, clicks and AT-SPI.
 //!
-//! - Each test starts its own X server, session bus and window manager, so tests are independent.
-//! - A missing program fails the test and is named; no test is skipped.
-//! - There are no fixed sleeps: every wait has a visible condition and a bound.
+//! - Each test starts its own X server, session bus and window manager, so that tests do not affect each other.
+//! - A missing program fails the test with its name. No test is skipped.
+//! - No sleep has a fixed duration: each wait has a visible condition and a time limit.
 
 #![expect(
     clippy::expect_used,

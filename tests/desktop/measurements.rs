@@ -1,8 +1,8 @@
-//! Speed and idle activity of the app: the rows of `cargo xtask bench --desktop`.
+//! Measures the speed and the idle activity of the app, for `cargo xtask bench --desktop`.
 //!
-//! - The test only checks that each figure can be computed, in a short run. One check is independent of the machine's
-//!   speed: closing the window frees the page's memory.
-//! - `IRONCURTAIN_FIGURES` selects a full measurement with output; `IRONCURTAIN_APP` selects the app.
+//! - The test only checks that each figure can be measured, in a short run. One check does not depend on the machine's
+//!   speed: closing the window frees the memory of the page.
+//! - `IRONCURTAIN_FIGURES` selects a full measurement that prints its figures; `IRONCURTAIN_APP` selects the app.
 
 use crate::app::{App, agent, app_program, begin_reading};
 use crate::harness::DIALOG;
@@ -19,17 +19,18 @@ use std::time::{Duration, Instant};
 
 /// Title of the window.
 const WINDOW: &str = "^IronCurtain$";
-/// Calls per second of a busy agent.
+/// Number of calls per second of a busy agent.
 const CALLS: u32 = 10;
-/// A dialog appears at least a second after the last input in the previous one, which does not count as our time.
+/// Minimum time between the last input in a dialog and the next dialog, which is not part of the figure, plus a
+/// margin.
 const APART: Duration = Duration::from_millis(1200);
-/// Consecutive seconds with at most this many wake-ups after which startup work is complete.
+/// Number of consecutive seconds with at most [`QUIET_WAKEUPS`] wake-ups after which startup is complete.
 const QUIET: usize = 5;
 const QUIET_WAKEUPS: f64 = 3.0;
-/// Kernel ticks per second for process times.
+/// Number of kernel clock ticks per second in `/proc`.
 const TICKS: f64 = 100.0;
 
-/// A row of the table.
+/// A measured figure, which is a row of the table.
 struct Figure {
     what: &'static str,
     value: f64,
@@ -78,7 +79,7 @@ fn measure_first_paint(starts: usize) -> Figure {
     }
 }
 
-/// Measures the other figures one after the other in a single app process, after its startup work if `whole`.
+/// Measures the other figures in a single process of the app, after its startup if `whole` is `true`.
 fn measure_one_process(look: Duration, questions: usize, whole: bool) -> Vec<Figure> {
     let screen = tray::with_panel();
     let app = App::start(&screen, &["--background"]);
@@ -137,7 +138,7 @@ fn measure_one_process(look: Duration, questions: usize, whole: bool) -> Vec<Fig
     ]
 }
 
-/// Returns the share of a core used by the page's process while an agent works.
+/// Returns the fraction of a core that the page's process uses while an agent works.
 fn measure_busy_page(pid: u32, agent: &mut AgentClient, look: Duration) -> f64 {
     let pages: Vec<u32> = family(pid).into_iter().filter(|one| name(*one).starts_with("WebKitWeb")).collect();
     let spent = || pages.iter().map(|page| ticks(*page)).sum::<f64>();
@@ -154,7 +155,7 @@ fn measure_busy_page(pid: u32, agent: &mut AgentClient, look: Duration) -> f64 {
     (spent() - before) / TICKS / start.elapsed().as_secs_f64() * 100.0
 }
 
-/// Returns the median time from a call to its dialog, and the app's wake-ups while a dialog is open.
+/// Returns the median time from a call to its dialog, and the number of the app's wake-ups while a dialog is open.
 fn measure_questions(
     screen: &Screen,
     pid: u32,
@@ -190,14 +191,14 @@ fn measure_questions(
     (middle(times), waking)
 }
 
-/// Returns a channel with the times at which the window manager reports a changed set of windows.
+/// Returns the times at which the window manager reports that a window was added or removed.
 fn windows(screen: &Screen) -> Receiver<Instant> {
     let spy =
         screen.command("xprop").args(["-root", "-spy", "_NET_CLIENT_LIST"]).stdout(Stdio::piped()).spawn();
     let out = spy.expect("xprop is needed").stdout.take().expect("its output");
     let (tell, told) = channel();
     let mut lines = BufReader::new(out).lines();
-    // The first line is the current state.
+    // The first line describes the current state.
     lines.next();
     std::thread::spawn(move || {
         while let Some(Ok(_)) = lines.next() {
@@ -209,12 +210,12 @@ fn windows(screen: &Screen) -> Receiver<Instant> {
     told
 }
 
-/// Returns the wake-ups per second of all threads of some processes.
+/// Returns the number of wake-ups per second of all threads in some processes.
 fn wakeups(processes: &[u32], look: Duration) -> f64 {
     let woken = || processes.iter().flat_map(|one| switches(*one)).collect::<HashMap<_, _>>();
     let (start, before) = (Instant::now(), woken());
     std::thread::sleep(look);
-    // Threads that have exited are not counted.
+    // Threads that have exited are ignored.
     let since = |(thread, count): (String, f64)| count - before.get(&thread).copied().unwrap_or_default();
     woken().into_iter().map(since).sum::<f64>() / start.elapsed().as_secs_f64()
 }
@@ -224,8 +225,8 @@ pub(crate) fn settle(pid: u32) {
     until("an idle app", || (wakeups(&family(pid), Duration::from_millis(500)) < 100.0).then_some(()));
 }
 
-/// Waits until startup work is complete: for about ten seconds after a window opens, and after a screen reader has
-/// queried it, the engine collects garbage. These seconds are not part of the figure.
+/// Waits until startup is complete. For about ten seconds after a window opens and a screen reader queries it, the web
+/// engine collects garbage, which is not part of the figure.
 fn quiet(pid: u32) {
     let second = Duration::from_secs(1);
     until("an idle app", || {
@@ -234,7 +235,7 @@ fn quiet(pid: u32) {
     });
 }
 
-/// Returns the voluntary context switches of each thread of a process.
+/// Returns the number of voluntary context switches of each thread in a process.
 fn switches(pid: u32) -> Vec<(String, f64)> {
     let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().filter_map(Result::ok);
     let count = |thread: std::fs::DirEntry| {

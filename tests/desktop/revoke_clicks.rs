@@ -1,4 +1,4 @@
-//! Revocation in the real app while an agent makes twenty calls per second: every click affects the row on which it
+//! Revoking grants in the app while an agent makes twenty calls per second: a click applies to the row on which it
 //! began.
 
 use crate::app::{App, agent, begin_reading, beside, listens};
@@ -20,13 +20,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// Number of rows whose buttons are clicked.
+/// Number of rows with a clicked button.
 const ROWS: usize = 5;
 
-/// Interval between calls: twenty per second.
+/// Interval between two calls.
 const PACE: Duration = Duration::from_millis(50);
 
-/// Calls between press and release. Rows are redrawn every 0.7 s in between.
+/// Number of calls between a press and its release. In this time, the rows are drawn again every 0.7 s.
 const MEANWHILE: usize = 16;
 
 #[test]
@@ -86,7 +86,7 @@ fn revoke_buttons_hit_their_own_row_while_rows_move_and_undo_asks_again() {
             page.click(&button);
         } else {
             page.hold(&button, || {
-                // The most recently used row moves to the top, once the button is released.
+                // The last used row moves to the top after the button is released.
                 other.read(row).ok();
                 until("calls", || (calls.done() > done + 20).then_some(()));
             });
@@ -126,7 +126,7 @@ fn revoke_buttons_hit_their_own_row_while_rows_move_and_undo_asks_again() {
     drop(calls);
 }
 
-/// JavaScript for the current time, as the page formats it.
+/// JavaScript expression for the current time in the format of the page.
 const CLOCK: &str =
     "return new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' }).format(Date.now())";
 
@@ -135,14 +135,14 @@ fn of(file: &Path) -> String {
     format!("//*[@role='listitem'][.//*[@title='{}']]", file.display())
 }
 
-/// Returns the listed files from top to bottom.
+/// Returns the files in the list, from top to bottom.
 fn order(page: &Page) -> Value {
     page.run("return [...document.querySelectorAll('#page-permissions .path')].map((path) => path.title)")
 }
 
 const WINDOW: &str = "^IronCurtain$";
 
-/// Creates `number` files with names and contents beginning with a letter.
+/// Creates `number` files whose names and contents start with a letter.
 fn files(screen: &Screen, letter: &str, number: usize) -> Vec<PathBuf> {
     let folder = screen.home().join("notes");
     std::fs::create_dir_all(&folder).expect("the folder");
@@ -156,13 +156,13 @@ fn files(screen: &Screen, letter: &str, number: usize) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Returns the granted files in the database.
+/// Returns the files for which the database contains a grant.
 pub(crate) fn granted(home: &Home) -> BTreeSet<PathBuf> {
     let grants = StandingGrant::on_disk(&home.database()).expect("the grants");
     grants.iter().map(|grant| PathBuf::from(grant.what.to_string())).collect()
 }
 
-/// An agent that reads these files repeatedly until dropped.
+/// An agent that reads files repeatedly. Dropping it stops the agent.
 struct Calls {
     over: Arc<AtomicBool>,
     done: Arc<AtomicUsize>,
@@ -203,7 +203,7 @@ impl Drop for Calls {
     }
 }
 
-/// A user who allows everything with the longest lifetime.
+/// A user who allows every call with the longest lifetime.
 struct Generous;
 
 impl Consent for Generous {
@@ -218,7 +218,7 @@ impl Consent for Generous {
     fn notify(&self, _notice: &str) {}
 }
 
-/// Grants these files permanently, before the app starts.
+/// Grants these files permanently before the app starts.
 fn grant_always<'a>(screen: &Screen, home: &Home, files: impl Iterator<Item = &'a PathBuf>) {
     home.prepare().expect("the folders");
     let settings = r#"{ "questionsPerMinute": 100 }"#;
@@ -231,7 +231,7 @@ fn grant_always<'a>(screen: &Screen, home: &Home, files: impl Iterator<Item = &'
     });
 }
 
-/// Runs agents whose questions someone answers who allows everything for as long as it is offered, before the app starts.
+/// Runs agents before the app starts. A user allows all of their calls with the longest lifetime.
 pub(crate) fn owner(screen: &Screen, home: &Home, act: impl FnOnce(&dyn Fn() -> AgentClient)) {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     let programs = beside("ironcurtain-shim").parent().expect("a folder").to_path_buf();

@@ -1,4 +1,4 @@
-//! A screen: X server, session bus, window manager, and tools for input and inspection.
+//! A screen: an X server, a session bus, a window manager, and tools for input and inspection.
 
 use ironcurtain_testkit::wait;
 use std::io::{BufRead, BufReader};
@@ -7,33 +7,33 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
-/// Bound of every wait. Generous for busy machines; a passing test does not wait for it.
+/// Maximum time for each wait. It is long because machines can be busy, and no passing test reaches it.
 pub(crate) const BOUND: Duration = Duration::from_secs(30);
 
-/// Pause between two looks. Each look starts a program, and a look at controls also makes the app answer hundreds of
-/// messages.
+/// Pause between two queries of the screen. Each query starts a program, and a query of controls makes the app answer
+/// hundreds of messages.
 const PAUSE: Duration = Duration::from_millis(50);
 
 pub(crate) struct Screen {
-    /// Killed in reverse order.
+    /// Child processes, which are killed in reverse order.
     children: Vec<Child>,
     home: tempfile::TempDir,
     display: String,
     bus: String,
-    /// Name of the Wayland display, if any.
+    /// Name of the Wayland display, or `None` on X11.
     wayland: Option<String>,
-    /// Doubles the text size.
+    /// `true` to double the text size.
     large_text: bool,
 }
 
-/// A control as seen by a screen reader.
+/// A control, as a screen reader sees it.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize)]
 pub(crate) struct Control {
     pub(crate) role: String,
     pub(crate) name: String,
     pub(crate) description: String,
     pub(crate) states: Vec<String>,
-    /// x, y, width, height on the screen.
+    /// Position and size on the screen: x, y, width and height.
     pub(crate) place: [i32; 4],
 }
 
@@ -49,14 +49,14 @@ impl Screen {
         Self::under("openbox")
     }
 
-    /// Starts a small X server with openbox and doubled text size.
+    /// Starts an X server that is small, with openbox and doubled text size.
     pub(crate) fn start_small_with_large_text() -> Self {
         let mut screen = Self::empty();
         screen.large_text = true;
         screen.on_x("1024x768x24", "openbox", &[])
     }
 
-    /// Starts a composited X server: `picom` with openbox, or the window manager with that name.
+    /// Starts an X server with a compositor: `picom` with openbox, or the window manager with this name.
     pub(crate) fn composited(by: &str) -> Self {
         if by != "picom" {
             let arguments: &[&str] = if by == "mutter" { &["--x11"] } else { &[] };
@@ -67,7 +67,7 @@ impl Screen {
         screen
     }
 
-    /// Starts an X server with the window manager of that name.
+    /// Starts an X server with this window manager.
     pub(crate) fn under(manager: &str) -> Self {
         let screen = Self::empty();
         let settings = screen.home().join("i3");
@@ -85,8 +85,8 @@ impl Screen {
         let mut screen = self;
         let xvfb = ["-displayfd", "1", "-screen", "0", size, "-nolisten", "tcp", "-noreset"];
         screen.display = format!(":{}", screen.first_line("Xvfb", &xvfb));
-        // The first key makes the X server switch to xdotool's keyboard. A window manager that already runs then
-        // grabs its keys anew, and misses a key that is pressed meanwhile.
+        // The first key makes the X server switch to xdotool's keyboard. A window manager that is running then
+        // registers its key bindings again and misses a key that is pressed meanwhile.
         screen.key("shift");
         screen.start_bus();
         screen.spawn(manager, arguments);
@@ -96,14 +96,14 @@ impl Screen {
         screen
     }
 
-    /// Starts a Wayland screen that sway renders into memory.
+    /// Starts a Wayland display that sway renders into memory.
     pub(crate) fn sway() -> Self {
         let mut screen = Self::empty();
         screen.start_bus();
         let config = screen.home().join("sway");
         let settings = "output HEADLESS-1 resolution 1280x800\nxwayland disable\ndefault_border normal\n";
         std::fs::write(&config, settings).expect("sway's settings");
-        // Sway refuses to run as root, so root runs it in a user namespace.
+        // Sway does not run as root, so root runs it in a user namespace.
         let root = screen.read("id", &["-u"]) == "0";
         let mut sway = screen.command(if root { "unshare" } else { "sway" });
         sway.args(if root { &["--user", "sway"][..] } else { &[] });
@@ -128,7 +128,7 @@ impl Screen {
     }
 
     fn empty() -> Self {
-        // Not in `/tmp`, because every sandbox has its own.
+        // Not below `/tmp`, because every sandbox has its own `/tmp`.
         let home = tempfile::tempdir_in("/var/tmp").expect("a temporary directory");
         let runtime = home.path().join("run");
         for own in [&runtime, &home.path().join("tmp")] {
@@ -146,7 +146,7 @@ impl Screen {
     }
 
     fn start_bus(&mut self) {
-        // Without an explicit address, the socket stays in `/tmp` when the bus is killed.
+        // Without an explicit address, the socket would remain in `/tmp` when the bus is killed.
         let address = format!("--address=unix:path={}", self.home().join("run/bus").display());
         let bus = ["--session", "--nofork", "--nopidfile", "--print-address=1", &address];
         self.bus = self.first_line("dbus-daemon", &bus);
@@ -157,7 +157,7 @@ impl Screen {
         &self.display
     }
 
-    /// Returns a command with the environment that a login gives every program, without a display.
+    /// Returns a command with the environment that a login sets for every program. It names no display.
     pub(crate) fn login_command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = self.command(program);
         let of_the_desktop = [
@@ -173,7 +173,7 @@ impl Screen {
         command
     }
 
-    /// Returns a command with this screen's environment and none of the test's.
+    /// Returns a command with the environment of this screen, and no variables of the test.
     pub(crate) fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = Command::new(program);
         command
@@ -204,13 +204,13 @@ impl Screen {
         self.home.path()
     }
 
-    /// Starts a program that runs as long as the screen.
+    /// Starts a program that runs until the screen is dropped.
     pub(crate) fn spawn(&mut self, program: &str, arguments: &[&str]) {
         let child = self.command(program).args(arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
         self.children.push(child.unwrap_or_else(|error| panic!("{program} is needed: {error}")));
     }
 
-    /// As [`Screen::spawn`], and waits for the first line of output.
+    /// Like [`Screen::spawn`], but waits for the first line of output and returns it.
     pub(crate) fn first_line(&mut self, program: &str, arguments: &[&str]) -> String {
         let child =
             self.command(program).args(arguments).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
@@ -223,7 +223,7 @@ impl Screen {
         line.trim().to_owned()
     }
 
-    /// As [`Screen::spawn`], and returns the program's standard input.
+    /// Like [`Screen::spawn`], but returns the program's standard input.
     pub(crate) fn spawn_with_stdin(
         &mut self,
         program: &str,
@@ -237,7 +237,7 @@ impl Screen {
         (ends.0, BufReader::new(ends.1))
     }
 
-    /// Returns a program's output, whether or not it succeeds.
+    /// Returns the output of a program, even if the program fails.
     pub(crate) fn read(&self, program: &str, arguments: &[&str]) -> String {
         let output = self.command(program).args(arguments).output();
         let output = output.unwrap_or_else(|error| panic!("{program} is needed: {error}"));
@@ -258,7 +258,7 @@ impl Screen {
         self.xdotool(&["mousemove", &x, &y, "click", "1"]);
     }
 
-    /// Moves the pointer onto a control, as a hand does on its way to the centre.
+    /// Moves the pointer onto a control in several steps, as a hand does.
     pub(crate) fn move_pointer_onto(&self, control: &Control) {
         let [x, y, width, height] = control.place;
         let steps = [-20, -8, 0].map(|left| (x + width / 2 + left).to_string());
@@ -267,20 +267,20 @@ impl Screen {
         self.xdotool(&words);
     }
 
-    /// Turns the mouse wheel up or down at a place on the screen.
+    /// Turns the mouse wheel by one step at a point of the screen.
     pub(crate) fn turn(&self, (x, y): (i32, i32), down: bool) {
         let button = if down { "5" } else { "4" };
         self.xdotool(&["mousemove", &x.to_string(), &y.to_string(), "click", button]);
     }
 
-    /// Presses a control with the pointer and releases it after this many seconds.
+    /// Presses a control with the pointer and releases it after this number of seconds.
     pub(crate) fn hold(&self, control: &Control, seconds: &str) {
         let [x, y, width, height] = control.place;
         let (x, y) = ((x + width / 2).to_string(), (y + height / 2).to_string());
         self.xdotool(&["mousemove", &x, &y, "mousedown", "1", "sleep", seconds, "mouseup", "1"]);
     }
 
-    /// Presses a control with the pointer and releases it after a closure has run.
+    /// Presses a control with the pointer, calls `happens` and releases the control.
     pub(crate) fn press_while(&self, control: &Control, happens: impl FnOnce()) {
         let [x, y, width, height] = control.place;
         let (x, y) = ((x + width / 2).to_string(), (y + height / 2).to_string());
@@ -289,7 +289,7 @@ impl Screen {
         self.xdotool(&["mouseup", "1"]);
     }
 
-    /// Returns the visible window whose title matches, once there is one.
+    /// Waits for a visible window with a matching title and returns its id.
     pub(crate) fn window(&self, title: &str) -> String {
         until(&format!("the window {title}"), || {
             let found = self.xdotool(&["search", "--onlyvisible", "--name", title]);
@@ -297,14 +297,14 @@ impl Screen {
         })
     }
 
-    /// Gives a window the keyboard focus, as the user does.
+    /// Moves the keyboard focus to a window, as a user does.
     pub(crate) fn activate(&self, window: &str) {
         self.xdotool(&["windowactivate", window]);
         self.wait_for_focus(window);
     }
 
-    /// Waits until a window is in front and has the keyboard focus. It is in front first; keys pressed in between go
-    /// to another window.
+    /// Waits until a window is in front and has the keyboard focus. It comes to the front first, and keys that are
+    /// pressed between the two go to another window.
     pub(crate) fn wait_for_focus(&self, window: &str) {
         until("the focus", || {
             let active = self.xdotool(&["getactivewindow"]) == window;
@@ -324,7 +324,7 @@ impl Screen {
         self.read("swaymsg", &all)
     }
 
-    /// Waits until the window with that title has the keyboard focus in sway.
+    /// Waits until sway gives the keyboard focus to the window with this title.
     pub(crate) fn wait_for_sway_focus(&self, title: &str) {
         until("the focus", || {
             let tree: serde_json::Value =
@@ -333,7 +333,7 @@ impl Screen {
         });
     }
 
-    /// Returns the position of the content of the window with that title.
+    /// Returns the position of the window with this title, without its frame.
     pub(crate) fn sway_position(&self, title: &str) -> (i32, i32) {
         until("the window in sway's tree", || {
             let tree: serde_json::Value =
@@ -346,24 +346,24 @@ impl Screen {
         })
     }
 
-    /// Returns everything that a screen reader finds in the windows whose title matches.
+    /// Returns all controls that a screen reader finds in windows with a matching title.
     pub(crate) fn controls(&self, title: &str) -> Vec<Control> {
         let lines = self.helper("accessible.py", &["list", title]);
         lines.lines().map(|line| serde_json::from_str(line).expect("a control")).collect()
     }
 
-    /// Returns the names of everything that a screen reader finds there, one per line.
+    /// Returns the names of all these controls, one per line.
     pub(crate) fn text(&self, title: &str) -> String {
         self.helper("accessible.py", &["text", title]) + "\n"
     }
 
-    /// Returns the first control with that role, or any role if it is empty, and name.
+    /// Returns the first control with this name and role. An empty `role` matches any role.
     pub(crate) fn find(&self, title: &str, role: &str, name: &str) -> Option<Control> {
         let line = self.helper("accessible.py", &["find", title, role, name]);
         (!line.is_empty()).then(|| serde_json::from_str(&line).expect("a control"))
     }
 
-    /// Returns the control with that role and name, once it exists.
+    /// Waits for a control with this role and name and returns it.
     pub(crate) fn control(&self, title: &str, role: &str, name: &str) -> Control {
         until(&format!("the {role} {name}"), || self.find(title, role, name))
     }
@@ -382,12 +382,12 @@ impl Screen {
         self.read("/usr/bin/python3", &all)
     }
 
-    /// Saves a picture of the screen to the folder in `IRONCURTAIN_PICTURES`.
+    /// Saves a picture of the screen in the folder `IRONCURTAIN_PICTURES`.
     pub(crate) fn picture(&self, name: &str) {
         self.picture_of("root", name);
     }
 
-    /// As [`Screen::picture`], for one window.
+    /// Like [`Screen::picture`], but saves only one window.
     pub(crate) fn picture_of(&self, window: &str, name: &str) {
         if let Some(folder) = std::env::var_os("IRONCURTAIN_PICTURES") {
             let file = PathBuf::from(folder).join(format!("{name}.png"));
@@ -396,7 +396,7 @@ impl Screen {
     }
 }
 
-/// Returns the node with that title in sway's tree; `^` matches the beginning of a title and `$` the end.
+/// Returns the node with this title in sway's tree. `^` matches the start of a title, and `$` the end.
 fn node_titled<'a>(node: &'a serde_json::Value, title: &str) -> Option<&'a serde_json::Value> {
     let is_titled = |name: &str| match title.strip_suffix('$') {
         Some(end) => name.ends_with(end),
@@ -412,7 +412,7 @@ fn node_titled<'a>(node: &'a serde_json::Value, title: &str) -> Option<&'a serde
 impl Drop for Screen {
     fn drop(&mut self) {
         for child in self.children.iter_mut().rev() {
-            // It may have exited already.
+            // Fails only if the process has exited.
             let _ = child.kill();
             let _ = child.wait();
         }
@@ -423,7 +423,7 @@ pub(crate) fn helper_path(script: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/desktop").join(script)
 }
 
-/// Waits for a visible condition.
+/// Waits until `look` returns a value, and returns that value.
 #[track_caller]
 pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     wait::until(what, BOUND, || {

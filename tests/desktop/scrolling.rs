@@ -1,4 +1,4 @@
-//! The mouse wheel in the window: every page can be read to its end and everything on it reached without the
+//! The mouse wheel in the window: every page can be scrolled to its end, and every control on it reached, without the
 //! keyboard.
 
 use crate::app::App;
@@ -11,7 +11,7 @@ const WINDOW: &str = "^IronCurtain$";
 
 const PAGES: [&str; 6] = ["Activity", "Agents", "Permissions", "Servers", "Rules", "Settings"];
 
-/// Wheel notches between two queries of a page, which are slow through a screen reader.
+/// Number of wheel steps between two queries of a page, which are slow through a screen reader.
 const NOTCHES: usize = 6;
 
 #[test]
@@ -28,7 +28,7 @@ fn mouse_wheel_scrolls_every_page_to_its_end_and_back() {
     for page in PAGES {
         open(&screen, page);
         longer += usize::from(scroll_to_end_and_back(&screen, page));
-        // Controls at the end of a page are clicked there.
+        // Controls at the end of the page are also clicked there.
         match page {
             "Rules" => {
                 screen.click(&reached(&screen, "Add a rule"));
@@ -72,11 +72,11 @@ fn every_task_works_with_mouse_and_wheel_only() {
     assert_eq!(harness.event(), "lockdown true false");
 }
 
-/// On Wayland the engine composites, and wheel events take another path.
+/// On Wayland, the web engine uses compositing, and wheel events are handled differently.
 #[test]
 fn wayland_mouse_wheel_scrolls_page_to_its_end() {
     let mut screen = Screen::sway();
-    // Lower than the page.
+    // Makes the screen lower than the page.
     screen.swaymsg(&["output", "HEADLESS-1", "resolution", "1280x500"]);
     let script = crate::screen::helper_path("wayland_pointer.py");
     let arguments = ["-u", script.to_str().expect("a UTF-8 path"), "1280", "500"];
@@ -86,7 +86,7 @@ fn wayland_mouse_wheel_scrolls_page_to_its_end() {
     let _harness = Harness::start(&screen, &["app"]);
     says(&screen, "filesystem, in a sandbox");
     let (left, top) = screen.sway_position("^IronCurtain");
-    // Slightly inside the page, so that the element there moves up when the page scrolls.
+    // Uses a point slightly inside the page, where the element moves when the page scrolls.
     let first = || bounds(&screen).map(|(_, top)| top);
     let before = until("the page", || first().filter(|top| *top > 0));
     until("the page to scroll", || {
@@ -100,11 +100,11 @@ fn wayland_mouse_wheel_scrolls_page_to_its_end() {
     });
 }
 
-/// Scrolls the page to its end and back. Returns whether it needed scrolling.
+/// Scrolls the page to its end and back. Returns `true` if the page was longer than the window.
 fn scroll_to_end_and_back(screen: &Screen, page: &str) -> bool {
     let [x, y, width, height] = window_place(screen);
     let middle = (x + width * 2 / 3, y + height / 2);
-    // The page loads data after its heading, so this waits until the layout is stable.
+    // A page loads its data after its heading, so this waits until the layout stays the same.
     let mut before = None;
     let (_, top) = until(page, || {
         let now = bounds(screen)?;
@@ -133,7 +133,7 @@ fn scroll_to_end_and_back(screen: &Screen, page: &str) -> bool {
     longer
 }
 
-/// Returns the place of a control, once the wheel has brought all of it into view.
+/// Scrolls until the whole control is in view. Returns the control.
 fn reached(screen: &Screen, name: &str) -> Control {
     let [x, y, width, height] = window_place(screen);
     until(&format!("`{name}` in the window"), || {
@@ -154,7 +154,7 @@ fn window_place(screen: &Screen) -> [i32; 4] {
     })
 }
 
-/// Returns the lowest edge of anything on the page and the position of its heading.
+/// Returns the lowest edge of all controls on the page and the position of its heading.
 fn bounds(screen: &Screen) -> Option<(i32, i32)> {
     let all = screen.controls(WINDOW);
     let heading = all.iter().position(|one| one.role == "heading")?;

@@ -1,4 +1,4 @@
-//! A server that is another program now: the window asks what to do about the permissions of the one before.
+//! A server that now starts another program: the window asks about the permissions of the previous program.
 
 use crate::app::{App, beside, command, listens};
 use crate::revoke_clicks::{granted, owner};
@@ -16,7 +16,8 @@ use std::path::{Path, PathBuf};
 const WINDOW: &str = "^IronCurtain$";
 const HEADLINE: &str = "filesystem is no longer the program you allowed";
 
-/// A server `filesystem` that the user's own program runs, with a grant for good and data, and that program replaced.
+/// A server named `filesystem`, run by a program of the user that was replaced, with a permanent grant and stored
+/// data.
 struct Scene {
     _app: App,
     screen: Screen,
@@ -28,7 +29,7 @@ struct Scene {
 }
 
 impl Scene {
-    /// Shows the window on the page that asks, after an agent could not start the server.
+    /// Opens the window on the page that asks, after an agent failed to start the server.
     fn new() -> Self {
         let screen = crate::tray::with_panel();
         let home = Home::under(&screen.home().join("ironcurtain"), screen.home());
@@ -62,7 +63,7 @@ impl Scene {
         this
     }
 
-    /// Starts the server for an agent; the reason, where it is not started.
+    /// Starts the server for an agent, or returns the reason that it does not start.
     fn start(&self) -> Result<AgentClient, String> {
         let shim = beside("ironcurtain-shim");
         let mut shim = self.screen.command(shim);
@@ -78,7 +79,7 @@ impl Scene {
         Ok(agent)
     }
 
-    /// Opens the page of servers, and reads what is asked, in this order from the top.
+    /// Opens the page of servers and asserts that it shows the question in this order.
     fn asked(&self) {
         says(&self.screen, HEADLINE);
         self.screen.picture("identity-home");
@@ -102,7 +103,7 @@ impl Scene {
         self.screen.picture("identity-asked");
     }
 
-    /// Presses a button by the mouse, once it rests in view.
+    /// Clicks a button with the mouse after it has stopped moving.
     fn click(&self, button: &str) {
         let rests = || self.button(button).filter(|found| (1..780).contains(&found.place[1]));
         let button = until(button, || {
@@ -116,7 +117,7 @@ impl Scene {
         self.screen.find(WINDOW, "push button", name)
     }
 
-    /// The only grant, as the command lists it.
+    /// Returns the only grant, as `ironcurtain grants list` shows it.
     fn listed(&self) -> Option<Value> {
         let words = ["grants", "--json"];
         let listed = self.screen.read(beside("ironcurtain").to_str().expect("a plain path"), &words);
@@ -126,7 +127,7 @@ impl Scene {
         all.first().cloned()
     }
 
-    /// The file is read by the new program without a question.
+    /// Asserts that the new program reads the file without a question.
     fn applies(&self) {
         let mut agent = self.start().expect("a server that starts");
         assert_eq!(agent.read(&self.plan).ok(), "ship on Tuesday");
@@ -134,7 +135,7 @@ impl Scene {
         assert_eq!(self.listed().expect("the grant")["suspended"], Value::Null);
     }
 
-    /// The new program starts, finds nothing, and its tools are unknown.
+    /// Asserts that the new program starts without stored data and with unannotated tools.
     fn is_afresh(&self) {
         assert_eq!(granted(&self.home), BTreeSet::new());
         assert!(!self.memo.exists());
@@ -223,7 +224,7 @@ fn decided_by_the_keyboard_alone() {
     press("link", "Decide about the server filesystem");
     says(screen, "The new program is blocked until you decide.");
     press("push button", "Keep everything: filesystem");
-    // The way back has the focus, so that a second Enter decides nothing.
+    // Cancel has the focus, so that a second Enter decides nothing.
     until("the way back", || scene.button("Cancel").filter(|button| button.is("focused")));
     screen.key("Return");
     until("the first button again", || {
@@ -236,7 +237,7 @@ fn decided_by_the_keyboard_alone() {
     scene.applies();
 }
 
-/// Writes the servers: one, which this program runs.
+/// Writes the servers file, with one server that runs this program.
 fn configure(home: &Home, program: &Path) {
     let data = home.server_data("filesystem");
     let sandbox = json!({ "view": "roots", "filesystem": { "allowWrite": [data] } });

@@ -1,5 +1,5 @@
-//! Server maintenance in the real app: a host is allowed and removed, a server is removed and restored, a bundle is
-//! added, and a quarantined file is restored.
+//! Changing servers in the app: a host is allowed and removed, a server is removed and restored, a bundle is added,
+//! and a quarantined file is restored.
 
 use crate::app::{App, agent, listens};
 use crate::screen::{Screen, until};
@@ -68,7 +68,7 @@ fn bundle_added_in_window_is_written_as_shown() {
     let screen = tray::with_panel();
     let home = Home::under(&screen.home().join("ironcurtain"), screen.home());
     home.prepare().expect("the folders");
-    // The picker completes typed names, so no name is a prefix of another.
+    // The picker completes typed names, so no name may be the start of another.
     let (notes, bundle) = (screen.home().join("notes"), screen.home().join("packed.mcpb"));
     let broken = screen.home().join("broken.mcpb");
     fs::create_dir_all(&notes).expect("the folder");
@@ -133,7 +133,7 @@ fn restoring_quarantined_file_warns_when_it_runs_and_overwrites_nothing() {
     screen.press(WINDOW, "push button", "Details of In quarantine");
     fs::write(&makefile, "mine\n").expect("the user's file");
 
-    // A second agent makes the page refresh.
+    // The connection of a second agent makes the page update.
     let _second = agent(&screen);
     window::says(&screen, "There is another file in its place now.");
     screen.press(WINDOW, "push button", &format!("Put back {shown}"));
@@ -147,7 +147,7 @@ fn restoring_quarantined_file_warns_when_it_runs_and_overwrites_nothing() {
     window::says(&screen, "This file was replaced when you put the other one back.");
 }
 
-/// Enters the path of a file or folder in a system picker.
+/// Types the path of a file or folder into a system picker.
 fn picked(screen: &Screen, title: &str, path: &Path) {
     screen.activate(&screen.window(title));
     screen.xdotool(&["type", "--delay", "20", path.to_str().expect("a UTF-8 path")]);
@@ -158,7 +158,7 @@ fn picked(screen: &Screen, title: &str, path: &Path) {
     });
 }
 
-/// Creates a bundle that requires a folder.
+/// Creates a bundle that has a required folder setting.
 fn pack(bundle: &Path) {
     let start = json!({ "command": "node", "args": ["${__dirname}/server.js", "${user_config.folder}"] });
     let folder = json!({ "type": "directory", "title": "Where notes are", "description": "A folder", "required": true });
@@ -172,7 +172,7 @@ fn pack(bundle: &Path) {
     writer.finish().expect("the end");
 }
 
-/// Replaces the text in the field, and requests the preview.
+/// Replaces the text in the field and requests the plan.
 fn type_host(screen: &Screen, host: &str) {
     let field = until("the field", || {
         let all = screen.controls(WINDOW);
@@ -189,7 +189,7 @@ fn type_host(screen: &Screen, host: &str) {
     screen.press(WINDOW, "push button", ask);
 }
 
-/// Returns the entry of the filesystem server, if any.
+/// Returns the entry of the filesystem server, if there is one.
 fn entry(file: &Path) -> Option<Value> {
     let text = fs::read_to_string(file).expect("the servers");
     let all: Value = serde_json::from_str(&text).expect("JSON");

@@ -1,4 +1,4 @@
-//! The tray: its state and menu as a panel reads them, and the actions of its items.
+//! The tray icon: its state and menu, as a panel reads them, and the effects of its menu items.
 
 use crate::harness::{DIALOG, Harness};
 use crate::screen::{Screen, until};
@@ -6,8 +6,9 @@ use serde_json::{Value, json};
 
 /// Title of the window.
 const WINDOW: &str = "^IronCurtain$";
-/// First line of the menu at rest and with a question.
+/// First line of the menu without a pending question.
 const PART: &str = "Partly protected: 1 server is not sandboxed";
+/// First line of the menu with a pending question.
 const ASKING: &str = "1 question is waiting for you";
 
 #[test]
@@ -107,7 +108,7 @@ fn xembed_only_panel_shows_icon_and_no_window_opens() {
     let mut harness = Harness::start(&screen, &["app", "--background"]);
     until("our icon in the panel", || (own_tray().lines().count() > before.lines().count()).then_some(()));
     screen.picture("tint2");
-    // The shell responds, so it has decided whether to open its window.
+    // The app answers, so it has already decided whether to open its window.
     harness.order("ask write q1 120000");
     screen.activate(&screen.window(DIALOG));
     screen.key("Escape");
@@ -127,7 +128,7 @@ pub(crate) fn with_panel() -> Screen {
     screen
 }
 
-/// Returns the tray's menu, once its first item has that label.
+/// Waits until the first item of the tray menu has this label, and returns the menu.
 pub(crate) fn menu(screen: &Screen, first: &str) -> Value {
     until(&format!("the tray line {first}"), || {
         let read = screen.helper("tray.py", &["read"]);

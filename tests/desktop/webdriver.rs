@@ -1,8 +1,8 @@
-//! The page of the real app, driven over WebDriver.
+//! Controls the page of the app over WebDriver.
 //!
-//! - The app is a test build: its window listens at the address in `WEBKIT_INSPECTOR_SERVER`, where `WebKitWebDriver`
-//!   connects.
-//! - Elements are found by XPath, with a wait; clicks are not repeated.
+//! - The app is a test build: its window listens at the address in `WEBKIT_INSPECTOR_SERVER`, and `WebKitWebDriver`
+//!   connects to it.
+//! - Elements are found by XPath, and waited for. Clicks are not repeated.
 
 use crate::app::{App, command};
 use crate::screen::{BOUND, Screen, until};
@@ -10,17 +10,17 @@ use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 
-/// Key of an element's ID in responses (W3C WebDriver, "Elements").
+/// Key that contains an element's id in responses (W3C WebDriver, "Elements").
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 
-/// The page that a driver is attached to.
+/// The page to which a driver is connected.
 pub(crate) struct Page {
     driver: u16,
     session: String,
 }
 
 impl Page {
-    /// Starts the app with its window open, and the driver of its page.
+    /// Starts the app with an open window, and the driver for its page.
     pub(crate) fn open(screen: &mut Screen) -> (App, Self) {
         let (driver, page) = (free_port(), free_port());
         let address = format!("{}:{page}", Ipv4Addr::LOCALHOST);
@@ -37,13 +37,13 @@ impl Page {
         (app, this)
     }
 
-    /// Clicks the centre of an element, as the driver does.
+    /// Clicks the centre of an element, with the driver's pointer.
     pub(crate) fn click(&self, path: &str) {
         let element = self.element(path);
         self.ask("POST", &format!("/element/{element}/click"), &json!({}));
     }
 
-    /// Presses the pointer on an element, runs `between`, and releases it.
+    /// Presses the pointer on an element, calls `between` and releases the pointer.
     pub(crate) fn hold(&self, path: &str, between: impl FnOnce()) {
         let origin = json!({ ELEMENT: self.element(path) });
         let to = json!({ "type": "pointerMove", "duration": 0, "origin": origin, "x": 0, "y": 0 });
@@ -55,7 +55,7 @@ impl Page {
     /// Returns the visible text of an element.
     pub(crate) fn text(&self, path: &str) -> String {
         until(&format!("the text of `{path}`"), || {
-            // An element redrawn in between is found again.
+            // If the element was drawn again meanwhile, it is searched for again.
             let text = format!("{}/element/{}/text", self.session, self.element(path));
             self.call("GET", &text, &Value::Null).ok()?.as_str().map(str::to_owned)
         })
@@ -66,7 +66,7 @@ impl Page {
         until(&format!("`{path}` to say `{words}`"), || self.text(path).contains(words).then_some(()));
     }
 
-    /// Returns the result of a script.
+    /// Runs a script in the page and returns its result.
     pub(crate) fn run(&self, script: &str) -> Value {
         self.ask("POST", "/execute/sync", &json!({ "script": script, "args": [] }))
     }
@@ -76,7 +76,7 @@ impl Page {
         self.ask("POST", "/actions", &json!({ "actions": [mouse] }));
     }
 
-    /// Returns the ID of the element, once it exists.
+    /// Waits for an element and returns its id.
     fn element(&self, path: &str) -> String {
         let wanted = json!({ "using": "xpath", "value": path });
         until(&format!("`{path}`"), || {
@@ -90,7 +90,7 @@ impl Page {
         answer.unwrap_or_else(|error| panic!("{method} {path}: {error}"))
     }
 
-    /// Returns the value of a response, or its error.
+    /// Sends a WebDriver request. Returns the value of the response, or its error.
     fn call(&self, method: &str, path: &str, body: &Value) -> Result<Value, String> {
         let body = if body.is_null() { String::new() } else { body.to_string() };
         let mut driver = TcpStream::connect((Ipv4Addr::LOCALHOST, self.driver)).expect("the driver");

@@ -1,4 +1,4 @@
-//! The window: the content of its pages and the actions of its buttons.
+//! The window: the content of its pages and the effects of its buttons.
 
 use crate::harness::{DIALOG, Harness};
 use crate::screen::{Control, Screen, until};
@@ -15,7 +15,7 @@ fn home_shows_live_sessions_decisions_and_pending_questions() {
     says(&screen, "filesystem, in a sandbox");
     says(&screen, "git, not sandboxed");
     says(&screen, "everything you can reach");
-    // Fake text that would become an element if text were treated as markup.
+    // Fake text that would become an element if the page parsed it as HTML.
     says(&screen, "~/<b>x</b>");
     screen.picture("home");
     harness.order("ask write q1 120000");
@@ -81,7 +81,7 @@ fn window_pauses_agent_locks_down_and_undoes_denials() {
     open(&screen, "Agents");
     screen.press(WINDOW, "push button", "Pause Cursor with git");
     assert_eq!(harness.event(), "paused s2");
-    // Screen readers hear the result.
+    // Screen readers announce the result.
     says(&screen, "Paused: Pause Cursor with git");
     says(&screen, "Everything it asks for is denied until you resume it.");
     screen.press(WINDOW, "push button", "Resume Cursor with git");
@@ -135,7 +135,7 @@ fn closing_window_keeps_app_running() {
     assert_eq!(harness.event(), "q1 deny");
 }
 
-/// Returns all text of the window, as a screen reader reads it.
+/// Returns all text in the window that a screen reader reads.
 pub(crate) fn text(screen: &Screen) -> String {
     screen.text(WINDOW)
 }
@@ -145,12 +145,12 @@ pub(crate) fn says(screen: &Screen, words: &str) {
     until(&format!("the window to say `{words}`"), || text(screen).contains(words).then_some(()));
 }
 
-/// Returns the control with that name, once the window has it.
+/// Waits until the window has a control with this name, and returns it.
 pub(crate) fn named(screen: &Screen, name: &str) -> Control {
     until(name, || screen.find(WINDOW, "", name))
 }
 
-/// Waits until no button has that name.
+/// Waits until no button has this name.
 fn gone(screen: &Screen, button: &str) {
     until(&format!("`{button}` to disappear"), || {
         let all = screen.controls(WINDOW);
@@ -159,7 +159,7 @@ fn gone(screen: &Screen, button: &str) {
     });
 }
 
-/// Waits for the first steps, skips them and waits for the pages.
+/// Waits until the first steps are open, and skips them.
 pub(crate) fn skip_setup(screen: &Screen) {
     named(screen, "Skip setup");
     until("the pages", || {
@@ -172,7 +172,7 @@ pub(crate) fn skip_setup(screen: &Screen) {
     });
 }
 
-/// Opens a page by its link and waits until it is shown.
+/// Opens a page through its link, and waits until the page is shown.
 pub(crate) fn open(screen: &Screen, page: &str) {
     let link = || {
         let mut all = screen.controls(WINDOW).into_iter();

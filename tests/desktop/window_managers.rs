@@ -1,5 +1,5 @@
-//! Window managers with focus-stealing prevention: our windows appear where the user requested them, and no dialog
-//! takes the keyboard focus from the window.
+//! Window managers that prevent focus stealing: the app's windows appear where the user requested them, and a dialog
+//! does not take the keyboard focus from another window.
 
 use crate::app::{App, agent, begin_reading};
 use crate::harness::{DIALOG, Harness};
@@ -31,7 +31,7 @@ fn i3_raises_requested_window_and_question_takes_no_focus() {
     use_under("i3");
 }
 
-/// Uses the window, another program, the dialog and a picker, one after the other.
+/// Uses the window, another program, the dialog and a picker in turn, with this window manager.
 fn use_under(manager: &str) {
     let screen = Screen::under(manager);
     let folder = screen.home().join("notes");
@@ -65,7 +65,7 @@ fn use_under(manager: &str) {
         }
     }
 
-    // The keyboard focus stays, and the dialog is fully visible.
+    // The keyboard focus does not move, and the whole dialog is visible.
     let mut agent = agent(&screen);
     window::says(&screen, "1 agent");
     for file in ["plan.txt", "list.txt"] {
@@ -76,7 +76,8 @@ fn use_under(manager: &str) {
         is_over(&screen, &dialog, &ours);
         screen.wait_for_focus(&ours);
         screen.picture(&format!("question-{manager}"));
-        // Answering a dialog is the latest input to the app's process, later than that to the window's process.
+        // The answer to the dialog is the last input of the app's process. It is later than the last input of the
+        // window's process.
         let review = until("the open question", || {
             let all = screen.controls(WINDOW).into_iter();
             all.map(|one| one.name).find(|name| name.starts_with("Review: "))
@@ -100,7 +101,7 @@ fn use_under(manager: &str) {
     screen.key("Return");
     window::says(&screen, "Granted: ~/notes");
 
-    // The window stays usable and closes its picker with it.
+    // The window still works. Closing it also closes its picker.
     press("Pick a folder\u{2026}");
     let picker = screen.window(PICKER);
     screen.wait_for_focus(&picker);
@@ -118,13 +119,13 @@ fn use_under(manager: &str) {
     screen.wait_for_focus(&screen.window(WINDOW));
 }
 
-/// Works in the other program, which is in front.
+/// Uses the other program, whose window is in front.
 fn use_other(screen: &Screen, others: &str) {
     screen.activate(others);
     screen.key("x");
 }
 
-/// Closes the focused window as the user does.
+/// Closes the window that has the focus, as a user does.
 fn close(screen: &Screen, manager: &str) {
     if manager == "i3" {
         screen.read("i3-msg", &["kill"]);

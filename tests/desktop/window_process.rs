@@ -1,4 +1,5 @@
-//! The window's process: it frees all of its memory, dies alone, and is reachable only by the app.
+//! The process of the window: it frees all of its memory, its death affects no other process, and only the app can
+//! connect to it.
 
 use crate::app::{App, agent, app_program, begin_reading};
 use crate::harness::DIALOG;
@@ -11,11 +12,11 @@ use std::process::Stdio;
 
 const WINDOW: &str = "^IronCurtain$";
 
-/// Prefix of the names of the window's process, and of the engine's processes.
+/// Prefix of the names of the window's process and of the web engine's processes.
 const OURS: &str = "ironcurtain-win";
 const ENGINE: &str = "WebKit";
 
-/// Memory in MB that a closed window may leave written in the app.
+/// Maximum private memory of the app that may remain after its window was closed, in MB.
 const KEPT: f64 = 5.0;
 
 #[test]
@@ -72,7 +73,7 @@ fn app_exit_closes_its_window_process() {
     window::says(&screen, "Skip setup");
     let all = family(app.id());
     assert!(all.len() > 2, "{all:?}");
-    // Killed, so the app cannot notify the window.
+    // The app is killed, so that it cannot notify the window.
     drop(app);
     ended(&all);
 }
@@ -85,7 +86,7 @@ fn only_the_app_can_start_the_window_process_or_reach_its_socket() {
         command.arg("--window").stdin(input).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("the app");
         if let Some(mut input) = child.stdin.take() {
-            // A process that reads nothing may have exited already.
+            // A process that does not read its input may already have exited.
             let _ = input.write_all(b"\"show\"\n");
         }
         let output = child.wait_with_output().expect("its exit status");
@@ -98,18 +99,19 @@ fn only_the_app_can_start_the_window_process_or_reach_its_socket() {
     }
     let app = App::start(&screen, &[]);
     window::says(&screen, "Skip setup");
-    // Another process of the user could open a pipe and write commands to it, but a socket cannot be opened.
+    // Other processes of the user could open a pipe in `/proc` and write commands to it. A socket cannot be opened
+    // that way.
     let drawn = window_of(app.id());
     let handed: Vec<PathBuf> = sockets(drawn).collect();
     assert!(!handed.is_empty(), "exactly one socket leads to the app");
     for socket in handed {
         let opened = std::fs::File::options().read(true).write(true).open(&socket);
         let refused = opened.expect_err("a socket cannot be opened by path").raw_os_error();
-        // A socket closed in between is unreachable as well.
+        // A socket that was closed meanwhile is not reachable either.
         let is_open = socket.symlink_metadata().is_ok();
         assert!(refused == Some(6) || !is_open, "{}: {refused:?} in place of ENXIO", socket.display());
     }
-    // The engine did not inherit it.
+    // The web engine has not inherited the socket.
     for process in family(app.id()).into_iter().filter(|one| *one != app.id()) {
         let input = std::fs::read_link(format!("/proc/{process}/fd/0")).expect("its input");
         assert_eq!(input, PathBuf::from("/dev/null"), "{}", name(process));
@@ -121,7 +123,7 @@ pub(crate) fn ended(all: &[u32]) {
     until("the window's processes to exit", || (alive(all) == 0).then_some(()));
 }
 
-/// Returns the number of these processes that run. Zombies have no command line.
+/// Returns the number of these processes that are running. A zombie has no command line.
 pub(crate) fn alive(all: &[u32]) -> usize {
     let runs = |pid: &&u32| std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| !line.is_empty());
     all.iter().filter(runs).count()
@@ -140,7 +142,7 @@ fn window_of(app: u32) -> u32 {
     drawn.expect("the window's process")
 }
 
-/// Returns the app, its window's process and the engine's processes.
+/// Returns the process ids of the app, the window and the web engine.
 pub(crate) fn family(pid: u32) -> Vec<u32> {
     let mut all = vec![pid];
     let mut at = 0;
@@ -166,12 +168,12 @@ pub(crate) fn name(pid: u32) -> String {
     std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default()
 }
 
-/// Returns a process's private memory and its share of shared memory (PSS) in MB.
+/// Returns the private memory of a process and its share of shared memory (PSS), in MB.
 pub(crate) fn memory(pid: u32) -> f64 {
     figure_of(pid, "Pss:")
 }
 
-/// Returns a process's private dirty memory in MB, which is independent of other processes.
+/// Returns the private dirty memory of a process, in MB. It does not depend on other processes.
 fn written(pid: u32) -> f64 {
     figure_of(pid, "Private_Dirty:")
 }

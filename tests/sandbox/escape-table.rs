@@ -1,4 +1,5 @@
-//! The escape suite as a table: each row in the existing system's sandbox, in ours, and without any.
+//! Prints the escape suite as a table: each row in the existing system's sandbox, in IronCurtain's, and without a
+//! sandbox.
 //!
 //! `escape-table [--srt PATH] [GROUP...]`, where PATH is the `srt` program of `@anthropic-ai/sandbox-runtime`. A
 //! comparison tool, not a test: the exit status only reports whether it ran.
@@ -49,7 +50,7 @@ fn main() {
     for group in
         groups::ALL.iter().filter(|group| names.is_empty() || names.iter().any(|name| name == group.name))
     {
-        // These rows need the suite's network, and srt has no such proxy.
+        // These rows need the suite's network, for which srt has no proxy.
         if group.proxied {
             continue;
         }

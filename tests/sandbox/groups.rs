@@ -1,4 +1,4 @@
-//! The rows, grouped by target.
+//! The rows of the suite, in groups by target.
 
 mod kernel;
 mod lifetime;

@@ -1,4 +1,4 @@
-//! The host's verdict: files and processes that a launch left, and data that leaked.
+//! The host's verdict: the files and processes that a launch has left behind, and the data that has leaked.
 
 use std::{
     collections::BTreeMap,
@@ -17,11 +17,11 @@ use crate::{
     tools::Tools,
 };
 
-/// Parts of the scene that commands may change freely.
+/// Parts of the scene that commands may change.
 pub(crate) const WRITABLE: [&str; 2] = ["work", "granted"];
 
-/// The metadata and contents of every file in the scene except access times, without the writable parts' ordinary
-/// files. Autostart files in them are included.
+/// Metadata and content of each file in the scene, by path. Excludes access times, and the ordinary files in writable
+/// parts, but not the autostart files there.
 pub(crate) type Picture = BTreeMap<String, String>;
 
 pub(crate) fn picture(tools: &Tools, scene: &Scene) -> Picture {
@@ -31,7 +31,7 @@ pub(crate) fn picture(tools: &Tools, scene: &Scene) -> Picture {
     }
     walk(Path::new(scene.base()), &mut |path, told| {
         let name = path.strip_prefix(scene.base()).unwrap().to_str().unwrap().to_owned();
-        // Created by us, after the picture was taken.
+        // The test creates these files itself after it has taken the picture.
         let ours =
             ["settings.json", "spec.json", "autostart.json", "found.json", "egress.json", "state", "typed"];
         let ours = ours.contains(&name.as_str());
@@ -54,7 +54,7 @@ pub(crate) fn picture(tools: &Tools, scene: &Scene) -> Picture {
     seen
 }
 
-/// Names of files that the user's own programs act on.
+/// Names of autostart files.
 struct Names {
     at_home: Vec<String>,
     anywhere: Vec<String>,
@@ -62,7 +62,7 @@ struct Names {
 
 impl Names {
     fn new() -> Self {
-        // A `.git` is classified by its content.
+        // A `.git` entry is classified by its content.
         let names = |at_home| strict_names(at_home).into_iter().filter(|known| known != ".git");
         Self {
             at_home: names(true).map(|known| format!("work/{known}/")).collect(),
@@ -70,14 +70,14 @@ impl Names {
         }
     }
 
-    /// Returns whether a path is, or is inside, one of these files.
+    /// Returns `true` if the path is one of these files or is inside one.
     fn is_persistence(&self, path: &Path, name: &str) -> bool {
         let name = name.to_ascii_lowercase();
         let inside = format!("/{name}/");
         let at_home = self.at_home.iter().any(|known| inside[1..].starts_with(known));
         let named = self.anywhere.iter().any(|known| inside.contains(known));
         let led = name.ends_with("/.git") && !path.is_dir() || name.ends_with("/.git") && path.is_symlink();
-        // Git treats a directory with these entries as a repository; the rest may be at `commondir`.
+        // Git treats a directory with these entries as a repository. `commondir` may lead to the others.
         let have =
             |dir: &Path, signs: &[&str]| signs.iter().all(|sign| dir.join(sign).symlink_metadata().is_ok());
         let is_bare =
@@ -92,7 +92,7 @@ impl Names {
     }
 }
 
-/// Returns every breach, including those found by the row's own check.
+/// Returns all breaches, including those that the row's own check finds.
 pub(crate) fn breaches(
     tools: &Tools,
     scene: &mut Scene,
@@ -139,7 +139,7 @@ pub(crate) fn breaches(
     if run.hung {
         found.push("it did not end".to_owned());
     }
-    // Processes of a sandbox may still be exiting. Without a sandbox there is nothing to wait for.
+    // Processes of the sandbox may still be exiting. Without a sandbox, this does not wait.
     let all_ended = || left_over(scene).is_empty();
     if !(all_ended() || *executor != Executor::Bare && eventually(all_ended)) {
         found.push(format!("processes are left: {:?}", left_over(scene)));
@@ -148,7 +148,7 @@ pub(crate) fn breaches(
     found
 }
 
-/// Returns traces of an attack in shared places, and removes them.
+/// Returns traces of an attack in shared places of the host, and removes them.
 fn planted(scene: &Scene) -> Vec<String> {
     let mut found = Vec::new();
     let moved = format!("{}-moved", scene.base());
@@ -176,7 +176,7 @@ fn writable(scene: &Scene) -> Vec<String> {
             if about.mode() & SET_ID != 0 {
                 found.push(format!("{} runs as its owner: {:o}", path.display(), about.mode()));
             }
-            // Overlays mark a deleted file with a device number of zero.
+            // An overlay represents a deleted file by a device number of zero.
             if matches!(kind, libc::S_IFBLK | libc::S_IFCHR) && about.rdev() != 0 {
                 found.push(format!("{} is a device", path.display()));
             }
@@ -191,7 +191,7 @@ fn writable(scene: &Scene) -> Vec<String> {
     found
 }
 
-/// Returns whether the twin has worked.
+/// Returns `true` if the row's twin had its effect.
 pub(crate) fn twin_worked(scene: &Scene, row: &Row, said: &str) -> bool {
     match row.works {
         Sign::Said => said.contains(&scene.open),
@@ -200,7 +200,7 @@ pub(crate) fn twin_worked(scene: &Scene, row: &Row, said: &str) -> bool {
     }
 }
 
-/// Visits a path and everything below it. A directory is entered only if the visitor returns `true`.
+/// Visits a path and everything below it. Enters a directory only if `visit` returns `true`.
 fn walk(path: &Path, visit: &mut impl FnMut(&Path, String) -> bool) {
     let Ok(about) = fs::symlink_metadata(path) else { return };
     let told = if about.is_dir() {
@@ -219,8 +219,8 @@ fn walk(path: &Path, visit: &mut impl FnMut(&Path, String) -> bool) {
     };
     if visit(path, told) && about.is_dir() {
         if fs::read_dir(path).is_err() {
-            // Opens directories that were closed to hide content. If this fails, the directory is not ours and holds
-            // nothing new.
+            // Opens directories that were closed to hide their content. If this fails, another user owns the
+            // directory, so it contains nothing new.
             let _ = fs::set_permissions(path, fs::Permissions::from_mode(0o700));
         }
         let mut names: Vec<_> =

@@ -1,4 +1,4 @@
-//! Runs a script in one of several sandboxes, or in none, and collects the outcome.
+//! Runs a script in one of several sandboxes or without one, and returns the result.
 
 use std::{
     env, fs,
@@ -23,15 +23,15 @@ use crate::{
     tools::Tools,
 };
 
-/// Timeout longer than any launch takes; only failures reach it.
+/// Maximum time for a launch. Only failures reach it.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Denied paths: through a symlink, inside a writable path, and a single file.
+/// Denied paths: one through a symlink, one inside a writable path, and a single file.
 const DENY_READ: [&str; 3] = ["way-to-denied", "work/mixed/private", "readable/locked"];
 const ALLOW_WRITE: [&str; 2] = ["work", "granted"];
 const DENY_WRITE: [&str; 1] = ["work/sub/deep"];
 
-/// Limits that are quick to reach.
+/// Resource limits that are reached quickly.
 pub(crate) const LIMITS: ResourceLimits = ResourceLimits {
     processes: Some(60),
     open_files: Some(100),
@@ -41,34 +41,34 @@ pub(crate) const LIMITS: ResourceLimits = ResourceLimits {
     cpu: None,
 };
 
-/// The environment in which a script runs.
+/// Kind of sandbox in which a script runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Executor {
-    /// No sandbox, with all privileges of the user.
+    /// No sandbox, with all of the user's rights.
     Bare,
     /// The existing system's command, at this path.
     Srt(String),
-    /// Our library with the host's tree without the denied paths.
+    /// IronCurtain's sandbox with the file tree of the host, except the denied paths.
     HostRead,
-    /// Our library with a nearly empty tree and the granted paths.
+    /// IronCurtain's sandbox with a nearly empty file tree and the granted paths.
     Roots,
 }
 
-/// The outcome of a launch.
+/// Result of a launch.
 pub(crate) struct Run {
     /// Combined output of both streams.
     pub(crate) said: String,
-    /// The command had to be terminated.
+    /// `true` if the command did not exit in time and was killed.
     pub(crate) hung: bool,
 }
 
 impl Executor {
-    /// Runs a script in the working directory `work` and returns when it has exited.
+    /// Runs a script in the working directory `work`. Returns when the script has exited.
     pub(crate) fn run(&self, tools: &Tools, scene: &Scene, script: &str, terminal: bool) -> Run {
         finish(scene, self.command(tools, scene, script, terminal))
     }
 
-    /// Returns the command that runs a script through a careless launcher.
+    /// Returns the command that runs a script. The launcher leaves descriptors and variables open to the sandbox.
     pub(crate) fn command(&self, tools: &Tools, scene: &Scene, script: &str, terminal: bool) -> Command {
         let script = format!("{}\n{script}", scene.prelude(tools));
         let mut command = Command::new(&tools.probe);
@@ -99,7 +99,8 @@ impl Executor {
         }
     }
 
-    /// Returns the rules, one mode per executor. The working directory is the home, the worst folder to grant.
+    /// Returns the autostart rules, with a different mode for each kind of sandbox. The working directory is the home
+    /// directory, the most dangerous folder to grant.
     fn autostart(&self, scene: &Scene) -> AutostartRules {
         let mode = if self.is_strict() { AutostartMode::Strict } else { AutostartMode::Listed };
         AutostartRules {
@@ -111,7 +112,7 @@ impl Executor {
         }
     }
 
-    /// Returns whether every autostart file is quarantined, even those that run only at the user's request.
+    /// Returns `true` if every autostart file is quarantined, including those that run only on the user's request.
     pub(crate) fn is_strict(&self) -> bool {
         *self != Self::Roots
     }
@@ -158,7 +159,7 @@ impl Executor {
     }
 }
 
-/// Returns the launcher's environment. A sandbox must keep only its first lines.
+/// Returns the environment of the launcher. A sandbox must keep only its first variables.
 fn environment(scene: &Scene) -> Vec<(&'static str, String)> {
     vec![
         ("PATH", env::var("PATH").unwrap()),
@@ -174,7 +175,7 @@ fn environment(scene: &Scene) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// Returns the settings that both drop-ins read.
+/// Writes the settings of `srt` for the scene and returns the path of their file.
 fn settings(scene: &Scene) -> String {
     let paths = |names: &[&str]| names.iter().map(|name| scene.path(name)).collect::<Vec<_>>();
     let settings = json!({
@@ -190,7 +191,7 @@ fn settings(scene: &Scene) -> String {
     file
 }
 
-/// Returns the proxy's rules and the addresses of host names.
+/// Returns the rules of the proxy and the addresses of host names.
 fn rules(scene: &Scene) -> String {
     let port = scene.listeners.as_ref().map_or(0, Listeners::port);
     let rules = json!({
@@ -228,7 +229,7 @@ fn rules(scene: &Scene) -> String {
     file
 }
 
-/// Waits for a command to exit and terminates it on timeout.
+/// Waits until a command exits. Kills it when the time is over.
 fn finish(scene: &Scene, mut command: Command) -> Run {
     let child = command.spawn().unwrap();
     let group = rustix::process::Pid::from_child(&child);
@@ -237,7 +238,7 @@ fn finish(scene: &Scene, mut command: Command) -> Run {
     let (output, hung) = match ended.recv_timeout(PATIENCE) {
         Ok(output) => (output.unwrap(), false),
         Err(_) => {
-            // It may have just exited.
+            // The process may have just exited.
             let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
             clean_up(scene);
             (ended.recv_timeout(PATIENCE).unwrap().unwrap(), true)
@@ -247,7 +248,7 @@ fn finish(scene: &Scene, mut command: Command) -> Run {
     Run { said: String::from_utf8_lossy(&said).into_owned(), hung }
 }
 
-/// Returns the processes with the scene in their arguments, except those started by the scene itself.
+/// Returns the processes whose arguments contain the scene's name, except those that the scene itself started.
 pub(crate) fn left_over(scene: &Scene) -> Vec<(u32, String)> {
     let own = scene.victim.as_ref().map(crate::victim::Victim::pid);
     let pids = fs::read_dir("/proc").unwrap().flatten();
@@ -258,7 +259,7 @@ pub(crate) fn left_over(scene: &Scene) -> Vec<(u32, String)> {
         .collect()
 }
 
-/// Returns the arguments of a process, or nothing for an exited or kernel process.
+/// Returns the arguments of a process. Empty if the process has exited or belongs to the kernel.
 fn command_line(pid: u32) -> String {
     let mut line = Vec::new();
     eventually(|| {
@@ -268,10 +269,10 @@ fn command_line(pid: u32) -> String {
     String::from_utf8_lossy(&line).replace('\0', " ")
 }
 
-/// Returns whether a process is inside `execve`, when it has neither its old nor its new arguments.
-/// The kernel reports this only for processes of the same user.
+/// Returns `true` if a process is inside `execve`, when it has neither its old arguments nor its new ones. The kernel
+/// reports this only for processes of the same user.
 fn is_between_programs(pid: u32) -> bool {
-    /// Index of `arg_end` among the fields after the program's name, from 0 (proc_pid_stat(5)).
+    /// Index of `arg_end` among the fields after the program name, counted from 0 (proc_pid_stat(5)).
     const ARG_END: usize = 46;
     let is_own = |about: fs::Metadata| is_root() || about.uid() == rustix::process::getuid().as_raw();
     let place = format!("/proc/{pid}");
@@ -282,7 +283,7 @@ fn is_between_programs(pid: u32) -> bool {
     has_none && has_memory && fs::metadata(place).is_ok_and(is_own)
 }
 
-/// Terminates processes left by an attack without a sandbox.
+/// Kills the processes that an attack without a sandbox has left behind.
 pub(crate) fn clean_up(scene: &Scene) {
     for (pid, _) in left_over(scene) {
         let pid = rustix::process::Pid::from_raw(pid.cast_signed()).unwrap();
@@ -291,14 +292,14 @@ pub(crate) fn clean_up(scene: &Scene) {
     }
 }
 
-/// Waits for a condition and returns whether it was met.
+/// Waits until a condition is true. Returns `false` if the time is over before.
 pub(crate) fn eventually(mut is_so: impl FnMut() -> bool) -> bool {
     let deadline = Instant::now() + PATIENCE / 4;
     while !is_so() {
         if Instant::now() > deadline {
             return false;
         }
-        // Leaves the processor to the processes that it waits for.
+        // Lets the processes run for which this waits.
         thread::sleep(Duration::from_millis(1));
     }
     true

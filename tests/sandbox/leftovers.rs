@@ -1,5 +1,5 @@
-//! Autostart files left by a sandbox: acceptable if they were reported to the user, or if nothing runs them
-//! unprompted.
+//! Autostart files that a sandbox has left behind. They are acceptable if they were reported to the user or if no
+//! program runs them automatically.
 
 use std::{collections::BTreeSet, fs, path::Path};
 
@@ -7,17 +7,17 @@ use ironcurtain_sandbox::autostart::{Finding, runs_later};
 
 use crate::{judge::WRITABLE, scene::Scene};
 
-/// The findings reported to the user.
+/// Findings that were reported to the user.
 #[derive(Default)]
 pub(crate) struct Left {
-    /// Autostart paths that were left.
+    /// Paths of autostart files that were left behind.
     listed: BTreeSet<String>,
-    /// Reasons why something was not scanned.
+    /// Reasons that something was not scanned.
     unseen: Vec<String>,
 }
 
 impl Left {
-    /// Returns the findings of one launch.
+    /// Returns the findings of a launch.
     pub(crate) fn of(scene: &Scene) -> Self {
         let found: Vec<Finding> =
             scene.text("found.json").map_or(vec![], |found| serde_json::from_str(&found).unwrap());
@@ -35,8 +35,8 @@ impl Left {
         left
     }
 
-    /// Returns whether a file that was created, or permissibly changed or removed, is acceptable.
-    /// In strict mode nothing may ever run it.
+    /// Returns `true` if an autostart file that was created, changed or removed is acceptable. In strict mode, no
+    /// program may ever run it.
     pub(crate) fn is_in_order(&self, scene: &Scene, path: &str, is_strict: bool) -> bool {
         let real = scene.path(path);
         let text = scene.text(path).unwrap_or_default();
@@ -48,7 +48,7 @@ impl Left {
         }
         match name.as_str() {
             ".git" => return leads_inside(scene, path),
-            // Its target is scanned too; a complete repository needs no scan.
+            // Its target is scanned too. A complete repository needs no scan.
             "commondir" => return !parent.join("objects").exists(),
             "config" | "config.worktree" => return !text.contains("fsmonitor"),
             _ => {}
@@ -62,12 +62,12 @@ impl Left {
         }
         let is_settings = [".json", ".jsonc", ".toml"].iter().any(|end| name.ends_with(end));
         let says_nothing = is_settings && serde_json::from_str::<serde_json::Value>(&text).is_err();
-        // No file is allowed in direnv here.
+        // In this scene, direnv allows no file.
         let is_listed = says_nothing || name == ".envrc" || found.is_some_and(|found| !found.unasked);
         is_listed && (self.listed.contains(path) || fs::symlink_metadata(&real).is_err())
     }
 
-    /// Returns whether the user received a report that a folder around a path was not scanned.
+    /// Returns `true` if it was reported that a folder containing the path was not scanned.
     fn is_unseen(&self, path: &str) -> bool {
         let folders = Path::new(path).ancestors().skip(1).filter(|folder| folder.components().count() > 1);
         folders.into_iter().any(|folder| {
@@ -82,7 +82,8 @@ impl Left {
     }
 }
 
-/// Returns whether a `.git` file or symlink points to a place writable by a sandbox, which is scanned.
+/// Returns `true` if a `.git` file or symlink leads to a folder that the sandbox can write to. That folder is scanned
+/// too.
 fn leads_inside(scene: &Scene, path: &str) -> bool {
     let link = fs::read_link(scene.path(path)).ok().and_then(|link| link.into_os_string().into_string().ok());
     let text = link.or_else(|| scene.text(path)).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Sockets of the host. The kernel queues connections, which are counted after the sandbox has exited.
+//! Sockets of the host. The kernel queues connections to them, and the test counts these after the sandbox has exited.
 //!
 //! Variables: `USTREAM`, `UDGRAM`, `UPACKETS` by path outside; `UWORK` by path in the session sandbox directory;
 //! `UABSTRACT`, `UX11` by abstract name; `PORT` on every address of the host, `PORT6` on its IPv6 loopback, `UPORT` for
@@ -69,7 +69,7 @@ impl Listeners {
         let pipe = (pipe, ends);
         let udp = UdpSocket::bind("0.0.0.0:0").unwrap();
         let multicast = UdpSocket::bind((GROUP, 0)).unwrap();
-        // Through any interface that reaches the group, if there is one.
+        // Joins the group through any interface that reaches it, if there is one.
         let _ = multicast.join_multicast_v4(&GROUP, &std::net::Ipv4Addr::UNSPECIFIED);
         let tcp = ["0.0.0.0:0", "[::1]:0"].map(|address| TcpListener::bind(address).unwrap());
         unix.iter().for_each(|(.., listener)| listener.set_nonblocking(true).unwrap());
@@ -84,7 +84,7 @@ impl Listeners {
         let [four, six] =
             self.tcp.each_ref().map(|listener| listener.local_addr().unwrap().port().to_string());
         let unix = self.unix.iter().map(|(variable, path, _)| (*variable, path.clone()));
-        // Its name is itself a secret.
+        // The name of this socket is secret itself.
         let unix = unix.filter(|(variable, _)| *variable != "USECRET");
         let rest = [
             ("UDGRAM", self.datagrams.0.clone()),
@@ -103,12 +103,12 @@ impl Listeners {
         self.tcp[0].local_addr().unwrap().port()
     }
 
-    /// Returns the port in the format of the kernel's socket table.
+    /// Returns the TCP port as the kernel's socket table shows it.
     pub(crate) fn port_in_table(&self) -> String {
         format!(":{:04X} 00000000:0000 0A", self.port())
     }
 
-    /// Returns the sockets that were contacted.
+    /// Describes each socket that received a connection or data, and a named pipe whose content changed.
     pub(crate) fn heard(&self) -> Vec<String> {
         let mut heard = Vec::new();
         for (name, _, listener) in &self.unix {
@@ -134,7 +134,7 @@ impl Listeners {
     }
 }
 
-/// Returns the address that the host would use to reach others, without sending a packet.
+/// Returns the address that the host uses to reach other machines. Sends no packet.
 fn lan() -> IpAddr {
     let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
     match socket.connect("192.0.2.1:9").and_then(|()| socket.local_addr()) {

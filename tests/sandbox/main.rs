@@ -1,10 +1,10 @@
-//! The escape suite: every known way out of a sandbox, each with a similar permitted action (its twin).
+//! The escape suite: all known ways out of a sandbox, each with a similar action that is permitted (its twin).
 //!
-//! - Judged only on the host by files, listeners, processes and secrets, never by a command's own output.
-//! - A row passes if the attack leaves no trace, its twin works in the same sandbox, and the attack
-//!   succeeds without a sandbox (or is known not to). A broken probe therefore cannot pass.
-//! - Everything runs as an ordinary user. If started as root, the suite runs itself again as an
-//!   ordinary user, and then as root.
+//! - The host alone judges, by files, sockets, processes and secrets, never by the output of a command.
+//! - A row passes if the attack leaves no trace, its twin works in the same sandbox, and the attack succeeds without a
+//!   sandbox (or is known not to). A broken probe therefore cannot pass.
+//! - All attacks run as an ordinary user. If root starts the suite, it runs itself again first as an ordinary user and
+//!   then as root.
 
 #![cfg(target_os = "linux")]
 #![expect(dead_code, reason = "the table of `escape-table.rs` is made of the same parts")]
@@ -27,7 +27,7 @@ use ironcurtain_testkit::programs::is_root;
 use launch::Executor;
 use tools::{Copies, Tools};
 
-/// Executors that must contain every attack.
+/// Sandboxes that must contain every attack.
 const EXECUTORS: [Executor; 2] = [Executor::HostRead, Executor::Roots];
 
 macro_rules! groups {

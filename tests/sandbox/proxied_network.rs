@@ -1,7 +1,7 @@
-//! The suite's own network: the proxy on one side of a virtual link, and servers that record connections on the
+//! A network for the suite: a virtual link with the proxy on one side and servers that record connections on the
 //! other.
 //!
-//! - Needs no privileges: the suite runs itself again in a user namespace.
+//! - Needs no privileges, because the suite runs itself again in a user namespace.
 
 use std::{
     ffi::OsStr,
@@ -16,14 +16,14 @@ use std::{
 use crate::tools::Tools;
 use ironcurtain_testkit::outside::Outside;
 
-/// Address of the places that twins may connect to.
+/// Address of the servers that twins may connect to.
 pub(crate) const FREE: &str = "9.9.9.10";
-/// Address of the allowed name, where only permitted traffic may arrive.
+/// Address of the allowed name. Only permitted traffic may arrive here.
 pub(crate) const ALLOWED: &str = "9.9.9.9";
 /// Addresses that no rule allows.
 const OTHERS: [&str; 3] = ["9.9.9.66/24", "10.9.9.9/24", "169.254.169.254/24"];
 const OTHER_V6: &str = "2620:fe::66/64";
-/// Public address of this side.
+/// Public address of the proxy's side.
 pub(crate) const OWN: &str = "9.9.9.1";
 
 const PORTS: [&str; 6] = ["22", "25", "53", "80", "443", "8080"];
@@ -32,11 +32,11 @@ static WORLD: OnceLock<World> = OnceLock::new();
 
 struct World {
     log: PathBuf,
-    /// Length of the log that has been reported.
+    /// Length of the log's part that was already returned.
     told: AtomicUsize,
 }
 
-/// Creates the network once.
+/// Creates the network on the first call.
 pub(crate) fn start(tools: &Tools) -> Outside {
     let log = tools.place.join(format!("ic-outside-{}", std::process::id()));
     fs::write(&log, "").unwrap();
@@ -51,8 +51,8 @@ pub(crate) fn start(tools: &Tools) -> Outside {
     outside
 }
 
-/// Returns forbidden connections since the last call. A connection without data to the address of an allowed name is
-/// acceptable.
+/// Returns the forbidden connections since the last call. A connection to the address of an allowed name is acceptable
+/// if it carries no data.
 pub(crate) fn forbidden_connections() -> Vec<String> {
     let Some(world) = WORLD.get() else { return vec![] };
     let log = fs::read_to_string(&world.log).unwrap();

@@ -1,4 +1,4 @@
-//! The table's terms: one row is one way out of a sandbox, its permitted twin, and the visible effect on the host.
+//! A row of the table: a way out of a sandbox, its permitted twin, and the effect that the host sees.
 //!
 //! Commands are shell scripts with these variables: `S` the scene's directory, which contains `W` the session sandbox
 //! directory (also the working directory), `G` another writable root, `R` readable, `O` readable or missing, `D`
@@ -8,66 +8,66 @@
 
 use crate::scene::Scene;
 
-/// The rows of a group and the environment that all of them need.
+/// Rows of a group, and the parts of the scene that all of them need.
 pub(crate) struct Group {
     pub(crate) name: &'static str,
-    /// A host process that must not be affected.
+    /// `true` for a process of the host that must not be affected.
     pub(crate) victim: bool,
-    /// Host sockets that must not be contacted.
+    /// `true` for sockets of the host that must receive nothing.
     pub(crate) listeners: bool,
-    /// A proxy with servers outside, in the suite's own network.
+    /// `true` for a proxy and servers in the suite's own network.
     pub(crate) proxied: bool,
-    /// Autostart files in the writable directories.
+    /// `true` for autostart files in the writable directories.
     pub(crate) persistence: bool,
     pub(crate) rows: &'static [Row],
 }
 
 impl Group {
-    /// Returns a group that needs nothing but its sandbox.
+    /// Creates a group that needs only a sandbox.
     pub(crate) const fn new(name: &'static str, rows: &'static [Row]) -> Self {
         Self { name, victim: false, listeners: false, proxied: false, persistence: false, rows }
     }
 }
 
-/// One way out and its permitted twin.
+/// A way out of the sandbox and its permitted twin.
 pub(crate) struct Row {
     pub(crate) name: &'static str,
     pub(crate) attack: &'static str,
     pub(crate) twin: &'static str,
     pub(crate) works: Sign,
     pub(crate) bare: Bare,
-    /// Minimum number of breaches without a sandbox.
+    /// Minimum number of breaches that the attack causes without a sandbox.
     pub(crate) ways: usize,
     pub(crate) views: Views,
     pub(crate) terminal: bool,
     pub(crate) also: Option<fn(&Scene) -> Option<String>>,
 }
 
-/// The trace from which the host knows that a twin worked.
+/// Evidence from which the host knows that a twin had its effect.
 #[derive(Clone, Copy)]
 pub(crate) enum Sign {
-    /// The open secret, which only `$R/secret` contains, was printed.
+    /// The twin printed the open secret, which only `$R/secret` contains.
     Said,
-    /// A file in the scene contains the twin's mark.
+    /// This file of the scene contains the twin's mark.
     Wrote(&'static str),
-    /// A custom check passes.
+    /// This function returns `true`.
     Seen(fn(&Scene) -> bool),
 }
 
-/// The outcome of the attack without any sandbox, which proves that it works.
+/// Expected result of the attack without a sandbox, which proves that the attack works.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Bare {
-    /// It succeeds.
+    /// The attack succeeds.
     Breaks,
-    /// An ordinary user is not permitted to do this, or this system lacks the feature: the host sees no effect.
+    /// The attack has no effect, because an ordinary user has no permission or this system lacks the feature.
     Holds,
-    /// It succeeds on systems that support it, and has no effect on others.
+    /// The attack succeeds only on systems that support it.
     Differs,
-    /// It would harm the machine or the suite itself.
+    /// The attack does not run, because it would harm the machine or the suite.
     Untried,
 }
 
-/// File system views in which the row makes sense.
+/// File system views for which the row is meaningful.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Views {
     Both,
@@ -76,7 +76,7 @@ pub(crate) enum Views {
 }
 
 impl Row {
-    /// Creates a row with the usual terms.
+    /// Creates a row with the usual expectations.
     pub(crate) const fn new(
         name: &'static str,
         attack: &'static str,
@@ -92,7 +92,7 @@ impl Row {
         self
     }
 
-    /// Sets the number of ways an attack tries, all of which work without a sandbox.
+    /// Sets the number of ways that the attack tries. All of them work without a sandbox.
     pub(crate) const fn ways(mut self, ways: usize) -> Self {
         self.ways = ways;
         self
@@ -103,13 +103,13 @@ impl Row {
         self
     }
 
-    /// Launches the row from a terminal.
+    /// Runs the row on a terminal.
     pub(crate) const fn in_terminal(mut self) -> Self {
         self.terminal = true;
         self
     }
 
-    /// Adds a check of the host that returns a breach, if any.
+    /// Adds a check on the host that returns a breach if it finds one.
     pub(crate) const fn also(mut self, look: fn(&Scene) -> Option<String>) -> Self {
         self.also = Some(look);
         self

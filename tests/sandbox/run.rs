@@ -1,4 +1,4 @@
-//! Runs a row: the attack and its twin in one sandbox, and the attack again without any.
+//! Runs a row: the attack and its twin in the same sandbox, and the attack again without one.
 
 use std::{
     sync::{
@@ -16,23 +16,23 @@ use crate::{
     tools::Tools,
 };
 
-/// Separator between the outputs of the attack and its twin.
+/// Line that separates the outputs of the attack and of its twin.
 const TWIN: &str = "---twin---";
 
-/// Number of concurrent launches, which mostly wait for the kernel.
+/// Number of launches that run at once. They mostly wait for the kernel.
 const AT_ONCE: usize = 4;
 
-/// The host's verdict on one row.
+/// Verdict of the host on a row.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Verdict {
-    /// Ways in which the attack succeeded.
+    /// Breaches that the attack caused.
     pub(crate) breaches: Vec<String>,
-    /// Output of a twin that did not work.
+    /// Output of the twin, if the twin failed.
     pub(crate) twin_failed: Option<String>,
 }
 
 impl Row {
-    /// Returns whether the row makes sense in this executor.
+    /// Returns `true` if the row is meaningful for this kind of sandbox.
     pub(crate) fn is_for(&self, executor: &Executor) -> bool {
         match (self.views, executor) {
             (Views::Both, _) | (_, Executor::Bare) => true,
@@ -43,7 +43,7 @@ impl Row {
     }
 }
 
-/// Runs the attack and then its twin in the same sandbox.
+/// Runs the attack and then its twin in one sandbox.
 pub(crate) fn sandboxed(tools: &Tools, group: &Group, row: &Row, executor: &Executor) -> Verdict {
     let mut scene = Scene::new(tools, group, executor);
     let before = picture(tools, &scene);
@@ -56,7 +56,7 @@ pub(crate) fn sandboxed(tools: &Tools, group: &Group, row: &Row, executor: &Exec
     Verdict { breaches, twin_failed }
 }
 
-/// Runs only the attack, with all privileges of the user. Returns its breaches and output.
+/// Runs only the attack, with all of the user's rights. Returns its breaches and its output.
 pub(crate) fn bare(tools: &Tools, group: &Group, row: &Row) -> (Vec<String>, String) {
     let mut scene = Scene::new(tools, group, &Executor::Bare);
     let before = picture(tools, &scene);
@@ -67,10 +67,10 @@ pub(crate) fn bare(tools: &Tools, group: &Group, row: &Row) -> (Vec<String>, Str
     (found, run.said)
 }
 
-/// Returns the faults of a group's rows.
+/// Returns the failures of a group's rows.
 ///
-/// Sandboxed attacks are independent and run concurrently. Attacks without a sandbox may interfere, so they run one
-/// at a time.
+/// Attacks in sandboxes are independent, so they run concurrently. Attacks without a sandbox may affect each other, so
+/// they run one at a time.
 pub(crate) fn faults(tools: &Tools, group: &Group, executors: &[Executor], as_user: bool) -> Vec<String> {
     let next = AtomicUsize::new(0);
     let found = Mutex::new(Vec::new());
@@ -121,7 +121,7 @@ fn without(tools: &Tools, group: &Group, row: &Row) -> Option<String> {
     }
 }
 
-/// Returns a breach if the kernel's socket list in the claim contains one of the host's sockets.
+/// Returns a breach if the claim, which contains the kernel's list of sockets, lists one of the host.
 pub(crate) fn listening(scene: &Scene) -> Option<String> {
     let port = scene.listeners.as_ref()?.port_in_table();
     scene

@@ -1,7 +1,7 @@
-//! A place on the host, recreated for every launch, with secrets and with files that may be changed.
+//! Files of the host for one launch, with secrets and with files that may be changed. Each launch gets a new scene.
 //!
-//! - INVARIANT: the secret exists only in unreadable places; the open secret is only in `readable`
-//!   and in the variable `TERM`. No command contains either of them.
+//! - INVARIANT: only unreadable places contain the secret, and only `readable` and the variable `TERM` contain the
+//!   open secret. No command contains either.
 
 use std::{
     collections::hash_map::RandomState,
@@ -19,15 +19,15 @@ use crate::{launch::Executor, listeners::Listeners, row::Group, tools::Tools, vi
 
 pub(crate) struct Scene {
     dir: TempDir,
-    /// The secret that must not leak.
+    /// Secret that must not leak.
     pub(crate) secret: String,
-    /// The same secret in file times.
+    /// The same secret, encoded in the times of files.
     pub(crate) secret_time: String,
-    /// The open secret, which may be read.
+    /// Secret that may be read.
     pub(crate) open: String,
-    /// The mark that an attack writes.
+    /// Text that an attack writes.
     pub(crate) mark: String,
-    /// The mark that a twin writes.
+    /// Text that a twin writes.
     pub(crate) twin: String,
     pub(crate) victim: Option<Victim>,
     pub(crate) listeners: Option<Listeners>,
@@ -99,8 +99,8 @@ impl Scene {
         fs::write(self.path("readable/locked"), &self.secret).unwrap();
     }
 
-    /// Creates the initial autostart files: for repositories with and without a work tree, at a
-    /// root and below it; for an editor; and a symlink.
+    /// Creates the initial autostart files: repositories with and without a work tree, at a root and below one,
+    /// settings of an editor and a symlink.
     fn persist(&self) {
         for repository in ["work/.git", "granted/sub/.git", "granted/bare"] {
             for dir in ["objects", "refs", "hooks", "info"] {
@@ -117,7 +117,7 @@ impl Scene {
         symlink("real", self.path("work/.zshrc")).unwrap();
     }
 
-    /// Puts a token into a directory as file content, file name, program and symlink.
+    /// Stores a token in a directory as file content, file name, program and symlink.
     fn tell(&self, dir: &str, token: &str) {
         fs::write(self.path(&format!("{dir}/secret")), token).unwrap();
         fs::write(self.path(&format!("{dir}/name-{token}")), "").unwrap();
@@ -135,12 +135,12 @@ impl Scene {
         format!("{}/{name}", self.base())
     }
 
-    /// Returns a file's content decoded as text.
+    /// Returns the content of a file as text.
     pub(crate) fn text(&self, name: &str) -> Option<String> {
         fs::read(Path::new(&self.path(name))).ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// Returns the scene's variables as the first lines of a script.
+    /// Returns the first lines of a script, which set the scene's variables.
     pub(crate) fn prelude(&self, tools: &Tools) -> String {
         let mut variables = vec![
             ("S", self.base().to_owned()),

@@ -1,4 +1,4 @@
-//! The programs under test, the helper programs, and the directory for scenes.
+//! The programs under test, the helper programs and the directory of scenes.
 
 use std::{
     env, fs,
@@ -10,24 +10,24 @@ use std::{
 use ironcurtain_testkit::programs::{built, is_root};
 use tempfile::TempDir;
 
-/// Variable with the folder of the programs, if they were copied for another user.
+/// Environment variable with the folder of the programs, if they were copied for another user.
 const COPIES: &str = "ESCAPE_SUITE_PROGRAMS";
 
-/// User IDs, which need not exist. Each group has its own, so that attacks without a sandbox do not
-/// affect other groups.
+/// User ids, which need not exist. Each group has its own, so that its attacks without a sandbox do not affect other
+/// groups.
 const USERS: std::ops::Range<u32> = 64_000..64_100;
 
-/// The programs and a directory for scenes.
+/// The programs and the directory of scenes.
 pub(crate) struct Tools {
     pub(crate) sandbox: String,
     pub(crate) probe: String,
     pub(crate) launch: String,
-    /// Not below `/tmp`, which is private and writable in a sandbox.
+    /// Directory of scenes. Not below `/tmp`, which is private and writable in a sandbox.
     pub(crate) place: PathBuf,
 }
 
 impl Tools {
-    /// Finds the programs next to this one, or in the folder of copies.
+    /// Finds the programs next to this one, or in the folder of the copies.
     pub(crate) fn find() -> Self {
         let (programs, place) = match env::var_os(COPIES).map(PathBuf::from) {
             Some(copies) => (copies.clone(), copies.join("scenes")),
@@ -51,7 +51,7 @@ impl Tools {
 }
 
 impl Tools {
-    /// Locks the user ID, so that groups with the same one run in turn.
+    /// Locks the user id, so that groups with the same id run one after another.
     pub(crate) fn turn(&self) -> Option<fs::File> {
         if is_root() || env::var_os(COPIES).is_some() {
             return None;
@@ -63,15 +63,15 @@ impl Tools {
     }
 }
 
-/// Copies of the programs that any user may run, with a directory for scenes owned by an ordinary user.
+/// Copies of the programs that all users may run, and a directory of scenes that an ordinary user owns.
 pub(crate) struct Copies {
     dir: TempDir,
     user: u32,
-    /// Lock that reserves this user ID.
+    /// Lock that reserves the user id.
     _held: fs::File,
 }
 
-/// Reserves this user ID unless it is taken.
+/// Reserves this user id. Returns `None` if it is in use.
 fn free(user: u32) -> Option<(u32, fs::File)> {
     let file = fs::File::create(format!("/var/tmp/ironcurtain-escape-user-{user}")).ok()?;
     file.try_lock().is_ok().then_some((user, file))
@@ -90,7 +90,7 @@ impl Copies {
         fs::create_dir(&place).unwrap();
         let (user, held) = USERS.clone().find_map(free).unwrap();
         chown(&place, Some(user), Some(user)).unwrap();
-        // A setuid-root program, for that user only.
+        // A setuid-root program that only this user can run.
         let trap = dir.path().join("becomes-root");
         fs::copy(&tools.probe, &trap).unwrap();
         chown(&trap, None, Some(user)).unwrap();
@@ -98,7 +98,7 @@ impl Copies {
         Self { dir, user, _held: held }
     }
 
-    /// Returns a command that runs this program again as the ordinary user.
+    /// Returns the command that runs this program again as the ordinary user.
     pub(crate) fn own_program(&self) -> Command {
         let id = self.user.to_string();
         let own = env::current_exe().unwrap();

@@ -1,4 +1,4 @@
-//! A host process that an attack must not kill, change or reschedule.
+//! A process of the host that an attack must not kill, change or slow down.
 
 use std::{
     fs,
@@ -11,17 +11,17 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::{scene::Scene, tools::Tools};
 
-/// Timeout for its answer.
+/// Maximum time to wait for an answer of the process.
 const BOUND: Timespec = Timespec { tv_sec: 10, tv_nsec: 0 };
 
 pub(crate) struct Victim {
     child: Child,
     said: BufReader<ChildStdout>,
-    /// Address of the secret in its memory.
+    /// Address of the secret in the memory of the process.
     pub(crate) address: String,
-    /// Its initial scheduling parameters.
+    /// Scheduling parameters of the process at its start.
     terms: Vec<String>,
-    /// Command that removes what it leaves when killed.
+    /// Command that removes the files of the process if it is killed.
     forget: Command,
 }
 
@@ -54,7 +54,7 @@ impl Victim {
         self.child.id()
     }
 
-    /// Returns the harm that was done to it.
+    /// Returns a description of the harm to the process, or `None`.
     pub(crate) fn harm(&mut self) -> Option<String> {
         let now = terms(self.child.id());
         if now != self.terms {
@@ -70,7 +70,7 @@ impl Victim {
         }
     }
 
-    /// Waits for its response. A process that was just stopped may have run a moment ago.
+    /// Waits for an answer of the process, which may have answered just before it was stopped.
     fn answers(&self) -> io::Result<()> {
         let mut polled = [PollFd::new(self.said.get_ref(), PollFlags::IN)];
         match poll(&mut polled, Some(&BOUND))? {
@@ -82,7 +82,7 @@ impl Victim {
 
 impl Drop for Victim {
     fn drop(&mut self) {
-        // It cleans up at the end of its input, unless it was stopped or killed.
+        // The process cleans up at the end of its input, unless it was stopped or killed.
         drop(self.child.stdin.take());
         let pid = rustix::process::Pid::from_child(&self.child);
         let _ = rustix::process::kill_process(pid, rustix::process::Signal::CONT);
@@ -92,13 +92,14 @@ impl Drop for Victim {
     }
 }
 
-/// Returns a process's scheduling parameters that another process may change.
+/// Returns the scheduling parameters of a process that other processes may change.
 fn terms(pid: u32) -> Vec<String> {
     let read = |name: &str| fs::read_to_string(format!("/proc/{pid}/{name}")).unwrap_or_default();
     let status = read("status");
     let line = |name: &str| status.lines().find(|line| line.starts_with(name)).unwrap_or_default().to_owned();
     let stat = read("stat");
-    // After the name in parentheses: the state, and from the sixteenth field on priority and niceness.
+    // The fields after the name in parentheses start with the state. From the sixteenth, they are the priority and the
+    // niceness.
     let after = stat.rsplit(") ").next().unwrap_or_default();
     let fields: Vec<&str> = after.split(' ').collect();
     let field = |place: usize| fields.get(place).copied().unwrap_or_default().to_owned();
@@ -118,7 +119,7 @@ fn terms(pid: u32) -> Vec<String> {
     ]
 }
 
-/// Returns the I/O priority of a process, which only the `ionice` program reports.
+/// Returns the I/O priority of a process, which only the `ionice` program shows.
 fn io_priority(pid: u32) -> String {
     let said = Command::new("ionice").args(["-p", &pid.to_string()]).output().unwrap();
     String::from_utf8_lossy(&said.stdout).into_owned()

@@ -1,8 +1,8 @@
-//! Published agent clients, connected by our command and run with a scripted model in an otherwise empty network.
+//! Published agent clients, connected by `ironcurtain clients connect`, with a scripted model and no other network.
 //!
-//! - Each client starts the shim from the settings we wrote. Its model's calls pass through the policy, the user's
-//!   answer and a sandboxed server, and the result reaches the model.
-//! - The tests run the programs themselves and not the makers' wrappers, because the wrappers check for updates.
+//! - Each client starts the shim from the settings that IronCurtain wrote. The policy, the user's answer and a
+//!   sandboxed server handle the model's calls, and the result reaches the model.
+//! - The tests run the programs themselves instead of the vendors' wrappers, which check for updates.
 
 mod model;
 
@@ -19,38 +19,38 @@ use std::process::{Command, Output};
 /// Content of the file that the model reads.
 const CONTENT: &str = "the numbers of this year";
 
-/// Note in the user's denial.
+/// The user's note with a denial.
 const NOTE: &str = "ask my accountant instead";
 
-/// Reason why the other server does not start.
+/// Error of the other server, which does not start.
 const REASON: &str = "the server `broken` is not running: exit status 1";
 
-/// Maximum seconds for one prompt. The clients are large programs and several run at once.
+/// Maximum time for one prompt, in seconds. The clients are large programs, and several run at once.
 const PATIENCE: &str = "90";
 
-/// Command that brings up a network with only a loopback interface.
+/// Shell command that runs a program after it has activated the loopback interface, the only network.
 const ALONE: &str = r#"PATH="$PATH:/usr/sbin:/sbin" ip link set lo up; exec "$0" "$@""#;
 
 struct Agent {
-    /// Identifier in our client table.
+    /// Id of the client in IronCurtain's table.
     id: &'static str,
-    /// Name of the executable on `PATH`.
+    /// Name of the client's program on `PATH`.
     name: &'static str,
-    /// Program path below `node_modules`.
+    /// Path of the program below `node_modules`.
     program: &'static str,
-    /// Name in the client's `initialize` request.
+    /// Client name in the `initialize` request.
     greets_as: &'static str,
-    /// Settings before connecting; `MODEL-URL` is replaced with the model's address.
+    /// Path and content of the settings before connecting. The model's address replaces `MODEL-URL`.
     settings: Option<(&'static str, &'static str)>,
-    /// Environment variables; `MODEL-URL` is replaced as above.
+    /// Environment variables. The model's address replaces `MODEL-URL`.
     variables: &'static [(&'static str, &'static str)],
-    /// Arguments that list the configured servers.
+    /// Arguments with which the client lists its servers.
     list: &'static [&'static str],
-    /// Text in that list that marks a working server, for clients that start it.
+    /// Text that the list contains if the server works.
     works: &'static str,
-    /// Arguments that send one prompt to the model.
+    /// Arguments with which the client sends one prompt to the model.
     run: &'static [&'static str],
-    /// Arguments and an environment variable that make the client report why a server does not start.
+    /// Arguments and an environment variable with which the client reports the reason that a server does not start.
     why: (&'static [&'static str], (&'static str, &'static str)),
 }
 
@@ -155,7 +155,7 @@ const COPILOT: Agent = Agent {
     ),
 };
 
-/// An agent client on its own machine.
+/// An agent client in a home directory of its own.
 struct Desk {
     agent: &'static Agent,
     world: World,
@@ -184,7 +184,7 @@ impl Desk {
         Self { agent, world, model, file }
     }
 
-    /// Runs a program as the user, inside one of their projects.
+    /// Runs a program as the user, in one of the user's projects.
     fn run(&self, program: &Path, arguments: &[&str], variable: (&str, &str)) -> (bool, String) {
         let path = std::env::var("PATH").unwrap();
         let mut command = Command::new("timeout");
@@ -214,7 +214,7 @@ impl Desk {
         said
     }
 
-    /// Runs our command.
+    /// Runs the `ironcurtain` command.
     #[track_caller]
     fn clients(&self, arguments: &[&str]) -> String {
         let words = [&["clients"], arguments].concat();
@@ -223,7 +223,7 @@ impl Desk {
         said
     }
 
-    /// Sends one prompt and returns the tool result that the model received.
+    /// Sends one prompt to the model. Returns the tool result that the model received.
     #[track_caller]
     fn prompt(&self) -> String {
         self.model.forget();
@@ -242,7 +242,7 @@ fn assert_works_through_ironcurtain(test: &str, agent: &'static Agent) {
     }
     let desk = Desk::new(agent);
     let person = &desk.world.user;
-    // Some clients report their working directory, which prompts a separate question.
+    // Some clients report their working directory, which causes another question.
     person.deny_other_questions();
     desk.clients(&["connect", agent.id, "--server", "filesystem", "--yes"]);
     let listed = desk.agent(agent.list);
@@ -323,7 +323,7 @@ fn claude_code_is_connected_and_restored_with_its_own_cli() {
     assert_eq!(entry["command"], json!(shim));
     assert_eq!(entry["args"], json!(["--server", "filesystem"]));
     assert!(read()["numStartups"] == 3 && read()["mcpServers"].get("mine").is_some());
-    // The entry exists already, so there is nothing to add.
+    // The entry already exists, so nothing is added.
     assert!(
         desk.clients(&["connect", "claude-code", "--server", "filesystem", "--yes"])
             .contains("nothing to write")
@@ -331,7 +331,8 @@ fn claude_code_is_connected_and_restored_with_its_own_cli() {
     let said = desk.clients(&["disconnect", "claude-code", "--yes"]);
     assert!(said.contains("Written by `claude mcp remove -s user filesystem`"), "{said}");
     assert_eq!(read()["mcpServers"], mine);
-    // Claude Code's own servers may hold secrets, which must not appear on a command line, so the file is edited.
+    // The file is edited directly, because Claude Code's own entries may contain secrets, which must not be on a
+    // command line.
     let said = desk.clients(&["connect", "claude-code", "--move", "--yes"]);
     assert!(!said.contains("Written by"), "{said}");
     assert_eq!(read()["mcpServers"]["mine"]["command"], json!(shim));

@@ -1,4 +1,4 @@
-//! Features shared by several servers behind one entry: the task list, instructions, and remote servers.
+//! Features of several servers behind one entry: the task list, instructions and remote servers.
 
 use crate::aggregation::{connect, edit, entry, lists, shim, wait_for_list_change};
 use crate::client::{BOUND, Client};
@@ -10,7 +10,7 @@ use ironcurtain_consent::{Lifetime, Reach};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
-/// A task server that also lists the other servers' tasks.
+/// Script of a server with tasks, which also lists the tasks of other servers.
 const TASKS: &str = r#"
 for m in messages():
     if m["method"] == "initialize":
@@ -36,7 +36,7 @@ for m in messages():
         say(id=m["id"], error={"code": -32601, "message": "no"})
 "#;
 
-/// Configures these servers and allows all their calls.
+/// Configures these servers and allows all calls of their tools.
 fn install(prepared: &Prepared, servers: &Value) {
     let rule = |name: &str, condition: Value, then: &str| json!({ "name": name, "description": name, "principle": name, "if": condition, "then": then, "reason": name });
     let rules =
@@ -84,7 +84,7 @@ fn task_list_merges_servers_and_keeps_tasks_separate() {
         eventually(tool, BOUND, || lists(&mut client, tool));
         begin_task(&mut client, tool);
     }
-    // A silent server delays the list only up to a timeout.
+    // A server that does not answer delays the list only until a timeout.
     let began = Instant::now();
     let all = client.request("tasks/list", json!({}));
     assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
@@ -95,7 +95,7 @@ fn task_list_merges_servers_and_keeps_tasks_separate() {
     assert_eq!(found, [("of-a", "a"), ("of-b", "b")]);
     let refused = client.request("tasks/list", json!({ "cursor": "7" }));
     assert_eq!(refused["error"]["code"], -32602, "{refused}");
-    // Task requests go to the server that created the task.
+    // A request about a task goes to the server that created it.
     for server in ["a", "b", "silent"] {
         let task = json!({ "taskId": format!("of-{server}") });
         assert_eq!(client.request("tasks/get", task.clone())["result"]["x"], server);
@@ -118,7 +118,7 @@ fn server_instructions_are_attributed_to_their_server() {
         lists(&mut client, "a__echo") && lists(&mut client, "b__echo")
     });
     client.hang_up();
-    // After that the tasks are known, even if a server hangs.
+    // The tasks are known now, even if a server hangs.
     let began = Instant::now();
     let mut client = shim(&world, &[]);
     let greeted = initialize(&mut client);
@@ -147,7 +147,7 @@ fn remote_server_is_aggregated_and_follows_its_entry() {
     wait_for_list_change(&mut client);
     eventually("tools of the remote server are listed", BOUND, || lists(&mut client, "far__say"));
     assert_eq!(client.call("far__say", json!({ "text": "hi" })).ok(), r#"{"text":"hi"}"#);
-    // The call is judged under the server's own name and asks, like any remote server.
+    // The call is judged under the server's own name and needs approval, like any call of a remote server.
     client.call("far__look", json!({ "path": report })).refused("the user denied");
     let question = world.user.asked().remove(0);
     assert_eq!((question.server.as_str(), question.remote), ("far", true));
@@ -156,7 +156,7 @@ fn remote_server_is_aggregated_and_follows_its_entry() {
     let sessions = world.sessions();
     assert!(sessions.iter().all(|one| one.connection == sessions[0].connection) && sessions.len() == 2);
 
-    // Its failure does not affect the others, and it recovers without a restart.
+    // The failure of the server affects no other server, and the server recovers without a restart.
     far.set_behaviour(|_, back| {
         back.answer("503 Service Unavailable", "", "");
         true

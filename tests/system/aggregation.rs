@@ -1,4 +1,4 @@
-//! Several servers behind one client entry: real shim, real sandboxes, working and broken servers.
+//! Several servers behind one client entry, with the shim, sandboxes, and working and broken servers.
 
 use crate::client::{BOUND, Client};
 use crate::scripted::PRELUDE;
@@ -13,7 +13,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// A server with 700 paged tools. One has an overlong name, and one returns its call.
+/// Script of a server with 700 tools on several pages. One has a name that is too long, and one returns its call.
 const OURS: &str = r#"
 LONG = "a_tool_with_a_name_that_is_longer_than_any_client_would_take_from_us"
 ALL = ["echo", LONG] + ["t%d" % n for n in range(700)]
@@ -32,14 +32,15 @@ for m in messages():
         say(id=m["id"], error={"code": -32601, "message": "no"})
 "#;
 
-/// A server that reads `initialize` and never answers it.
+/// Script of a server that reads `initialize` and never answers.
 const HANGS: &str = "for m in messages():\n    pass";
 
 pub fn entry(script: &str) -> Value {
     json!({ "command": "/usr/bin/python3", "args": ["-c", format!("{PRELUDE}\n{script}")] })
 }
 
-/// Configures the filesystem server, the reference server, ours, a server that fails to start, and one that hangs.
+/// Configures the filesystem server, the reference server, the server of [`OURS`], one that fails to start and one
+/// that hangs.
 fn install(prepared: &Prepared) {
     servers::install(prepared, "everything");
     edit(&prepared.home.config.join("mcp-servers.json"), |servers| {
@@ -89,7 +90,7 @@ pub fn connect(world: &World, arguments: &[&str]) -> Client {
     client
 }
 
-/// Returns all tools across every page, and the number of pages.
+/// Returns the tools of all pages and the number of pages.
 fn tools(client: &mut Client) -> (Vec<String>, usize) {
     let (mut all, mut pages, mut cursor) = (Vec::new(), 0, json!({}));
     loop {
@@ -136,7 +137,7 @@ fn broken_and_hanging_servers_do_not_delay_others() {
     assert_eq!(client.call("filesystem__read_text_file", json!({ "path": report })).ok(), "numbers");
     let question = world.user.asked().remove(0);
     assert_eq!((question.server.as_str(), question.tool.as_deref()), ("filesystem", Some("read_text_file")));
-    // The reason reaches the calling agent, the client's log and the user.
+    // The agent that calls, the client's log and the user all get the reason.
     let why = client.call("broken__anything", json!({}));
     why.refused("the server `broken` is missing: the server `broken` is not running: exit status 1");
     let told =
@@ -164,7 +165,7 @@ fn added_and_removed_servers_apply_at_once_and_late_server_appears() {
     let world = world();
     let entries = world.home.config.join("mcp-servers.json");
     let mut client = connect(&world, &[]);
-    // Removing a server whose tools are not listed yet changes no list.
+    // Removing a server whose tools are not listed yet does not change the list.
     eventually("tools of both servers are listed", BOUND, || {
         ["ours__echo", "everything__echo"].iter().all(|tool| lists(&mut client, tool))
     });
@@ -184,7 +185,7 @@ fn added_and_removed_servers_apply_at_once_and_late_server_appears() {
     eventually("the added server's tools are listed", BOUND, || lists(&mut client, "more__echo"));
     client.call("more__echo", json!({})).refused("nobody has said yet what the tool `more/echo` does");
 
-    // A broken server appears once its entry is fixed or it recovers.
+    // A broken server appears after its entry is fixed or it recovers.
     let flag = world.file("flag/none", "");
     let comes = format!("if not os.path.exists({:?}): sys.exit(1)\n{OURS}", flag.with_file_name("there"));
     edit(&entries, |servers| {
@@ -231,7 +232,7 @@ fn overlong_or_colliding_tool_name_maps_to_one_tool() {
             for gone in ["everything", "broken", "hangs", "filesystem"] {
                 servers.as_object_mut().unwrap().remove(gone);
             }
-            // `a.b` and `a_b` map to the same tool name prefix.
+            // The names `a.b` and `a_b` become the same prefix of tool names.
             servers["a.b"] = entry(OURS);
             servers["a_b"] = entry(OURS);
         });
@@ -308,7 +309,7 @@ fn aggregated_server_can_use_elicitation_progress_and_tasks() {
     let call = client.begin_call(asks, json!({}));
     let asked = client.wait_for(|m| m["method"] == "elicitation/create");
     assert!(asked["params"]["message"].as_str().unwrap().starts_with("everything: "), "{asked}");
-    // A response without a matching request to this client is ignored.
+    // A response that matches no request to this client is ignored.
     client.send(&json!({ "jsonrpc": "2.0", "id": 0, "result": { "action": "decline" } }));
     let result = json!({ "action": "accept", "content": { "name": "Ann" } });
     client.send(&json!({ "jsonrpc": "2.0", "id": asked["id"], "result": result }));

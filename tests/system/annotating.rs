@@ -139,7 +139,7 @@ fn tool_with_unknown_argument_is_not_written_unreviewed() {
     assert_eq!(stored(), ["read_it"]);
     assert!(annotate(&place, &["--yes", "--unknown-as-text"]).status.success());
     assert_eq!(stored(), ["zap", "read_it"]);
-    // An unchanged annotation needs no second review and is kept.
+    // An unchanged annotation is kept without another confirmation.
     assert!(text(&annotate(&place, &["--yes"])).contains("All of this is already saved."));
     assert_eq!(stored(), ["zap", "read_it"]);
 }
@@ -266,7 +266,7 @@ fn tools_of_server_without_paths_get_no_path_roles() {
     assert!(run(&world.ours(), &world.home.person, "everything", &["--yes"]).status.success());
     world.restart();
     let mut client = world.connect("everything");
-    // The server reaches nothing, so the call needs no approval.
+    // The server can access nothing, so the call needs no approval.
     assert_eq!(client.call("echo", json!({ "message": "hi" })).ok(), "Echo: hi");
     client.call("echo", json!({ "message": "hi", "path": "/" })).refused("has no argument `path`");
     let stored = std::fs::read_to_string(annotations(&world.home.config)).unwrap();
@@ -344,13 +344,14 @@ pub fn tool(name: &str, arguments: &[&str]) -> Value {
         "inputSchema": { "type": "object", "properties": properties } })
 }
 
-/// Returns a Python program for a server that lists these tools.
+/// Returns the Python program of a server that lists these tools.
 pub fn listing(tools: &Value) -> String {
-    // Strings, lists and objects have the same syntax in JSON and Python.
+    // Strings, lists and objects are written alike in JSON and Python.
     served(&format!("{{'tools': {tools}}}"), "")
 }
 
-/// Returns a server that answers `tools/list` with a Python expression and runs a statement before each message.
+/// Returns the program of a server whose tool list is the value of a Python expression. It runs the statement `first`
+/// before each message.
 pub fn served(list: &str, first: &str) -> String {
     format!(
         "import json, sys\nfor line in sys.stdin:\n    m = json.loads(line)\n    {first}\n    if 'id' not in m: continue\n    r = {list} if m['method'] == 'tools/list' else {{'protocolVersion': '2025-06-18', 'capabilities': {{}}, 'serverInfo': {{'name': 's', 'version': '1'}}}}\n    print(json.dumps({{'jsonrpc': '2.0', 'id': m['id'], 'result': r}}), flush=True)\n",

@@ -1,4 +1,4 @@
-//! Calls need a prior audit entry and do nothing without one. The order of entries is the order of events.
+//! A call takes effect only after its audit entry was written. The order of the entries is that of the events.
 
 use crate::client::{BOUND, Client};
 use crate::hostile;
@@ -96,7 +96,7 @@ fn unwritable_audit_log_denies_every_call() {
     let mut client = machine.connect();
     client.plain("heard").ok();
     let log = machine.home.audit().join("audit.jsonl");
-    // No free space, then space for half a line.
+    // First without free space, and then with space for half a line.
     for room in [0, 40] {
         machine.limit_file_size(Some(std::fs::metadata(&log).unwrap().len() + room));
         for _ in 0..2 {
@@ -153,7 +153,7 @@ fn tampered_audit_log_stops_all_decisions_and_is_reported() {
     ];
     for (what, lose, restore) in cases {
         lose();
-        // The damage is reported even before the first call.
+        // The damage is reported before the first call.
         let verified = machine.command(&["audit", "verify"]);
         let said = String::from_utf8(verified.stdout).unwrap();
         assert!(!verified.status.success() && said.contains("THE AUDIT LOG WAS CHANGED"), "{said}");
@@ -168,7 +168,7 @@ fn tampered_audit_log_stops_all_decisions_and_is_reported() {
         client.plain("heard").ok();
         whole(&machine);
     }
-    // The server never received the refused prompts.
+    // The server has not received the prompts that were refused.
     let heard: Vec<Value> = serde_json::from_str(client.plain("heard").ok()).unwrap();
     assert!(heard.iter().all(|message| message["method"] != "prompts/get"), "{heard:?}");
 }
@@ -190,7 +190,7 @@ fn truncated_audit_log_fails_verification() {
     assert!(world.audit().intact);
 }
 
-/// Returns the decisions on requests other than calls, in order: status, rule and audit detail.
+/// Returns the decisions about requests other than tool calls, in order: status, rule and audit detail.
 fn decisions_on_other_requests(world: &World) -> Vec<(String, String, String)> {
     let entries = world.log();
     let entries = entries.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());

@@ -1,6 +1,7 @@
-//! Autostart files: planted files never run, requested setup works, and the user's tree keeps only intended files.
+//! Autostart files: a file that a server planted never runs, setup that the user requested works, and the user's files
+//! are kept.
 //!
-//! - Uses real repositories and real git, inside and outside the sandbox.
+//! - Uses git repositories and the `git` program inside and outside the sandbox.
 
 mod git_references;
 mod planted_files;
@@ -21,12 +22,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Creates a world whose server may write to the configuration of repositories.
+/// Creates a world whose server may write to the configuration of git repositories.
 fn world_with_guarded_git_config() -> World {
     hostile::contained(&json!({ "gitConfig": "guarded" }))
 }
 
-/// Runs git as the user and returns its output.
+/// Runs git as the user. Returns its output.
 #[track_caller]
 pub fn git(world: &World, dir: &Path, args: &[&str]) -> String {
     let mut git = Command::new("git");
@@ -36,7 +37,7 @@ pub fn git(world: &World, dir: &Path, args: &[&str]) -> String {
     String::from_utf8_lossy(&done.stdout).into_owned()
 }
 
-/// Creates a repository in its own folder, with one commit, an empty folder and an ignored file.
+/// Creates a repository with one commit, an empty folder and an ignored file, in a folder of its own.
 fn repository(world: &World) -> PathBuf {
     let dir = world.path("work/repo");
     fs::create_dir_all(dir.join("empty")).unwrap();
@@ -51,13 +52,14 @@ fn repository(world: &World) -> PathBuf {
     dir
 }
 
-/// Grants write access to a file's folder for the session. The file's content stays as [`repository`] creates it.
+/// Grants write access to the folder of a file for the session. The file keeps the content that [`repository`] gave
+/// it.
 fn grant_folder_of(world: &World, client: &mut Client, file: &Path) {
     world.user.will(Next::Allow(Reach::Folders, Lifetime::Session));
     client.call("change", json!({ "path": file })).ok();
 }
 
-/// Returns a session's record after the final scan of its folders.
+/// Waits for the final scan of a session's folders and returns the session's record.
 fn record(world: &World, session: &str) -> SessionRecordView {
     let mut found = None;
     eventually("the final scan completes", BOUND, || {
@@ -73,7 +75,7 @@ fn record(world: &World, session: &str) -> SessionRecordView {
     found.unwrap()
 }
 
-/// Closes the only session and returns its record.
+/// Closes the only session. Returns its record.
 fn end_session(world: &World, client: Client) -> SessionRecordView {
     let sessions = world.sessions();
     assert_eq!(sessions.len(), 1, "{sessions:?}");
@@ -81,14 +83,14 @@ fn end_session(world: &World, client: Client) -> SessionRecordView {
     record(world, &sessions[0].id)
 }
 
-/// Returns the entry for a path in a record.
+/// Returns the entry of a record about this path.
 #[track_caller]
 fn entry_for<'a>(record: &'a SessionRecordView, path: &Path) -> &'a LeftFileView {
     let found = record.files.iter().find(|file| Path::new(&file.path) == path);
     found.unwrap_or_else(|| panic!("{} is not in {record:?}", path.display()))
 }
 
-/// Returns the paths that need the user's decision.
+/// Returns the paths in a record about which the user must decide.
 fn undecided_files(record: &SessionRecordView) -> Vec<&str> {
     let mut paths: Vec<&str> = record
         .files

@@ -1,4 +1,4 @@
-//! The agent client of these tests. Each fake server extends it with its own tools.
+//! The agent client of these tests. Each fake server's module adds functions for its tools.
 
 use ironcurtain_testkit::client as kit;
 pub use ironcurtain_testkit::client::{BOUND, Outcome};

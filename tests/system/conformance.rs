@@ -1,6 +1,6 @@
-//! The official MCP conformance suite: a server passes the same checks through the shim as alone.
+//! The official MCP conformance suite: the results of a server are the same through the shim as without it.
 //!
-//! - The suite supports only HTTP, so `bridge.py` runs in front of both.
+//! - The suite supports only HTTP, so `bridge.py` translates for both.
 
 use crate::scripted_user::Next;
 use crate::test_home::Prepared;
@@ -12,10 +12,10 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// Number of server checks in the suite.
+/// Number of checks for servers in the suite.
 const CHECKS: usize = 46;
 
-/// A server reachable by the suite over HTTP.
+/// A server to which the suite connects over HTTP.
 struct Bridge {
     process: Child,
     port: String,
@@ -28,14 +28,14 @@ impl Bridge {
         for (name, value) in command.get_envs() {
             bridge.env(name, value.unwrap());
         }
-        // The bridge logs errors about connections that the suite drops.
+        // The bridge prints errors about connections that the suite drops, which are ignored.
         let mut process = bridge.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let mut port = String::new();
         BufReader::new(process.stdout.take().unwrap()).read_line(&mut port).unwrap();
         Self { process, port: port.trim().to_owned() }
     }
 
-    /// Returns the result of every check.
+    /// Runs the suite and returns the result of each check.
     fn checks(&self) -> BTreeMap<String, String> {
         let results = tempfile::tempdir().unwrap();
         let suite = installed("npm").join("node_modules/@modelcontextprotocol/conformance/dist/index.js");
@@ -112,7 +112,7 @@ fn conformance_results_through_shim_equal_direct_results() {
     let direct = Bridge::start(Command::new("/usr/bin/python3").arg(script("server.py"))).checks();
     let failed = direct.values().filter(|status| *status == "FAILURE");
     assert_eq!((failed.count(), direct.len()), (0, CHECKS), "{direct:?}");
-    // Sampling prompts the user.
+    // The user is asked about sampling.
     world.user.will(Next::Allow(Reach::Request, Lifetime::Once));
     let mut shim = Command::new(world.programs.join("ironcurtain-shim"));
     let through =

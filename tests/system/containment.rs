@@ -1,4 +1,4 @@
-//! Containment of servers: messages to the agent, machines without sandbox support, and `srt`.
+//! Containment of servers: messages to the agent, machines without sandboxes, and `srt`.
 
 use crate::client::Client;
 use crate::hostile;
@@ -60,7 +60,7 @@ fn unsandboxed_server_dies_with_the_daemon() {
     machine.assert_clean(&below);
 }
 
-/// Returns a copy of the programs whose sandbox fails once whenever the file at the returned path exists.
+/// Returns a copy of the programs in which the sandbox fails once whenever the file at the returned path exists.
 fn failing_once() -> (TempDir, PathBuf) {
     let ours = tempfile::tempdir().unwrap();
     for name in ["ironcurtain-shim", "ironcurtain-filesystem", "ironcurtain"] {
@@ -156,13 +156,13 @@ fn machine_without_sandbox_support_runs_servers_only_after_opt_out() {
     }
 }
 
-/// Returns the reason why the server does not run.
+/// Returns the error with which the server's start was refused.
 pub(crate) fn refusal(client: &mut Client) -> String {
     let params = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
     client.request("initialize", params)["error"]["message"].as_str().unwrap().to_owned()
 }
 
-/// Returns a folder with our programs and `srt` from npm.
+/// Returns a folder with IronCurtain's programs and `srt` from npm.
 fn with_srt() -> TempDir {
     let dir = tempfile::tempdir_in("/var/tmp").unwrap();
     for name in ["ironcurtain-shim", "ironcurtain-sandbox", "ironcurtain-filesystem", "ironcurtain"] {

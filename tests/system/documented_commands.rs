@@ -1,4 +1,4 @@
-//! Runs the commands shown in the README and the guides.
+//! Runs the commands in the README and the guides.
 
 use crate::scripted_user::Next;
 use crate::world::{World, programs};
@@ -7,13 +7,13 @@ use std::process::Command;
 
 const README: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../README.md"));
 
-/// Returns the `ironcurtain` commands that a page shows after a prompt, without comments.
+/// Returns the `ironcurtain` commands after a shell prompt on a page, without comments.
 fn prompted(page: &str) -> Vec<&str> {
     let lines = page.lines().filter_map(|line| line.trim_start().strip_prefix("$ ironcurtain "));
     lines.map(|line| line.split(" #").next().unwrap().trim()).collect()
 }
 
-/// Splits a command line as a shell does.
+/// Splits a command line into words, as a shell does.
 fn words(line: &str) -> Vec<String> {
     let parts = line.split('\'').enumerate();
     parts
@@ -37,10 +37,10 @@ const GUIDES: [&str; 7] = [
 
 const POLICY: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/guide/policy.md"));
 
-/// Path of the policy file in the guide. The test uses another configuration folder.
+/// Path of the policy file in the guide. The test replaces the configuration folder.
 const POLICY_FILE: &str = "~/.config/ironcurtain/policy/compiled-policy.json";
 
-/// Commands of the guides that need a registry, a keyring or another server; other tests run them.
+/// Commands in the guides that need a package registry, a keyring or another server. Other tests run them.
 const ELSEWHERE: [&str; 7] = [
     "servers diff NAME",
     "servers annotate NAME",
@@ -51,7 +51,7 @@ const ELSEWHERE: [&str; 7] = [
     "servers restore memory",
 ];
 
-/// Returns the first JSON block of a page, which may be part of a list.
+/// Returns the first JSON block of a page, which may be indented in a list.
 fn json_block(page: &str) -> &str {
     page.split("```json\n").nth(1).unwrap().split("```").next().unwrap()
 }
@@ -148,7 +148,8 @@ fn readme_commands_work_in_page_order() {
             assert_eq!(world.grants(), []);
         }
     }
-    // Installing and updating need a registry; `package_installs` tests both with a test registry and with the real
+    // Installing and updating need a registry. `package_installs` tests them with a test registry and with the real
+    // ones.
     // ones.
     let expected = ["servers catalog", "servers add memory", "servers update memory"];
     assert_eq!(servers, expected);

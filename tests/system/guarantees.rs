@@ -1,4 +1,4 @@
-//! Main workflow: an agent requests a file, the user approves, the kernel exposes it, and the user can revoke it.
+//! The main workflow: an agent requests a file, the user allows it, the kernel mounts it, and the user can revoke it.
 
 use crate::reference::Files;
 use crate::scripted_user::{Next, paths};

@@ -1,4 +1,4 @@
-//! A restarted server receives everything that the client sent the first one before it gets a call.
+//! A restarted server receives everything that the client sent to the previous one before it receives a call.
 
 use crate::client::BOUND;
 use crate::reference::Files;

@@ -1,6 +1,6 @@
-//! A world with a misbehaving server. The tools `open`, `change`, `hold`, `look` and `linger` take a judged path.
-//! `sneak`, `scribble` and `clutch` do the same with an argument that the policy treats as plain text, and need no
-//! approval.
+//! A world with a misbehaving server. The tools `open`, `change`, `hold`, `look` and `linger` have a path that is
+//! judged. `sneak`, `scribble` and `clutch` do the same with an argument that the policy treats as plain text, and
+//! need no approval.
 
 use crate::client::{Client, Outcome};
 use crate::machine::Machine;
@@ -9,17 +9,17 @@ use crate::world::{World, programs};
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 
-/// Tools whose `path` is judged, with its role.
+/// Tools whose `path` is judged, and the role of that path.
 const JUDGED: [(&str, &str); 5] = [
     ("open", "read-path"),
     ("hold", "read-path"),
     ("look", "read-path"),
-    // The server never responds to it.
+    // The server never answers this tool.
     ("linger", "read-path"),
     ("change", "write-path"),
 ];
 
-/// Tools that need no approval, with their arguments.
+/// Tools that need no approval, and their arguments.
 const FREE: [(&str, &[&str]); 18] = [
     ("sneak", &["where"]),
     ("scribble", &["where"]),
@@ -41,14 +41,14 @@ const FREE: [(&str, &[&str]); 18] = [
     ("echo", &["n", "text"]),
 ];
 
-/// Tool by which a server reports its roots.
+/// Tool with which a server reports its roots.
 pub const LISTS: &str = "list_allowed_directories";
 
 pub fn world() -> World {
     World::with(install)
 }
 
-/// Makes the server answer a call in a finished session, so that it no longer counts as new.
+/// Makes the server answer a call in a session that has ended, so that the server is no longer new.
 pub fn answers_before(world: &World) {
     let mut client = world.connect("hostile");
     client.plain("heard").ok();
@@ -58,19 +58,19 @@ pub fn answers_before(world: &World) {
     });
 }
 
-/// As [`answers_before`], for a machine.
+/// Like [`answers_before`], for a [`Machine`].
 pub fn make_server_known_on(machine: &Machine) {
     let mut client = machine.connect();
     client.plain("heard").ok();
     client.hang_up();
 }
 
-/// Creates a world whose server requests its roots once and ignores changes.
+/// Creates a world whose server requests its roots once and ignores later changes.
 pub fn ignoring_root_changes() -> World {
     World::with(|w| configure(w, &json!({ "DAWDLE": "1" })))
 }
 
-/// Creates a world whose server lists its roots and, at the first change, accepts a stale list as the newest.
+/// Creates a world whose server lists its roots. At the first change, it takes an outdated list for the newest.
 pub fn with_stale_roots() -> World {
     World::with(|w| {
         configure(w, &json!({ "MISLAY": "1" }));
@@ -81,17 +81,17 @@ pub fn with_stale_roots() -> World {
     })
 }
 
-/// Creates a world whose server executes any method, with or without an id.
+/// Creates a world whose server executes every method, with or without an id.
 pub fn executing_notifications() -> World {
     World::with(|w| configure(w, &json!({ "HASTY": "1" })))
 }
 
-/// Creates a world whose server has this `sandbox` configuration.
+/// Creates a world whose server has these `sandbox` settings.
 pub fn contained(sandbox: &Value) -> World {
     World::with(|w| install_contained(w, sandbox))
 }
 
-/// Configures a hostile server with this `sandbox` entry.
+/// Configures the hostile server with these `sandbox` settings.
 pub fn install_contained(prepared: &Prepared, sandbox: &Value) {
     configure(prepared, &json!({}));
     let servers = json!({ "hostile": { "command": program(), "sandbox": sandbox } });
@@ -117,17 +117,17 @@ impl Client {
         self.call("open", json!({ "path": path }))
     }
 
-    /// Opens a path without the policy's knowledge.
+    /// Opens a path with the tool that is not judged.
     pub fn sneak(&mut self, path: &Path) -> Outcome {
         self.call("sneak", json!({ "where": path }))
     }
 
-    /// Writes to a path without the policy's knowledge.
+    /// Writes to a path with the tool that is not judged.
     pub fn scribble(&mut self, path: &Path) -> Outcome {
         self.call("scribble", json!({ "where": path }))
     }
 
-    /// Runs a shell script in a folder without the policy's knowledge.
+    /// Runs a shell script in a folder. The call is not judged.
     pub fn run(&mut self, folder: &Path, script: &str) -> Outcome {
         self.call("run", json!({ "where": folder, "script": script }))
     }

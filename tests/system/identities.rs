@@ -1,5 +1,5 @@
-//! State stored under a server's name belongs to the program that had the name. Another program
-//! gets access to it only if the user decides so.
+//! The state that is stored under a server's name belongs to the program that had the name. Another program gets
+//! access only if the user decides so.
 
 use crate::hostile;
 use crate::scripted_user::Next;
@@ -14,7 +14,7 @@ use std::time::Duration;
 
 const NOT_THE_SAME: &str = "the server `hostile` is not the program that you allowed before: ";
 
-/// A server whose program can be replaced, with a data folder, annotations and a permanent grant.
+/// A server whose program can be replaced. It has a data folder, annotations and a permanent grant.
 struct Scene {
     world: World,
     program: PathBuf,
@@ -49,7 +49,7 @@ impl Scene {
         Self { world, program, granted, memo }
     }
 
-    /// Replaces the program under the name by one with different content and the same behaviour.
+    /// Replaces the program under the name with one that has other content but the same behaviour.
     fn replace(&self) {
         let new = self.program.with_extension("new");
         fs::copy(&self.program, &new).unwrap();
@@ -57,7 +57,7 @@ impl Scene {
         fs::rename(new, &self.program).unwrap();
     }
 
-    /// Starts a session, or returns the reason why the server is not started.
+    /// Starts a session. Returns the reason if the server is not started.
     fn start_session(&self) -> Result<(), String> {
         let mut client = self.world.start("hostile");
         let about = json!({ "name": "t", "version": "1" });
@@ -73,7 +73,7 @@ impl Scene {
         self.start_session().unwrap_err()
     }
 
-    /// Returns a client that can read the granted and the stored data without approval.
+    /// Returns a client that reads the granted and the stored data without approval.
     #[track_caller]
     fn assert_has_all_state(&self) {
         let asked = self.world.user.count();
@@ -84,7 +84,7 @@ impl Scene {
         assert_eq!(self.world.user.count(), asked);
     }
 
-    /// Runs the user's own command.
+    /// Runs the `ironcurtain` command as the user.
     fn decide(&self, arguments: &[&str]) -> Result<String, String> {
         let mut command = Command::new(programs().join("ironcurtain"));
         command.args(["servers", "identity"]).args(arguments).stdin(Stdio::null());
@@ -123,11 +123,11 @@ fn replaced_program_gets_no_state_of_its_name_and_original_gets_all() {
     }
     assert!(scene.is_suspended());
     assert_eq!(scene.world.user.count(), asked, "an agent can prompt the user about it");
-    // Restarting or retrying decides nothing.
+    // Neither a restart nor another attempt decides anything.
     scene.world.restart();
     assert!(scene.is_suspended(), "the suspension is reported from the start");
     assert!(scene.assert_refused().contains(NOT_THE_SAME));
-    // The command requires a terminal and confirmation.
+    // The command needs a terminal and a confirmation.
     assert!(scene.decide(&["hostile", "--keep"]).unwrap_err().contains("no terminal to confirm on"));
     assert!(scene.assert_refused().contains(NOT_THE_SAME));
     scene.decide(&["hostile", "--keep", "--yes"]).unwrap();
@@ -211,7 +211,7 @@ fn host_reading_server_cannot_see_other_servers_data_folder() {
     let mut other = world.connect("hostile");
     assert_eq!(other.sneak(&shown).ok(), "content");
     other.sneak(&memo).refused("os error");
-    // No rule allows the tools, so the user does.
+    // No rule allows these tools, so the user does.
     world.user.will(Next::AllowFirst(vec![Reach::Paths, Reach::Request, Reach::Tool]));
     assert_eq!(world.connect("owner").sneak(&memo).ok(), "kept");
 }

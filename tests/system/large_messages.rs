@@ -1,5 +1,5 @@
-//! Round trips of messages of tens of megabytes: messages within the budget arrive, larger ones are refused with a
-//! reason, and the daemon's memory stays within the budget.
+//! Messages of tens of megabytes: those within the memory limit arrive, larger ones are refused with a reason, and the
+//! daemon's memory stays within the limit.
 
 use crate::hostile;
 use crate::machine::Machine;
@@ -9,12 +9,12 @@ use std::time::Instant;
 
 const MIB: u64 = 1024 * 1024;
 
-/// Length of the large message, from `IRONCURTAIN_GIANT`.
+/// Returns the length of the large message, from `IRONCURTAIN_GIANT`.
 fn giant() -> usize {
     std::env::var("IRONCURTAIN_GIANT").map_or(5_000_000, |n| n.parse().unwrap())
 }
 
-/// Returns a value of the daemon's `/proc` status in MiB.
+/// Returns a value in the daemon's `/proc/PID/status`, in MiB.
 fn status(machine: &Machine, name: &str) -> u64 {
     crate::load::status(machine, name) / MIB
 }

@@ -1,4 +1,4 @@
-//! Exhausted resources and feedback loops fail at once with a reason.
+//! Exhausted resources and endless loops cause an immediate error with a reason.
 
 use crate::client::BOUND;
 use crate::hostile;
@@ -43,7 +43,7 @@ fn session_looping_output_to_input_ends_with_a_reason() {
     });
     machine.verify();
 
-    // A session that merely sends invalid messages and receives the errors continues.
+    // A session that only sends invalid messages and reads the errors continues.
     let secret = machine.file("docs/secret.txt", "secret");
     let mut client = machine.connect();
     for _ in 0..10 {
@@ -59,7 +59,7 @@ fn session_looping_output_to_input_ends_with_a_reason() {
 fn cancelled_pending_calls_free_their_memory() {
     const CALLS: usize = 60;
     const LENGTH: usize = 200 * 1024;
-    // Number of copies of the text in a question and its call.
+    // Number of times that a question and its call contain the text.
     const COPIES: usize = 4;
     let mut machine = Machine::new(|prepared| {
         hostile::install(prepared);
@@ -73,7 +73,7 @@ fn cancelled_pending_calls_free_their_memory() {
     let report = machine.file("docs/report.txt", "text");
     machine.start();
     let mut client = machine.connect();
-    // Occupies the terminal, so that other questions wait.
+    // Occupies the terminal, so that all other questions wait.
     let first = client.begin_call("change", json!({ "path": report, "content": "short" }));
     machine.wait_for_output("Your answer: ");
     let before = resident(&machine);
@@ -85,14 +85,14 @@ fn cancelled_pending_calls_free_their_memory() {
         }));
     }
     client.request("ping", json!({}));
-    // A tenth of the memory they used.
+    // A tenth of the memory that the calls used.
     let most = before + (CALLS * LENGTH * COPIES / 10) as u64;
     eventually("the memory is released", BOUND, || resident(&machine) < most);
     machine.types("1");
     client.outcome(first).ok();
 }
 
-/// Returns the daemon's resident memory in bytes.
+/// Returns the resident memory of the daemon, in bytes.
 fn resident(machine: &Machine) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", machine.pid())).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
@@ -107,19 +107,19 @@ fn question_is_denied_at_once_when_descriptors_run_out() {
     machine.start();
     let mut client = machine.connect();
     let daemon = machine.pid();
-    // Takes every descriptor up to this process's own limit.
+    // Uses all descriptors up to the limit of this process.
     let whole = getrlimit(Resource::Nofile).maximum;
     let limited = |current| {
         let limit = Rlimit { current, maximum: whole };
         prlimit(Some(pid(daemon)), Resource::Nofile, limit).unwrap();
     };
     let taken = std::fs::read_dir(format!("/proc/{daemon}/fd")).unwrap().count() as u64;
-    // Enough to judge and record the call.
+    // Enough descriptors to judge and record the call.
     limited(Some(taken + 20));
     let began = std::time::Instant::now();
     let refused = client.call("open", json!({ "path": secret }));
     refused.refused("no file descriptors left to show a question");
-    // Earlier than the deadline of a question that was never shown.
+    // Earlier than the deadline of a question, because none was shown.
     assert!(began.elapsed() < BOUND / 2, "{:?}", began.elapsed());
     let record = record(&machine);
     assert!(record.lines().any(|line| line.contains("\"unavailable\"")), "{record}");

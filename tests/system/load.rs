@@ -1,4 +1,4 @@
-//! Many sessions, and sessions with excessive demands, do not terminate or block other sessions.
+//! Many sessions, and sessions that use many resources, do not block or terminate other sessions.
 
 use crate::client::{BOUND, Client};
 use crate::hostile;
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 const MIB: u64 = 1024 * 1024;
 
-/// Changes a server entry and writes these settings.
+/// Changes a server's entry and writes these settings.
 fn configure(prepared: &Prepared, entry: &Value, settings: &Value) {
     let file = prepared.home.config.join("mcp-servers.json");
     let mut servers: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
@@ -25,7 +25,7 @@ fn configure(prepared: &Prepared, entry: &Value, settings: &Value) {
     std::fs::write(prepared.home.config.join("config.json"), settings.to_string()).unwrap();
 }
 
-/// Returns a value of the daemon's `/proc` status in bytes.
+/// Returns a value in the daemon's `/proc/PID/status`, in bytes.
 pub fn status(machine: &Machine, name: &str) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", machine.pid())).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
@@ -64,21 +64,21 @@ fn sessions_beyond_blocking_threads_work_and_excess_session_gets_a_reason() {
     assert_session_works(&mut clients[0]);
 }
 
-/// Returns the number of concurrent sandboxed sessions, from `IRONCURTAIN_SANDBOXED`.
+/// Returns the number of sandboxed sessions that run at once, from `IRONCURTAIN_SANDBOXED`.
 fn sandboxed() -> usize {
     std::env::var("IRONCURTAIN_SANDBOXED").map_or(40, |n| n.parse().unwrap())
 }
 
-/// Machine resources in use by sessions, except memory.
+/// Resources of the machine that sessions use, except memory.
 #[derive(Debug)]
 struct Taken {
     processes: usize,
     descriptors: usize,
     mounts: usize,
-    /// Number of Unix sockets in the file system, including each connection.
+    /// Number of Unix sockets with a path, including one for each connection.
     sockets: usize,
     control_groups: usize,
-    /// Number of files, excluding the session folders, which are kept for the user.
+    /// Number of files, without those in session folders, which are kept for the user.
     files: usize,
 }
 
@@ -88,12 +88,12 @@ fn files(folder: &Path) -> usize {
     entries.map(|entry| if entry.path().is_dir() { files(&entry.path()) } else { 1 }).sum()
 }
 
-/// Returns the number of lines of a file that contain a word.
+/// Returns the number of lines in a file that contain a word.
 fn lines_with(file: &str, word: &str) -> usize {
     std::fs::read_to_string(file).unwrap().lines().filter(|line| line.contains(word)).count()
 }
 
-/// Returns the number of control groups of sandboxes next to the daemon's control group, if it has a separate one.
+/// Returns the number of sandboxes' control groups next to that of the daemon, if the daemon has its own.
 fn control_groups(trusted: u32) -> usize {
     let own = std::fs::read_to_string(format!("/proc/{trusted}/cgroup")).unwrap();
     let own = own.lines().find_map(|line| line.strip_prefix("0::/")).unwrap_or_default();
@@ -125,7 +125,7 @@ fn many_sandboxed_sessions_answer_concurrently_and_leave_no_trace() {
     });
     machine.start_with_login_descriptor_limit();
     let at_rest = Taken::of(&machine);
-    // The first session allocates resources that are reused.
+    // The first session allocates resources that later ones use too.
     let mut first = machine.connect();
     assert_session_works(&mut first);
     let one = Taken::of(&machine);
@@ -133,7 +133,7 @@ fn many_sandboxed_sessions_answer_concurrently_and_leave_no_trace() {
     let is_over = |machine: &Machine| {
         let now = Taken::of(machine);
         let count = |taken: &Taken| (taken.processes, taken.mounts, taken.control_groups, taken.files);
-        // The first connection only checked that the socket is served.
+        // The first connection only checked that a process listens on the socket.
         count(&now) == count(&at_rest) && now.sockets <= at_rest.sockets
     };
     eventually("the first session ends", BOUND, || is_over(&machine));
@@ -141,7 +141,7 @@ fn many_sandboxed_sessions_answer_concurrently_and_leave_no_trace() {
     assert!(one.processes > 1 && one.descriptors > before.descriptors, "{one:?} {before:?}");
     let began = Instant::now();
     let connect = |count: usize| (0..count).map(|_| machine.connect());
-    // The first half of the sessions allocates shared resources.
+    // The first half of the sessions allocates resources that all sessions share.
     let mut clients: Vec<Client> = connect(sessions / 2).collect();
     let memory = status(&machine, "VmRSS");
     clients.extend(connect(sessions - sessions / 2));
@@ -190,7 +190,7 @@ fn all_sandboxes_share_one_inotify_instance() {
     more.iter_mut().for_each(assert_session_works);
     assert_session_works(&mut first);
     assert!(with_one > 0);
-    // At the start there may briefly be one more from the previous run.
+    // At the start, there may briefly be another one from the previous run.
     assert!(count() <= with_one);
 }
 
@@ -244,7 +244,7 @@ fn giant_messages_of_six_sessions_stay_within_budget() {
                 let text = &text;
                 scope.spawn(move || {
                     let sent = client.call("echo", json!({ "text": text }));
-                    // Messages over the budget are refused with a reason.
+                    // A message that exceeds the memory limit is refused with a reason.
                     assert!(!sent.is_error || sent.text.contains("memoryMib"), "{:.300}", sent.text);
                     let got = client.call("big", json!({ "bytes": LENGTH }));
                     assert!(!got.is_error || got.text.contains("memoryMib"), "{:.300}", got.text);

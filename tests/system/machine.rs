@@ -1,4 +1,4 @@
-//! A user's machine with the daemon as a separate process that tests can kill.
+//! A user's machine, with the daemon in a process that tests can kill.
 
 use crate::client::{BOUND, Client};
 use crate::test_home::{Prepared, TestHome};
@@ -19,36 +19,36 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Creates a machine with prepared files and no running process.
+    /// Creates a machine with prepared files. The daemon is not started.
     pub fn new(prepare: impl FnOnce(&Prepared)) -> Self {
         let place = TestHome::new(prepare);
         Self { home: place.home.clone(), daemon: None, said: Arc::default(), place }
     }
 
-    /// Starts the daemon with a terminal prompt and waits until it listens.
+    /// Starts the daemon, which asks on a terminal. Returns when the daemon listens.
     pub fn start(&mut self) {
         self.spawn();
         self.listens();
     }
 
-    /// Starts the daemon without root's exemption from file modes.
+    /// Starts the daemon without the capabilities that exempt root from file modes.
     pub fn start_without_mode_exemption(&mut self) {
         let bounded = "setpriv --bounding-set=-dac_override,-dac_read_search ";
         self.start_via(if is_root() { bounded } else { "" });
     }
 
-    /// Starts the daemon with the boot-time clock advanced by `seconds` and an unchanged wall clock.
+    /// Starts the daemon with a boot-time clock that is `seconds` ahead. The wall clock is unchanged.
     pub fn start_with_clock_offset(&mut self, seconds: u64) {
         self.start_with_clock_offset_via(seconds, "");
     }
 
-    /// As [`Machine::start_with_clock_offset`], through a command prefix.
+    /// Like [`Machine::start_with_clock_offset`], with a command prefix.
     pub fn start_with_clock_offset_via(&mut self, seconds: u64, by: &str) {
         let as_person = if is_root() { "" } else { "--map-current-user " };
         self.start_via(&format!("unshare {as_person}--time --boottime {seconds} {by}"));
     }
 
-    /// Starts the daemon through a command prefix.
+    /// Starts the daemon with a command prefix.
     pub fn start_via(&mut self, by: &str) {
         self.spawn_by(by);
         self.listens();
@@ -59,7 +59,7 @@ impl Machine {
         self.start_via("prlimit --nofile=1024: ");
     }
 
-    /// Starts the daemon without waiting for it.
+    /// Starts the daemon and returns immediately.
     pub fn spawn(&mut self) {
         self.spawn_by("");
     }
@@ -69,8 +69,8 @@ impl Machine {
     }
 
     fn spawn_by(&mut self, by: &str) {
-        // The shell ignores SIGXFSZ and the program inherits that, so that a file size limit is an error and not
-        // fatal.
+        // The shell ignores SIGXFSZ, which the program inherits, so that exceeding the file size limit is an error and
+        // does not kill the program.
         let root = if is_root() { " --allow-root" } else { "" };
         let script = format!("trap '' XFSZ; exec {by}\"$0\" daemon --ask terminal{root}");
         let mut daemon = Command::new("sh")
@@ -98,7 +98,7 @@ impl Machine {
         self.daemon = Some(daemon);
     }
 
-    /// Kills the daemon and returns its former descendants.
+    /// Kills the daemon. Returns the processes that descended from it.
     pub fn kill(&mut self) -> Vec<Running> {
         let mut daemon = self.daemon.take().unwrap();
         let below = descendants(daemon.id());
@@ -107,12 +107,12 @@ impl Machine {
         below
     }
 
-    /// Suspends the daemon.
+    /// Suspends all threads of the daemon.
     pub fn freeze(&self) {
         suspend(self.pid());
     }
 
-    /// Returns the ID of the only session, as the command reports it.
+    /// Returns the id of the only session, as `ironcurtain sessions` shows it.
     pub fn only_session(&self) -> String {
         let shown = self.command(&["sessions", "--json"]).stdout;
         let shown: serde_json::Value = serde_json::from_slice(&shown).unwrap();
@@ -121,7 +121,7 @@ impl Machine {
         sessions[0]["id"].as_str().unwrap().to_owned()
     }
 
-    /// Waits until the daemon exits without being killed.
+    /// Waits until the daemon exits by itself. Returns its exit status.
     pub fn wait(&mut self) -> std::process::ExitStatus {
         self.daemon.take().unwrap().wait().unwrap()
     }
@@ -142,7 +142,7 @@ impl Machine {
         Client::connect_non_reading(&programs(), &self.ours(), "hostile")
     }
 
-    /// Waits until the terminal shows `words`, then discards its output.
+    /// Waits until the terminal shows `words`. Then discards its output.
     pub fn wait_for_output(&self, words: &str) {
         eventually(words, BOUND, || {
             let mut said = self.said.lock().unwrap();
@@ -154,13 +154,13 @@ impl Machine {
         });
     }
 
-    /// Types a line as the user.
+    /// Types a line on the terminal.
     pub fn types(&mut self, line: &str) {
         let stdin = self.daemon.as_mut().unwrap().stdin.as_mut().unwrap();
         stdin.write_all(format!("{line}\n").as_bytes()).unwrap();
     }
 
-    /// Runs the user's own command.
+    /// Runs the `ironcurtain` command as the user.
     pub fn command(&self, arguments: &[&str]) -> Output {
         Command::new(programs().join("ironcurtain"))
             .args(arguments)
@@ -170,7 +170,7 @@ impl Machine {
             .unwrap()
     }
 
-    /// Asserts that the `audit verify` command accepts the log.
+    /// Asserts that `ironcurtain audit verify` accepts the log.
     #[track_caller]
     pub fn verify(&self) {
         let verified = self.command(&["audit", "verify"]);
@@ -182,7 +182,7 @@ impl Machine {
         self.place.file(below, content)
     }
 
-    /// Limits the size of every file that the daemon writes.
+    /// Sets the maximum size of files that the daemon writes. `None` removes the limit.
     pub fn limit_file_size(&self, bytes: Option<u64>) {
         let limit = Rlimit { current: bytes, maximum: None };
         prlimit(Some(pid(self.pid())), Resource::Fsize, limit).unwrap();
@@ -197,7 +197,8 @@ impl Machine {
         self.place.temporary()
     }
 
-    /// Asserts that no process, mount or temporary file of this machine remains, and none of these processes.
+    /// Asserts that no process, mount or temporary file of this machine remains, and that none of these processes
+    /// runs.
     #[track_caller]
     pub fn assert_clean(&self, below: &[Running]) {
         assert!(!below.is_empty() || self.daemon.is_none());
@@ -221,7 +222,7 @@ impl Drop for Machine {
     }
 }
 
-/// A process, distinguished from a later one with the same PID.
+/// A process. Its start time distinguishes it from a later process with the same id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Running {
     pub pid: u32,
@@ -238,7 +239,7 @@ impl Running {
     }
 
     pub fn kill_if_alive(&self) {
-        // Fails if the process has exited.
+        // Fails only if the process has exited.
         let _ = kill_process(pid(self.pid), Signal::KILL);
     }
 
@@ -251,7 +252,7 @@ impl Running {
     }
 }
 
-/// Returns all direct and indirect children of a process.
+/// Returns all descendants of a process.
 pub fn descendants(of: u32) -> Vec<Running> {
     let all: Vec<(u32, u32)> = pids().filter_map(|pid| Some((pid, stat(pid)?.1))).collect();
     let mut found = vec![of];
@@ -267,7 +268,7 @@ pub fn pid(number: u32) -> Pid {
     Pid::from_raw(i32::try_from(number).unwrap()).unwrap()
 }
 
-/// Returns the processes whose command line or environment names a directory.
+/// Returns the processes whose command line or environment contains the path of a directory.
 fn processes_naming(base: &Path) -> Vec<u32> {
     let base = base.to_str().unwrap().as_bytes().to_vec();
     let names = |pid: u32, file: &str| {
@@ -286,20 +287,20 @@ fn running(pid: u32) -> Option<Running> {
     (state != "Z").then_some(Running { pid, began })
 }
 
-/// Returns state, parent and start time.
+/// Returns the state, the parent and the start time of a process.
 fn stat(pid: u32) -> Option<(String, u32, String)> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
     Some((fields.first()?.to_string(), fields.get(1)?.parse().ok()?, fields.get(19)?.to_string()))
 }
 
-/// Suspends a process and waits until each of its threads is stopped. `kill` returns before they are.
+/// Suspends a process and waits until all of its threads are stopped, because `kill` returns before they are.
 pub fn suspend(process: u32) {
     kill_process(pid(process), Signal::STOP).unwrap();
     eventually("every thread is stopped", BOUND, || is_stopped(process));
 }
 
-/// Returns whether every thread of a process is stopped.
+/// Returns `true` if every thread of a process is stopped.
 pub fn is_stopped(process: u32) -> bool {
     let is_stopped = |thread: std::io::Result<std::fs::DirEntry>| {
         let stat = std::fs::read_to_string(thread.unwrap().path().join("stat"));

@@ -1,4 +1,4 @@
-//! Memory use of a daemon while grants are created and revoked.
+//! Memory that the daemon uses while grants are created and revoked.
 
 use crate::client::Client;
 use crate::hostile;
@@ -12,31 +12,30 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// Returns the number of grant and revoke cycles, from `IRONCURTAIN_CHURN`.
+/// Returns the number of grants to create and revoke, from `IRONCURTAIN_CHURN`.
 fn churn() -> u64 {
     std::env::var("IRONCURTAIN_CHURN").map_or(150, |n| n.parse().unwrap())
 }
 
-/// Maximum bytes that may remain after each grant is revoked. Measured: 20 bytes.
+/// Maximum memory that each revoked grant may leave allocated, in bytes. The measured value is 20 bytes.
 const LEFT_BY_EACH: u64 = 256;
 
-/// Maximum number of measurements.
+/// Maximum number of measurements before the test fails.
 const BATCHES: usize = 10;
 
-/// Variable set in the process that runs only this test.
+/// Variable that is set in the process that runs only this test.
 const ALONE: &str = "IRONCURTAIN_CHURN_ALONE";
 
-/// The C library keeps freed memory for reuse: in one heap per pair of contending threads, in a list per thread, and
-/// all buffers below a threshold that grows with the buffers it sees. The amount depends on the machine's load (up to
-/// 900 KiB measured), so these variables make it use one heap and return memory (mallopt(3), "Environment
-/// variables").
+/// Variables that make the C library return freed memory (mallopt(3), "Environment variables"). By default it keeps
+/// that memory in a heap for each pair of contending threads, in a list for each thread, and for all buffers below a
+/// threshold that adapts to their sizes. The amount depends on the machine's load, with up to 900 KiB measured.
 const GIVES_BACK: [(&str, &str); 2] = [
     ("GLIBC_TUNABLES", "glibc.malloc.arena_max=1:glibc.malloc.tcache_count=0"),
     ("MALLOC_MMAP_THRESHOLD_", "65536"),
 ];
 
-/// Minimum duration of a round, so that more than a thousand rounds stay within the limit of a
-/// thousand questions per minute.
+/// Minimum duration of a round. More than a thousand rounds then stay within the limit of a thousand questions per
+/// minute.
 const EACH_LASTS: Duration = Duration::from_millis(61);
 
 #[test]
@@ -66,7 +65,7 @@ fn pregranting_and_revoking_leaks_no_memory() {
     });
 }
 
-/// Measures rounds of a test in a dedicated process.
+/// Measures the rounds of a test in a process of its own.
 fn alone(test: &str, mut round: impl FnMut(&World, &mut Client, &Path)) {
     if std::env::var_os(ALONE).is_none() {
         let this = ["--exact", test, "--nocapture"];
@@ -83,8 +82,9 @@ fn alone(test: &str, mut round: impl FnMut(&World, &mut Client, &Path)) {
         (0..count).for_each(|_| round(&world, &mut client, &secret));
         own_bytes()
     };
-    // The first batch allocates memory that is reused, and does not count. Buffers in use during a measurement add about
-    // 0.3 MB, so one of the later measurements must be below the limit; with a leak, each is higher than the one before.
+    // The first batch allocates memory that later ones reuse, so it is ignored. Buffers that are in use during a
+    // measurement add about 0.3 MB, so one of the later measurements must be below the limit. With a leak, each
+    // measurement is higher than the previous one.
     let mut taken: Vec<u64> = (0..3).map(|_| rounds(churn())).collect();
     let limit = taken[1].min(taken[2]) + 2 * churn() * LEFT_BY_EACH;
     while taken.len() < BATCHES && taken[3..].iter().all(|bytes| *bytes >= limit) {
@@ -94,7 +94,7 @@ fn alone(test: &str, mut round: impl FnMut(&World, &mut Client, &Path)) {
     assert!(taken[3..].iter().any(|bytes| *bytes < limit), "{taken:?}");
 }
 
-/// Returns this process's private memory in bytes.
+/// Returns the private memory of this process, in bytes.
 fn own_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let resident = status.lines().find_map(|l| l.strip_prefix("RssAnon:")).unwrap();

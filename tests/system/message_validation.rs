@@ -1,5 +1,5 @@
-//! Messages without an ID: requests that need a decision cannot be sent as notifications, and servers can only send
-//! notifications.
+//! Messages without an id: a request that needs a decision cannot be sent as a notification, and a server can only
+//! send notifications.
 
 use crate::client::{BOUND, Client};
 use crate::hostile;
@@ -15,7 +15,8 @@ fn progress() -> Value {
     json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": { "progressToken": 1, "progress": 1 } })
 }
 
-/// Returns the methods of the notifications that the server received, in order, after all earlier messages.
+/// Returns the methods of the notifications that the server has received, in order. Earlier messages have arrived
+/// then.
 fn received_notifications(client: &mut Client) -> Vec<String> {
     let heard: Vec<Value> = serde_json::from_str(client.plain("heard").ok()).unwrap();
     heard.iter().map(|message| message["method"].as_str().unwrap().to_owned()).collect()
@@ -83,9 +84,9 @@ fn messages_without_id_from_server_must_be_notifications() {
     let world = hostile::world();
     let mut client = world.connect("hostile");
     client.plain("intrude").ok();
-    // IronCurtain itself requests the client's roots.
+    // IronCurtain itself requests the roots of the client.
     let first = client.wait_for(|m| m.get("method").is_some_and(|method| method != "roots/list"));
-    // Unknown fields are not passed on.
+    // Unknown fields are not forwarded.
     let expected =
         json!({ "jsonrpc": "2.0", "method": "notifications/message", "params": { "level": "info" } });
     assert_eq!(first, expected);

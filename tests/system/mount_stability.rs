@@ -1,5 +1,5 @@
-//! Permanently allowed files stay readable while other calls' mounts change: no read of an existing file fails and no
-//! listing is empty.
+//! Permanently allowed files stay readable while other calls change the mounts: no read of an existing file fails, and
+//! no listing is empty.
 
 use crate::client::Client;
 use crate::reference::Files;
@@ -9,10 +9,10 @@ use ironcurtain_consent::{Lifetime, Reach};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
-/// Number of mount and unmount cycles.
+/// Number of times that paths are mounted and unmounted.
 const ROUNDS: usize = 12;
 
-/// Number of checks after each change, in addition to the one during it.
+/// Number of checks after each change. One more check runs during the change.
 const LOOKS: usize = 6;
 
 #[test]
@@ -37,7 +37,7 @@ fn grant_stays_accessible_while_other_grants_change() {
     let seen =
         [Look::Read(kept.clone()), Look::Read(world.path("open/file")), Look::List(world.path("open"))];
     for round in 0..ROUNDS {
-        // A new file mounts its folder, and existing grants in it are mounted on top.
+        // The new file's folder is mounted, and existing grants inside it are mounted over that folder.
         world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
         let new = json!({ "path": kept.with_file_name(format!("new-{round}")), "content": "new" });
         check_during(&mut client, &seen, "write_file", new);
@@ -77,19 +77,19 @@ fn check_during_writes(files: Files) {
         assert_eq!(std::fs::read_to_string(name("moved")).unwrap(), "newer");
     }
     assert_eq!(world.sessions()[0].server_pid, server, "the server was restarted");
-    // The mounts are no wider than the rules: paths without a rule are refused.
+    // The mounts cover no more than the rules do, so a path without a rule is refused.
     client.read(&world.file("elsewhere/file", "content")).refused("the user denied this call");
 }
 
-/// A path that must always be visible.
+/// A check of a path that must always be visible.
 enum Look {
-    /// A file whose content is `content`.
+    /// Reads a file, whose content must be `content`.
     Read(PathBuf),
-    /// A folder that contains `file`.
+    /// Lists a folder, which must contain `file`.
     List(PathBuf),
 }
 
-/// Checks while a call is in flight and while its mounts are removed.
+/// Runs all checks while a call is pending and while its mounts are removed.
 #[track_caller]
 fn check_during(client: &mut Client, seen: &[Look], tool: &str, arguments: Value) {
     let change = client.begin_call(tool, arguments);
@@ -117,7 +117,7 @@ fn look(client: &mut Client, seen: &[Look]) {
     }
 }
 
-/// Creates a world in which one rule allows reading a folder and others allow writing and deleting in it.
+/// Creates a world with a rule that allows reading a folder and further rules that allow writing and deleting in it.
 fn open_world(files: Files) -> World {
     files.world(|w| {
         std::fs::create_dir_all(w.home.person.join("open/below")).unwrap();

@@ -1,4 +1,4 @@
-//! Requests other than tool calls: judged like calls and rebuilt from known fields.
+//! Requests other than tool calls. They are judged like calls, and only known fields are forwarded.
 
 use crate::client::Client;
 use crate::hostile;
@@ -8,14 +8,14 @@ use ironcurtain_consent::{Lifetime, Piece, Question, Reach};
 use serde_json::{Value, json};
 use std::os::unix::fs::symlink;
 
-/// Returns the requests that the server received.
+/// Returns the requests with this method that the server has received.
 fn received_requests(client: &mut Client, method: &str) -> Vec<String> {
     let all = client.plain("requested").ok().to_owned();
     let of = |line: &&str| serde_json::from_str::<Value>(line).unwrap()["method"] == method;
     all.lines().filter(of).map(str::to_owned).collect()
 }
 
-/// Returns the verb and subject of a question.
+/// Returns the verb and the object of a question.
 fn headline(question: &Question) -> String {
     let line = &question.consequences[0];
     let text = |piece: &Piece| match piece {
@@ -29,7 +29,7 @@ fn problem(answer: &Value) -> &str {
     answer["error"]["message"].as_str().unwrap_or_default()
 }
 
-/// Returns one request of each kind with the headline of its question.
+/// Returns one request of each kind, with the headline of its question.
 fn one_of_each_kind() -> [(&'static str, Value, &'static str); 4] {
     let of = json!({ "type": "ref/prompt", "name": "greet" });
     [
@@ -74,7 +74,7 @@ fn unsandboxed_server_gets_no_unapproved_request() {
         assert_eq!(client.request(method, params.clone())["result"], json!({}), "{method}");
         assert_eq!((world.user.asked().len(), received_requests(&mut client, method).len()), (1, 2));
     }
-    // The approval covers only this resource.
+    // The approval covers only the other resource.
     let other = client.request("resources/read", json!({ "uri": "notes://2" }));
     assert_eq!(problem(&other), "DENIED: the user denied this call.");
     assert!(world.audit().intact);
@@ -99,7 +99,7 @@ fn file_resource_is_judged_by_its_path() {
     let got = read(&mut client, &link);
     assert_eq!(got["result"]["contents"][0]["text"], "a private key", "{got}");
     assert_eq!(got["result"]["contents"][0]["uri"], format!("file://{}", key.display()));
-    // The grant covers the file, and so also a tool that opens it.
+    // The grant is for the file, so it also covers a tool that opens the file.
     assert_eq!(client.open(&key).ok(), "a private key");
     assert_eq!(world.user.asked().len(), 1);
 }
@@ -115,7 +115,7 @@ fn requests_to_confined_server_are_free_and_recorded() {
         assert!(world.log().contains(&recorded), "{method} is not recorded");
     }
     assert_eq!(world.user.count(), 0);
-    // The server may not see this file.
+    // The server has no access to this file.
     let uri = json!({ "uri": format!("file://{}", secret.display()) });
     assert_eq!(problem(&client.request("resources/read", uri.clone())), "DENIED: the user denied this call.");
     world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
@@ -184,7 +184,7 @@ fn server_receives_only_known_fields() {
     }
     let all = client.plain("requested").ok().to_owned();
     assert!(!all.contains("secret") && !all.contains("sss"), "{all}");
-    // Their permitted counterparts.
+    // Permitted counterparts.
     client.request("resources/subscribe", json!({ "uri": "notes://1" }));
     assert_eq!(client.request("resources/unsubscribe", json!({ "uri": "notes://1" }))["result"], json!({}));
     assert_eq!(client.request("logging/setLevel", json!({ "level": "info" }))["result"], json!({}));

@@ -1,5 +1,5 @@
-//! Server packages: installed by the command from the real registries and from a test registry, and started without
-//! network access.
+//! Server packages: the command installs them from the real registries and from a test registry, and they start
+//! without network access.
 
 mod attacks;
 mod interrupted;
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Creates a world with one server, `tiny`, whose entry names a package in a test registry.
+/// Creates a world with one server, `tiny`. Its entry names a package in a test registry.
 fn world(registry: &Registry, args: &[&str]) -> World {
     World::with(|prepared| prepare(prepared, registry, "npx", args))
 }
@@ -36,7 +36,7 @@ fn prepare(prepared: &Prepared, registry: &Registry, command: &str, args: &[&str
     std::fs::write(file, annotations.to_string()).unwrap();
 }
 
-/// Returns the user's own command, which also works as root.
+/// Returns the `ironcurtain` command, which also works as root.
 fn command(home: &Home, arguments: &[&str]) -> Command {
     let mut command = Command::new(programs().join("ironcurtain"));
     command.arg("servers").args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -47,7 +47,7 @@ fn command(home: &Home, arguments: &[&str]) -> Command {
     command
 }
 
-/// Runs the command and returns its output, or its error message.
+/// Runs the command. Returns its output or its error message.
 fn run(home: &Home, arguments: &[&str]) -> Result<String, String> {
     let output = command(home, arguments).output().unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -59,12 +59,12 @@ fn json_of(home: &Home, arguments: &[&str]) -> Value {
     serde_json::from_str(&said).unwrap()
 }
 
-/// Installs a server and returns the folder that the command reports.
+/// Installs a server's package. Returns the folder that the command reports.
 fn install(home: &Home, server: &str) -> PathBuf {
     json_of(home, &["install", server])["folder"].as_str().unwrap().into()
 }
 
-/// Returns every existing package folder and any stray entries.
+/// Returns all package folders, and everything else that is next to them.
 fn folders(home: &Home) -> Vec<String> {
     let mut found = Vec::new();
     let list = |dir: &Path| std::fs::read_dir(dir).into_iter().flatten().map(|entry| entry.unwrap().path());
@@ -82,7 +82,7 @@ fn folders(home: &Home) -> Vec<String> {
     found
 }
 
-/// Returns the error of `initialize` for a server that cannot be started.
+/// Returns the error of `initialize` for a server that does not start.
 fn refusal(world: &World, server: &str) -> String {
     let mut client = world.start(server);
     let params = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });

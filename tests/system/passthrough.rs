@@ -1,4 +1,4 @@
-//! Messages reach the client byte for byte as the server wrote them.
+//! Messages from a server reach the client byte for byte.
 
 use crate::reference;
 use crate::world::World;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Lines, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-/// Returns requests in order.
+/// Returns the requests to send, in order.
 fn requests() -> Vec<(&'static str, Value)> {
     vec![
         (
@@ -31,7 +31,7 @@ fn requests() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// A program that speaks MCP, and its raw responses.
+/// A program with an MCP connection, and its raw responses.
 struct Speaker {
     child: Child,
     stdin: ChildStdin,
@@ -110,7 +110,7 @@ fn responses_pass_through_byte_for_byte() {
             "{method} {params}"
         );
     }
-    // The calls reach nothing, so no question was asked.
+    // The calls access nothing, so there was no question.
     assert_eq!(world.user.asked().len(), 0);
     let refused = through.answer(99, "tools/call", &json!({ "name": "get-env", "arguments": {} }));
     assert!(refused.contains("nobody has said yet what the tool"), "{refused}");

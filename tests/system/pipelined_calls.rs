@@ -1,12 +1,11 @@
-//! Calls sent in one write are processed concurrently but stay separate: ordered, recorded and cancelled
-//! individually.
+//! Calls that arrive in one write run concurrently. Each of them is ordered, recorded and cancelled separately.
 
 use crate::client::BOUND;
 use crate::hostile;
 use crate::world::eventually;
 use serde_json::{Value, json};
 
-/// Number of calls in one write, more than run concurrently.
+/// Number of calls in one write, which is more than the maximum that run at once.
 const CALLS: u64 = 50;
 
 fn call(id: u64, tool: &str, arguments: &Value) -> Value {
@@ -42,12 +41,12 @@ fn in_their_order(is_there: bool) {
             _ => call(id, "now", &json!({})),
         })
         .collect();
-    // The cancellation follows immediately in the same write.
+    // The cancellation follows in the same write.
     let cancelled =
         json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": silent } });
     messages.insert(31, cancelled);
     if !is_there {
-        // The server accepts no calls before this notification.
+        // The server accepts no call before this notification.
         messages.push(json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
     }
     let piece: String = messages.iter().map(|message| format!("{message}\n")).collect();
@@ -66,7 +65,7 @@ fn in_their_order(is_there: bool) {
         .collect();
     let expected: Vec<u64> = (1000..1000 + CALLS).filter(|id| ![denied, silent].contains(id)).collect();
     assert_eq!(answered, expected);
-    // The server received the call before its cancellation, or never.
+    // The server received the call before its cancellation or not at all.
     let heard: Value = serde_json::from_str(client.plain("heard").ok()).unwrap();
     let told =
         heard.as_array().unwrap().iter().filter(|told| told["method"] == "notifications/cancelled").count();
@@ -95,7 +94,7 @@ fn in_their_order(is_there: bool) {
         entries.iter().filter(of_piece).filter_map(|e| e["requestId"].as_str()).collect();
     let allowed = |id: &u64| is_there || ![denied, silent].contains(id);
     let of_all: Vec<String> = (1000..1000 + CALLS).filter(allowed).map(|id| id.to_string()).collect();
-    // A denied call does not wait for a server, and a call cancelled before the server started gets no decision.
+    // A denied call does not wait for the server. A call that was cancelled before the server started has no decision.
     let decided: Vec<&str> = decided.into_iter().filter(|id| is_there || *id != denied.to_string()).collect();
     assert_eq!(decided, of_all);
     assert!(world.audit().intact);

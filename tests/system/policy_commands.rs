@@ -1,4 +1,4 @@
-//! Policy commands that run outside the daemon and read its real grants and audit log.
+//! Policy commands, which run without the daemon and read its grants and its audit log.
 
 use crate::hostile;
 use crate::scripted_user::Next;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The command, for one home.
+/// The `ironcurtain` command with a home directory.
 struct Looking {
     home: Home,
     ours: PathBuf,
@@ -32,7 +32,7 @@ impl Looking {
         serde_json::from_slice(&output.stdout).unwrap()
     }
 
-    /// Returns the decision about opening a path, and the number of the client's grants.
+    /// Returns the decision about opening a path, and the number of grants that the client has.
     fn explain_open(&self, path: &Path, client: &str) -> (String, usize) {
         let args = json!({ "path": path }).to_string();
         let call = ["explain", "--server", "hostile", "--tool", "open", "--args", &args, "--client", client];
@@ -40,7 +40,8 @@ impl Looking {
         (found["decision"].as_str().unwrap().to_owned(), found["client"]["grants"].as_array().unwrap().len())
     }
 
-    /// Returns the decisions that differ on replay: the old and new decision and rule, and their number.
+    /// Replays the log. Returns the calls with another decision, as old and new decision and rule, and the number of
+    /// calls.
     fn replay(&self, arguments: &[&str]) -> Replayed {
         let found = self.json(&[&["replay"], arguments].concat());
         assert_eq!(found["problem"], Value::Null);
@@ -87,7 +88,7 @@ fn policy_explain_counts_standing_grants_with_and_without_daemon() {
     let look = || {
         for named in [name.as_str(), exe.to_str().unwrap()] {
             assert_eq!(looking.explain_open(&secret, named), ("allow".to_owned(), 1));
-            // The grant was for its session and is not in the database.
+            // The grant ended with its session and is not in the database.
             assert_eq!(looking.explain_open(&other, named), ("escalate".to_owned(), 1));
         }
         assert_eq!(looking.explain_open(&secret, "another"), ("escalate".to_owned(), 0));
@@ -142,7 +143,7 @@ fn audit_log_is_replayed_with_current_and_other_policy() {
         same: 6,
     };
     assert_eq!(looking.replay(&["--policy", &policy("allow")]), opened);
-    // A deny rule overrides grants.
+    // A rule that denies takes precedence over grants.
     let closed = Replayed {
         calls: 9,
         looser: vec![],

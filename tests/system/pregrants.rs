@@ -1,4 +1,4 @@
-//! Grants that the user creates in advance, changes and restores without a question. Uses the daemon as the app does.
+//! Grants that the user creates, changes and restores without a question. The tests use the daemon as the app does.
 
 use crate::client::{BOUND, Client};
 use crate::hostile;
@@ -12,7 +12,7 @@ use std::path::Path;
 const MISSING: &str = "os error 2)";
 const READ_ONLY: &str = "os error 30)";
 
-/// Returns a pregrant of a path for the only connected client.
+/// Returns a grant of a path in advance, for the only connected client.
 fn pregrant(world: &World, path: &Path, access: &[Access], lifetime: Lifetime) -> GrantRequest {
     let known = world.daemon.known_clients();
     assert_eq!(known.len(), 1, "{known:?}");
@@ -166,7 +166,7 @@ fn user_restart_of_server_keeps_session_and_grants() {
     assert!(world.wait(world.daemon.restart_server("none")).is_err());
 }
 
-/// Returns a pregrant of a named resource for the only connected client.
+/// Returns a grant of a named resource in advance, for the only connected client.
 fn pregrant_resource(
     world: &World,
     what: GrantTarget,

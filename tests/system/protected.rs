@@ -1,4 +1,4 @@
-//! Links do not lead to IronCurtain's files or secrets, and our programs cannot be changed.
+//! No symlink leads to IronCurtain's files or to secrets, and IronCurtain's programs cannot be changed.
 
 use crate::client::BOUND;
 use crate::containment::refusal;
@@ -17,7 +17,7 @@ use tempfile::TempDir;
 const POLICY: &str = "policy/compiled-policy.json";
 const MISSING: &str = "os error 2)";
 
-/// Replaces one of IronCurtain's files by a symlink.
+/// Replaces one of IronCurtain's files by a symlink to `to`.
 fn links(world: &World, below: &str, to: &Path) {
     let beside = world.home.config.join("beside");
     symlink(to, &beside).unwrap();
@@ -44,13 +44,13 @@ fn policy_linked_into_granted_folder_is_rejected_and_protected() {
         "{trouble}"
     );
     assert_eq!(world.status().policy, before);
-    // Denied by the policy and by the kernel.
+    // Both the policy and the kernel deny access.
     client.call("change", json!({ "path": target })).refused("structural-protected-path");
     client.open(&target).refused("structural-protected-path");
     eventually("the path is unmounted", BOUND, || client.scribble(&target).text.contains(MISSING));
-    // Other granted paths still work, with one grant per call.
+    // Other granted paths still work, and each call uses its grant.
     client.call("change", json!({ "path": other })).ok();
-    // The files take effect once no server can write them.
+    // The files take effect when no server can write to them.
     world.revoke_only_grant();
     fs::write(&target, ours.replace("\"schemaVersion\"", " \"schemaVersion\"").replace("everything", "all"))
         .unwrap();
@@ -72,7 +72,7 @@ fn settings_linked_into_granted_folder_are_rejected() {
         ("config.json", json!({ "questionDeadlineSeconds": 7 }), "the settings"),
         ("mcp-servers.json", servers, "the configured servers"),
     ];
-    // The question timeout and the existence of another server show which settings and servers are in force.
+    // The time limit of questions and the existence of another server show the settings and servers in effect.
     let in_force = || {
         world.connect("hostile").open(&world.path("docs/x")).refused("the user denied this call");
         let is_there = world.start("more").request("initialize", json!({}))["error"].is_null();
@@ -89,7 +89,7 @@ fn settings_linked_into_granted_folder_are_rejected() {
         eventually("the problem is reported", BOUND, || world.status().troubles.iter().any(is_told));
     }
     assert_eq!(in_force(), (45, false));
-    // The files themselves, in place.
+    // Writes the files themselves, in their own places.
     for (file, content, _) in &files {
         let beside = world.home.config.join("beside");
         fs::write(&beside, content.to_string()).unwrap();
@@ -107,7 +107,7 @@ fn not_started(machine: &Machine) -> String {
     daemon.env("IRONCURTAIN_HOME", machine.ours()).env("HOME", &machine.home.person);
     let ended = daemon.output().unwrap();
     let said = String::from_utf8(ended.stderr).unwrap();
-    // `timeout` exits with another status if the program keeps running.
+    // `timeout` exits with another status if the program is still running.
     assert_eq!(ended.status.code(), Some(1), "{said}");
     said
 }
@@ -180,7 +180,7 @@ fn symlink_targets_of_secret_folders_are_protected_including_new_links() {
     assert_eq!(client.open(&plain).ok(), "plain");
 }
 
-/// Returns a checkout that contains our programs.
+/// Returns a source folder that contains IronCurtain's programs.
 fn checkout() -> (TempDir, PathBuf) {
     let checkout = tempfile::tempdir_in("/var/tmp").unwrap();
     let ours = checkout.path().canonicalize().unwrap().join("target/debug");
@@ -243,7 +243,7 @@ fn program_writable_by_another_server_is_not_started() {
         for server in ["own", "linked"] {
             world.connect(server).hang_up();
         }
-        // A program writable by other users only runs in a sandbox.
+        // A program that other users can write to runs only in a sandbox.
         fs::set_permissions(&at, fs::Permissions::from_mode(0o757)).unwrap();
         if sandbox == json!(false) {
             let message = refusal(&mut world.start("own"));
@@ -269,7 +269,7 @@ fn own_programs_in_granted_checkout_are_read_only() {
     for path in [&program, &ours.join("new"), &ours] {
         client.call("change", json!({ "path": path })).refused("it contains IronCurtain's own programs");
     }
-    // The folder is granted as a whole, and the kernel protects the programs in it.
+    // The whole folder is granted, and the kernel protects the programs inside it.
     let new = source.with_file_name("new.rs");
     client.scribble(&new).ok();
     assert!(new.exists());

@@ -1,5 +1,5 @@
-//! An agent that abuses questions: it cancels some to show others, floods the user, and varies IDs
-//! and spellings so that an answer applies to another call.
+//! An agent that abuses questions: it cancels questions to show others, floods the user, and varies ids and spellings
+//! so that an answer applies to another call.
 
 use crate::client::{BOUND, Client, Outcome};
 use crate::hostile;
@@ -20,7 +20,7 @@ fn world(settings: &serde_json::Value) -> World {
     })
 }
 
-/// Sends a call with this ID and with arguments written exactly as given.
+/// Sends a call with this id. The arguments are written exactly as given.
 fn begin_raw_call(client: &mut Client, id: u64, tool: &str, arguments: &str) {
     let line = format!(
         r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{tool}","arguments":{arguments}}}}}"#
@@ -63,14 +63,14 @@ fn late_approval_applies_only_to_identical_bytes() {
     }
     let other_form = format!(r#"{{"path":"{}","head":1.0}}"#, path.replace('\u{e9}', "e\u{301}"));
     call(&mut client, &other_form).refused("the same text in another Unicode form");
-    // A call that could be read in two ways is rejected.
+    // A call with two possible meanings is rejected.
     for twice in ["head", "path", "p\\u0061th"] {
         let twice = format!(r#"{{"path":"{path}","head":1.0,"{twice}":1.0}}"#);
         call(&mut client, &twice).refused("comes twice");
     }
     let states: Vec<_> = world.questions().missed.iter().map(|one| one.state).collect();
     assert_eq!((world.user.count(), states), (0, vec![QuestionState::AllowedLate]));
-    // The server receives the decoded values, so another spelling of the same values is the same call.
+    // The server receives the decoded values, so another spelling of these values is the same call.
     let escaped = path.replace("docs", "d\\u006fcs").replace('\u{e9}', "\\u00e9");
     call(&mut client, &format!(r#"{{"path":"{escaped}","head":10e-1}}"#));
     assert_eq!((world.user.count(), world.questions().missed), (0, vec![]));
@@ -109,7 +109,7 @@ fn answer_to_cancelled_call_is_not_used_for_reused_id() {
     world.user.will(Next::Ignore);
     begin_raw_call(&mut client, 77, "open", &json!({ "path": secret }).to_string());
     wait_for_questions(&world, 2);
-    // The click was meant for the first question.
+    // The user's click was meant for the first question.
     world.user.answer_late(ONCE);
     assert_eq!(world.questions().waiting.len(), 1, "the second call keeps waiting");
     world.user.answer_late(NO);
@@ -169,7 +169,7 @@ fn question_flood_is_bounded_and_one_pause_ends_it() {
         flood.next_outcome().1.refused("the user paused this agent");
     }
     assert_eq!(world.questions().waiting.len(), 1);
-    // The quiet agent's question is in the last slot.
+    // The question of the quiet agent has the last place.
     (0..MOST).for_each(|_| world.user.answer_late(ONCE));
     assert_eq!(world.questions().waiting.len(), 1, "an approval of a closed question has no effect");
     world.user.answer_late(ONCE);

@@ -1,16 +1,16 @@
-//! The reference servers from npm, as installed by `cargo xtask test`.
+//! The reference servers from npm, which `cargo xtask test` installs.
 
 use crate::test_home::Prepared;
 use crate::world::{World, installed};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
-/// The filesystem server of a world.
+/// Filesystem server of a world.
 #[derive(Debug, Clone, Copy)]
 pub enum Files {
-    /// The one embedded in IronCurtain.
+    /// The server that is embedded in IronCurtain.
     Embedded,
-    /// The one from npm, configured by one entry.
+    /// The server from npm, with one configured entry.
     Reference,
 }
 
@@ -27,7 +27,7 @@ impl Files {
     }
 }
 
-/// Returns the entry of a reference server.
+/// Returns a configuration entry for a reference server.
 pub fn entry(package: &str) -> Value {
     let modules = modules();
     json!({
@@ -41,7 +41,7 @@ pub fn configure(prepared: &Prepared, servers: &Value) {
     std::fs::write(prepared.home.config.join("mcp-servers.json"), servers.to_string()).unwrap();
 }
 
-/// Returns the program of a reference server.
+/// Returns the path of a reference server's program.
 pub fn script(package: &str) -> PathBuf {
     let script = modules().join("@modelcontextprotocol").join(package).join("dist/index.js");
     assert!(script.is_file(), "`{}` is not installed: run `cargo xtask test`", script.display());

@@ -1,4 +1,4 @@
-//! A shim whose standard output is not a pipe relays the conversation instead of passing its descriptors.
+//! A shim whose standard output is not a pipe copies all messages instead of passing its descriptors.
 
 use crate::client::BOUND;
 use crate::world::{World, eventually, programs};

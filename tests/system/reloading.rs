@@ -1,5 +1,5 @@
-//! The daemon watches the user's files: changes apply to the next call, paths that are no longer
-//! allowed are unmounted, and an invalid file changes nothing.
+//! The daemon watches the user's files: a change applies to the next call, a path that is no longer allowed is
+//! unmounted, and an invalid file changes nothing.
 
 mod edits;
 mod errors;
@@ -56,10 +56,10 @@ fn folder_removed_from_rule_is_unmounted() {
         ("the policy changed: 1 new rule", "the policy changed: 1 removed rule, 1 folder no longer open");
     let expected = [(opened, json!([])), (opened, json!([])), (closed, json!([world.path("docs")]))];
     assert_eq!(told.collect::<Vec<_>>(), expected.map(|(summary, closed)| (json!(summary), closed)));
-    // The next call asks, regardless of existing mounts.
+    // The next call asks, although the path is mounted.
     client.open(&open).refused("the user denied this call");
     eventually("the folder is no longer a root", BOUND, || world.roots() == [world.path("kept")]);
-    // The roots shrink first, then the path is unmounted.
+    // The path is removed from the roots first, and then unmounted.
     eventually("the folder is unmounted", BOUND, || client.sneak(&open).text.contains(MISSING));
     assert_eq!(client.sneak(&other).ok(), "kept");
     assert_eq!(world.sessions()[0].server_pid, server);
@@ -88,7 +88,7 @@ fn server_holding_files_removed_from_rule_is_restarted() {
 fn in_flight_call_loses_access_removed_by_policy() {
     let world = hostile::world();
     world.changes_policy(|w| w.edit(ANNOTATIONS, |f| annotate(f, "slow", json!({ "path": ["read-path"] }))));
-    // Now requires approval.
+    // The call requires approval now.
     world.changes_policy(|w| {
         w.edit(POLICY, |policy| {
             let free = rules(policy)[0]["if"]["tool"].as_array_mut().unwrap();
@@ -145,14 +145,14 @@ fn policy_change_invalidates_late_approval() {
         world.changes_policy(|w| w.put_first(rule("other", json!({ "tool": ["open"] }), then)));
         let is_asked = then == "escalate";
         if is_asked {
-            // A denial would also cancel the late approval.
+            // A denial would also discard the late approval.
             world.user.will(Next::Close);
         }
         let denied = if is_asked { "closed without an answer" } else { "DENIED: other (rule `other`)" };
         client.open(&note).refused(denied);
         assert_eq!(world.user.asked().len(), usize::from(is_asked));
         world.changes_policy(|w| w.edit(POLICY, |policy| drop(rules(policy).remove(0))));
-        // The approval applies to the answered question.
+        // The approval applies to the question that was answered.
         assert_eq!(client.open(&note).ok(), "note");
         assert_eq!((world.user.count(), world.questions().missed), (0, vec![]));
     }
@@ -180,12 +180,12 @@ fn file_changes_are_detected_for_every_write_style() {
         std::fs::remove_file(world.config(POLICY)).unwrap();
         std::fs::write(world.config(POLICY), text).unwrap();
     });
-    // A symlink and its target.
+    // Tests both a symlink and its target.
     std::fs::copy(world.config(POLICY), &elsewhere).unwrap();
     std::fs::remove_file(world.config(POLICY)).unwrap();
     std::os::unix::fs::symlink(&elsewhere, world.config(POLICY)).unwrap();
     eventually("no problem is reported", BOUND, || world.status().troubles.is_empty());
-    // A new session proves that the symlink has been processed.
+    // A new session shows that the symlink was processed.
     world.connect("hostile").hang_up();
     both(&|text| std::fs::write(&elsewhere, text).unwrap());
 }
@@ -259,7 +259,7 @@ fn next_session_uses_current_servers() {
     world.edit(SERVERS, |servers| servers["hostile"]["env"] = json!({ "MARK": "1" }));
     let mut next = world.connect("hostile");
     assert_eq!((environ(&mut next), environ(&mut running)), (true, false));
-    // An invalid file leaves the servers unchanged.
+    // An invalid file does not change the servers.
     let good = world.read(SERVERS);
     world.edit(SERVERS, |servers| servers["hostile"]["comand"] = json!("x"));
     let trouble = world.trouble();
@@ -268,7 +268,7 @@ fn next_session_uses_current_servers() {
     assert!(environ(&mut world.connect("hostile")));
     world.replaces(SERVERS, &good);
     eventually("no problem is reported", BOUND, || world.status().troubles.is_empty());
-    // A removed server stays available only to the sessions that have it.
+    // A removed server remains available only in sessions that already use it.
     world.edit(SERVERS, |servers| *servers = json!({ "other": servers["hostile"] }));
     let refused = world.start("hostile").request("initialize", json!({}));
     let said = refused["error"]["message"].as_str().unwrap();

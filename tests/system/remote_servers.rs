@@ -1,5 +1,5 @@
-//! Remote servers over streamable HTTP: judged, approved and recorded like local ones. Their effect
-//! on the daemon is limited.
+//! Remote servers over streamable HTTP. They are judged, approved and recorded like local ones, and their effect on
+//! the daemon is limited.
 
 mod everything;
 mod fake_server;
@@ -16,7 +16,7 @@ use ironcurtain_protocol::{Reply, Request};
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// Creates a world with one remote server, `far`: its `say` tool is free and its `look` tool requires approval.
+/// Creates a world with a remote server, `far`. Its tool `say` is allowed, and its tool `look` requires approval.
 fn world(entry: &Value) -> World {
     World::with(|prepared| {
         let tool = |name: &str, args: Value| json!({ "toolName": name, "serverName": "far", "comment": "", "args": args });
@@ -44,7 +44,7 @@ impl Client {
     }
 }
 
-/// Returns all audit entries of an event.
+/// Returns all audit entries with this event.
 fn audit_entries(world: &World, event: &str) -> Vec<Value> {
     let log = world.log();
     let entries = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());

@@ -1,4 +1,4 @@
-//! Every request gets exactly one response and messages keep their order, even if the server or the client
+//! Every request gets exactly one response, and messages keep their order, even if the server or the client
 //! misbehaves.
 
 use crate::client::{BOUND, Client};
@@ -8,7 +8,8 @@ use crate::scripted;
 use crate::world::{World, eventually};
 use serde_json::{Value, json};
 
-/// A server that answers calls of `tool` with the bytes of the Python expression `data`, and other calls correctly.
+/// Creates a world whose server answers calls of `tool` with the bytes of the Python expression `data`, and other
+/// calls correctly.
 fn odd(tool: &str, data: &str) -> World {
     scripted::world(&format!(
         r#"
@@ -144,7 +145,7 @@ for m in messages():
     let mut client = world.connect("hostile");
     for _ in 0..200 {
         let call = client.begin_call("echo", json!({}));
-        // IronCurtain itself asks the client for its roots once.
+        // IronCurtain itself requests the roots of the client once.
         let is_servers = |message: &Value| message["method"] != "roots/list";
         let mut said: Vec<Value> = (0..5).map(|_| client.wait_for(is_servers)).collect();
         assert_eq!(said.pop().unwrap()["params"]["data"], "after");

@@ -1,4 +1,4 @@
-//! Revocation takes effect at once, even during calls, and is permanent.
+//! Revocation takes effect immediately, even during calls, and cannot be undone.
 
 use crate::client::{BOUND, Client};
 use crate::hostile;
@@ -16,20 +16,20 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// Number of calls kept in flight.
+/// Number of calls that are in flight at any time.
 const LOOPING: usize = 16;
 
-/// Maximum time after the request in which an arriving call may still be allowed.
+/// Maximum time after the request in which a call that arrives may still be allowed.
 const AT_ONCE: Duration = Duration::from_millis(10);
 
-/// Maximum time until the removal is proved.
+/// Maximum time after the request in which the removal is verified.
 const PROVED: Duration = Duration::from_millis(100);
 
-/// Default number of revocations.
+/// Number of revocations by default.
 const ROUNDS: usize = 50;
 
-/// Maximum rounds per daemon, which asks at most a thousand questions a minute: one for the file,
-/// and one for each call in flight during the revocation.
+/// Maximum number of rounds with one daemon, which asks at most a thousand questions a minute: one for the file, and
+/// one for each call in flight during the revocation.
 const ROUNDS_TOGETHER: usize = 100;
 
 /// Returns the number of rounds, from `IRONCURTAIN_REVOCATIONS`.
@@ -37,15 +37,15 @@ fn rounds() -> usize {
     std::env::var("IRONCURTAIN_REVOCATIONS").map_or(ROUNDS, |n| n.parse().unwrap())
 }
 
-/// One revocation during continuous calls.
+/// Measurements of one revocation during continuous calls.
 struct Round {
-    /// Time from the request to the proof.
+    /// Time from the request to the verification.
     proved: Duration,
-    /// Time from the request to the sending of the last allowed call.
+    /// Time from the request until the last allowed call was sent.
     last_allowed: Duration,
     /// Number of allowed calls that were sent after the reply.
     after_reply: usize,
-    /// Servers restarted for the proof.
+    /// Number of servers that were restarted for the revocation.
     restarts: usize,
 }
 
@@ -75,7 +75,7 @@ fn no_call_is_allowed_after_revocation() {
         0,
         "calls after the reply were allowed"
     );
-    // On a busy machine these times are those of the scheduler, so only the long form limits them.
+    // On a busy machine, these times depend on the scheduler, so they are checked only in the long form of the test.
     if rounds() > ROUNDS {
         assert_eq!(late, 0, "a call sent {last:?} after the request was allowed");
         assert!(slow * 10 <= found.len(), "{slow} of {} were not proved within {PROVED:?}", found.len());
@@ -104,7 +104,7 @@ fn round(world: &World, client: &mut Client, secret: &Path) -> Round {
         let requested = Instant::now();
         let reply = world.request(Request::Revoke { grant });
         let replied = Instant::now();
-        // Some calls are sent after the reply.
+        // Some of the calls are sent after the reply.
         let before = answered.load(Ordering::Relaxed);
         eventually("further calls are answered", BOUND, || {
             answered.load(Ordering::Relaxed) > before + 2 * LOOPING
@@ -126,7 +126,8 @@ fn round(world: &World, client: &mut Client, secret: &Path) -> Round {
     }
 }
 
-/// Keeps a constant number of calls in flight until stopped. Returns when each was sent and whether it was allowed.
+/// Keeps the same number of calls in flight until it is stopped. Returns the time at which each call was sent, and
+/// `true` if it was allowed.
 fn call_continuously(
     client: &mut Client,
     secret: &Path,
@@ -150,7 +151,7 @@ fn call_continuously(
     calls
 }
 
-/// Allows a file permanently with the user's approval.
+/// Opens a path, which the user allows permanently. Returns the id of the grant.
 fn allow_always(machine: &mut Machine, client: &mut Client, path: &Path) -> String {
     let before = grants(machine).len();
     let call = client.begin_call("open", json!({ "path": path }));
@@ -163,7 +164,7 @@ fn allow_always(machine: &mut Machine, client: &mut Client, path: &Path) -> Stri
     grants.iter().find(is_its).unwrap()["id"].as_str().unwrap().to_owned()
 }
 
-/// Returns the grants as the command lists them.
+/// Returns the grants, as `ironcurtain grants list` shows them.
 fn grants(machine: &Machine) -> Vec<Value> {
     let listed: Value = serde_json::from_slice(&machine.command(&["grants", "--json"]).stdout).unwrap();
     listed["grants"].as_array().unwrap().clone()
@@ -173,14 +174,14 @@ fn command_output(machine: &Machine, arguments: &[&str]) -> String {
     String::from_utf8(machine.command(arguments).stdout).unwrap()
 }
 
-/// Returns the number of recorded revocations of a grant.
+/// Returns the number of audit entries about the revocation of a grant.
 fn recorded_ends(machine: &Machine, id: &str) -> usize {
     let log = std::fs::read_to_string(machine.home.audit().join("audit.jsonl")).unwrap();
     let is_its = |line: &&str| line.contains("\"event\":\"revoked\"") && line.contains(&format!("\"{id}\""));
     log.lines().filter(is_its).count()
 }
 
-/// Revokes a grant while the revocation cannot be stored, kills the daemon, and restarts it once storing works.
+/// Revokes a grant while the revocation cannot be stored. Kills the daemon, and restarts it when storing works again.
 fn revoke_while<T>(breaks: impl FnOnce(&Machine) -> T, mends: impl FnOnce(&Machine, T), because: &str) {
     let mut machine = Machine::new(hostile::install);
     let (secret, other) =
@@ -199,7 +200,8 @@ fn revoke_while<T>(breaks: impl FnOnce(&Machine) -> T, mends: impl FnOnce(&Machi
         "{told}"
     );
     assert!(told.contains(because), "{told}");
-    // The grant is denied, listed as unsaved and reported as a problem; a second request returns the outcome.
+    // The grant no longer applies, is listed as unsaved and is reported as a problem. A second request returns the
+    // result.
     let listed = grants(&machine);
     let ending = listed.iter().find(|grant| grant["id"] == json!(id)).unwrap();
     let words = ending["ending"].as_str().unwrap();
@@ -262,7 +264,7 @@ fn revocation_with_locked_database_is_permanent() {
     revoke_while(lock, |_, other| drop(other), "database is locked");
 }
 
-/// Capabilities that exempt a process from file modes.
+/// Bits of the capabilities that exempt a process from file modes.
 const BEYOND_MODES: u64 = 0b110;
 
 #[test]
@@ -346,7 +348,7 @@ fn kill_during_revocation_keeps_log_and_grants_consistent() {
     let _ = writeln!(std::io::stderr(), "killed {} times: {gone} grants gone, {there} still there", kills());
 }
 
-/// Revokes a grant with a command of the user, and returns whether it reported success.
+/// Revokes a grant with the `ironcurtain` command. Returns `true` if the command reports success.
 fn revoke(home: &Path, id: &str) -> bool {
     let command = Command::new(programs().join("ironcurtain"))
         .args(["grants", "revoke", id])

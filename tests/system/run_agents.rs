@@ -1,7 +1,8 @@
-//! Agents' own command lines in a run, each with its profile, and a scripted model on the run's own loopback.
+//! Agents' command-line programs in a run, each with its profile and a scripted model on the loopback interface of the
+//! run.
 //!
-//! - Each agent is started by a launcher at the place where its package installs it, which starts the model first. The agents
-//!   themselves are opened by a profile of the user, which adds to the shipped one.
+//! - At the path where its package installs the agent, a launcher starts the model and then the agent. A profile of
+//!   the user, which extends the shipped one, opens the files of the agent itself.
 
 use crate::scripted_user::{Next, paths};
 use crate::world::{World, installed, programs};
@@ -12,33 +13,33 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// Port of the model. The loopback of a run is its own.
+/// Port of the model. Each run has its own loopback interface.
 const PORT: &str = "4000";
 
 /// Address of the model.
 const MODEL: &str = "http://127.0.0.1:4000";
 
-/// Maximum seconds for one prompt. The agents are large programs and several run at once.
+/// Maximum time for one prompt, in seconds. The agents are large programs, and several run at once.
 const PATIENCE: &str = "120";
 
 struct Agent {
     /// Name of the program and of its profile.
     name: &'static str,
-    /// Folder of the package that the profile recognizes, below `node_modules`.
+    /// Folder of the package that the profile recognizes, relative to `node_modules`.
     package: &'static str,
-    /// The program, below `node_modules` of the test programs.
+    /// Path of the program, relative to `node_modules` of the test programs.
     program: &'static str,
-    /// Settings in the home.
+    /// Path and content of the settings in the home directory.
     settings: Option<(&'static str, &'static str)>,
     /// Environment variables.
     variables: &'static [(&'static str, &'static str)],
-    /// Arguments that send one prompt to the model, without asking in the agent.
+    /// Arguments that send one prompt to the model. The agent itself then asks nothing.
     prompt: &'static [&'static str],
-    /// Tool that runs a command, and its argument with the command.
+    /// Tool that runs a shell command, and the argument that contains the command.
     shell: (&'static str, &'static str),
-    /// File or folder that a session leaves among its settings, below the home.
+    /// File or folder that a session leaves behind among its settings, relative to the home directory.
     keeps: &'static str,
-    /// Command that prints the user's git configuration.
+    /// Shell command that prints the user's git configuration.
     reads_git: &'static str,
 }
 
@@ -104,11 +105,11 @@ const OPENCODE: Agent = Agent {
     prompt: &["run", "-m", "ours/stand-in", "go"],
     shell: ("bash", "command"),
     keeps: ".local/share/opencode",
-    // OpenCode itself refuses a command that names a file outside of the project.
+    // OpenCode itself refuses a command that contains a path outside the project.
     reads_git: "git config --global --list",
 };
 
-/// An agent in a clean clone.
+/// An agent in a clone without local changes.
 struct Desk {
     agent: &'static Agent,
     world: World,
@@ -119,7 +120,7 @@ impl Desk {
         let world = World::new();
         let folder = world.home.run_profiles();
         create_dir_all(&folder).unwrap();
-        // Node.js also looks for the second above a package.
+        // Node.js also searches for `package.json` in the folders above a package.
         let opened = ["node_modules/", "package.json"].map(|path| installed("clients").join(path));
         let own = json!({ "schemaVersion": 1, "name": agent.name, "programs": opened });
         write(folder.join(format!("{}.json", agent.name)), own.to_string()).unwrap();
@@ -137,7 +138,7 @@ impl Desk {
             assert!(done.env("HOME", &desk.world.home.person).status().unwrap().success());
         }
         desk.install("");
-        // Beside the launcher, with the file that Node.js looks for above a script.
+        // Next to the launcher, with the file for which Node.js searches above a script.
         std::fs::copy(script(), desk.model()).unwrap();
         write(desk.model().with_file_name("package.json"), "{}").unwrap();
         create_dir_all(desk.world.path("bin")).unwrap();
@@ -153,7 +154,7 @@ impl Desk {
         self.launcher().with_file_name("model.js")
     }
 
-    /// Writes the launcher, with a model that runs this command in the agent's shell.
+    /// Writes the launcher. Its model makes the agent run this command in its shell.
     fn install(&self, command: &str) {
         let (tool, argument) = self.agent.shell;
         let arguments = json!({ argument: command, "description": "go" }).to_string();
@@ -175,7 +176,7 @@ impl Desk {
         self.world.path("project/model.log")
     }
 
-    /// Runs the agent, and returns its output.
+    /// Runs the agent with one prompt. Returns the agent's output.
     #[track_caller]
     fn run(&self, arguments: &[&str]) -> String {
         let mut command = Command::new("timeout");
@@ -191,7 +192,7 @@ impl Desk {
         said
     }
 
-    /// Lets the agent run a command in its shell, and returns the output that its model received.
+    /// Makes the agent run a command in its shell. Returns the output that the model received.
     #[track_caller]
     fn prompt(&self, command: &str) -> String {
         self.install(command);
@@ -206,14 +207,14 @@ impl Desk {
         results[0].as_str().unwrap().to_owned()
     }
 
-    /// Returns the path of each question since the last query.
+    /// Returns the paths of the questions since the last call.
     fn asked(&self) -> Vec<String> {
         let asked = self.world.user.asked();
         asked.iter().flat_map(|question| paths(question).into_iter().map(str::to_owned)).collect()
     }
 }
 
-/// Returns the script of the model.
+/// Returns the path of the model's script.
 fn script() -> PathBuf {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/system/agents/model.js");
     script.canonicalize().unwrap()
@@ -223,7 +224,7 @@ fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
 
-/// Asserts that a session in the agent's own folder needs no question.
+/// Asserts that a session in the agent's own folder causes no question.
 fn assert_works_alone_in_a_run(agent: &'static Agent) -> Desk {
     let desk = Desk::new(agent);
     desk.world.user.deny_hosts();
@@ -239,7 +240,7 @@ fn assert_works_alone_in_a_run(agent: &'static Agent) -> Desk {
 fn assert_works_in_a_run(agent: &'static Agent) {
     let desk = assert_works_alone_in_a_run(agent);
     let user = &desk.world.user;
-    // Each file outside is asked about, and the answer decides.
+    // Each file outside that folder causes a question, and the answer decides.
     for next in [Next::Allow(Reach::Paths, Lifetime::Once), Next::Deny] {
         user.will(next);
     }
@@ -287,7 +288,7 @@ fn what_claude_code_changes_in_its_settings_stays() {
     let kept: Value = serde_json::from_str(&read_to_string(&file).unwrap()).unwrap();
     assert_eq!(kept["mcpServers"]["mine"]["command"], json!("/usr/bin/true"), "{kept}");
     assert_eq!(kept["numStartups"], json!(3));
-    // Another run sees it.
+    // A later run has the same setting.
     assert!(desk.run(&["mcp", "list"]).contains("mine: /usr/bin/true"));
     assert_eq!(desk.asked(), Vec::<String>::new());
     let left: Vec<String> = std::fs::read_dir(&desk.world.home.person)

@@ -1,4 +1,5 @@
-//! Network of a run: real programs wait while the user answers a question about a host, and nothing bypasses it.
+//! The network of a run: programs wait while the user answers the question about a host, and no connection bypasses
+//! it.
 
 mod hostile;
 mod ports;
@@ -13,7 +14,7 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Contents of the hosts file. `two` has a public and a private address.
+/// Content of the hosts file. `two` has a public and a private address.
 const HOSTS: &str = "\
 127.0.0.1 localhost
 9.9.9.9 files.example.test other.example.test third.example.test evil.example.test two.example.test
@@ -28,7 +29,7 @@ struct Ground {
     _outside: Outside,
 }
 
-/// Runs `body` in its own network. `test` is the full name of the calling test.
+/// Runs `body` in a network of its own. `test` is the full name of the calling test.
 fn inside(test: &str, body: impl FnOnce(&Ground)) {
     if !is_inside() {
         return run_inside(test, &["--net", "--mount"]);
@@ -63,21 +64,21 @@ impl Ground {
         Self { dir, _outside: outside }
     }
 
-    /// Replaces the addresses of a name.
+    /// Replaces the addresses of a host name.
     fn resolve(&self, name: &str, address: &str) {
         let others: String =
             HOSTS.lines().filter(|line| !line.contains(name)).map(|line| format!("{line}\n")).collect();
         std::fs::write(self.dir.path().join("hosts"), format!("{others}{address} {name}\n")).unwrap();
     }
 
-    /// Returns the address, port and `Host` header of each connection that arrived.
+    /// Returns the address, port and `Host` header of each connection that has arrived.
     fn reached(&self) -> Vec<String> {
         let log = std::fs::read_to_string(self.dir.path().join("log")).unwrap_or_default();
         log.lines().map(str::to_owned).collect()
     }
 }
 
-/// Creates a repository that `git clone` can read from plain files.
+/// Creates a repository that `git clone` can read over plain HTTP.
 fn make_repository(place: &Path) {
     let script = "git init -q --bare \"$1\" && cd \"$1\" && \
         tree=$(git mktree </dev/null) && \
@@ -92,7 +93,7 @@ fn script(name: &str) -> PathBuf {
     dir.join(name).canonicalize().unwrap()
 }
 
-/// Creates a world with a project, in which `probe.py` is.
+/// Creates a world with a project that contains `probe.py`.
 fn world(prepare: impl FnOnce(&Prepared)) -> World {
     let world = World::with(prepare);
     world.file("project/probe.py", &std::fs::read_to_string(script("probe.py")).unwrap());
@@ -103,13 +104,13 @@ fn shell(world: &World) -> Shell {
     Shell::start(world, &world.path("project"))
 }
 
-/// Runs `probe.py` and returns its output.
+/// Runs `probe.py` in a shell. Returns its output.
 fn probe(shell: &mut Shell, what: &str) -> String {
     let said = shell.run(&format!("/usr/bin/python3 probe.py {what}"));
     said.strip_suffix("\nstatus 0\n").unwrap_or(&said).to_owned()
 }
 
-/// Writes a policy with these rules before one that asks about everything.
+/// Writes a policy with these rules, followed by one that asks about everything.
 fn policy(prepared: &Prepared, rules: &[(&str, Value, &str)]) {
     let rule = |(name, condition, then): &(&str, Value, &str)| json!({ "name": name, "description": name, "principle": name, "if": condition, "then": then, "reason": name });
     let all = rules.iter().cloned().chain([("ask", json!({}), "escalate")]);
@@ -118,12 +119,12 @@ fn policy(prepared: &Prepared, rules: &[(&str, Value, &str)]) {
     std::fs::write(prepared.home.policy().join("compiled-policy.json"), text).unwrap();
 }
 
-/// Returns a condition on hosts that a run of `sh` connects to.
+/// Returns the condition of a rule about hosts to which a run of `sh` connects.
 fn of_hosts(hosts: &[&str]) -> Value {
     json!({ "server": ["run:sh"], "domains": { "roles": ["fetch-url"], "allowed": hosts } })
 }
 
-/// Returns the audit log's network entries, one line each: host, port, decision or failure, and its reason.
+/// Returns the network entries of the audit log, one per line: host, port, decision or failure, and reason.
 fn network_log(world: &World) -> Vec<String> {
     let log = world.log();
     let entries = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());

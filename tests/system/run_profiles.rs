@@ -1,4 +1,4 @@
-//! Profiles of runs: what an agent gets at the start, and that nothing else is opened.
+//! Profiles of runs: the access that an agent has from the start, and nothing else.
 
 use crate::runs::Shell;
 use crate::scripted_user::{Next, paths};
@@ -12,13 +12,13 @@ use std::path::Path;
 use std::process::{Command, Output};
 use std::time::Duration;
 
-/// Time that only a failure needs.
+/// Maximum time for each wait, which only failures reach.
 const BOUND: Duration = Duration::from_secs(20);
 
-/// Place at which `claude` is installed: below the prefix of a Node.js that the user installed.
+/// Path at which `claude` is installed, below the prefix of a Node.js that the user has installed.
 const INSTALLED: &str = "node/lib/node_modules/@anthropic-ai/claude-code/bin/claude";
 
-/// A home with a shell that is installed as Claude Code is.
+/// Creates a world with a shell that is installed in place of Claude Code.
 fn world() -> World {
     let world = World::new();
     world.file("project/own", "own\n");
@@ -74,7 +74,7 @@ fn an_agent_has_its_settings_and_login_and_no_others() {
         let said = shell.run(&format!("cat ~/{other}"));
         assert!(said.contains("No such file or directory"), "{said}");
     }
-    // The file is replaced as agents do it: under a lock that other programs see, by a rename.
+    // Agents replace the file in this way: under a lock that other programs see, by renaming.
     assert_eq!(shell.run("mkdir ~/.claude.json.lock"), "status 0\n");
     assert!(world.path(".claude.json.lock").is_dir());
     let replace = "echo new > ~/.claude.json.tmp.7 && mv ~/.claude.json.tmp.7 ~/.claude.json";
@@ -86,7 +86,7 @@ fn an_agent_has_its_settings_and_login_and_no_others() {
     assert!(world.path(".claude/projects").is_dir());
     assert_eq!(shell.run("echo $ANTHROPIC_API_KEY-$OTHER_TOKEN"), "for the agent-\nstatus 0\n");
     assert_eq!(world.user.count(), 0);
-    // Other files are asked about as always, and git's configuration is only read.
+    // Other files cause questions as usual, and git's configuration is read-only.
     world.file("docs/notes", "notes");
     assert!(shell.run("cat ~/docs/notes").contains("Permission denied"));
     assert!(shell.run("echo x >> ~/.gitconfig").contains("Permission denied"));
@@ -118,11 +118,11 @@ fn what_a_profile_gives_is_listed_recorded_and_revoked() {
     let log = world.log();
     assert!(log.contains("run:claude was started with the profile `claude`"), "{log}");
     assert!(log.contains("the run profile `claude`, this session"), "{log}");
-    // A mounted folder is unmounted, and the login in it is protected again.
+    // A mounted folder is unmounted, and the credentials in it are protected again.
     revoke(&world, ".claude");
     let said = shell.run("cat ~/.claude/.credentials.json");
     assert!(said.contains("Permission denied"), "{said}");
-    // So is the other login of the settings, although its own grant remains.
+    // The other credentials in the settings are protected too, although their own grant remains.
     let said = shell.run("cat ~/.claude.json");
     assert!(said.contains("Permission denied"), "{said}");
     assert_eq!(world.user.count(), 0, "protected files are never asked about");
@@ -154,11 +154,12 @@ fn a_program_of_a_project_is_not_taken_for_the_agent() {
     assert!(said.contains("No such file or directory"), "{said}");
     assert_eq!((world.grants().len(), world.user.count()), (1, 0), "{:?}", world.grants());
     assert_eq!(shell.exit(), Some(0));
-    // The user can say that it is the agent.
+    // The user can state that the program is the agent.
     let mut shell = Shell::of(&mut run(&world, &["--profile", "claude", "--", &fake]));
     assert_eq!(shell.run("cat ~/.claude/.credentials.json"), "my login\nstatus 0\n");
     drop(shell);
-    // And that the agent is any program, which is started without a question although it is in the home.
+    // The user can also choose the profile for any program. The agent then starts without a question, although it is
+    // in the home directory.
     let mut shell = Shell::of(&mut run(&world, &["--profile", "plain", "--", "claude"]));
     let said = shell.run("cat ~/.claude/.credentials.json");
     assert!(said.contains("No such file or directory"), "{said}");
@@ -224,7 +225,7 @@ fn check_prints_what_a_run_would_get_and_runs_nothing() {
     assert!(said.contains("ANTHROPIC_API_KEY") && !said.contains("OTHER_TOKEN"), "{said}");
     assert!(!said.contains("for the agent"), "values are not printed: {said}");
     assert!(!world.path("project/started").exists() && world.sessions().is_empty());
-    // The user's settings turn the agent's own sandbox on, which cannot start in ours.
+    // The user's settings turn on the agent's own sandbox, which cannot start inside ours.
     world.file(".claude/settings.json", r#"{ "sandbox": { "enabled": true } }"#);
     let (_, said) = output(&world, &["--check", "--json", "--", "claude", "go"]);
     let value: Value = serde_json::from_str(&said).unwrap();
@@ -287,11 +288,11 @@ fn a_profile_is_learned_from_what_the_user_allowed() {
     let expected =
         json!({ "schemaVersion": 1, "name": "tool", "settings": ["~/.tool/"], "read": ["~/docs/notes"] });
     assert_eq!(written, expected);
-    // With it, nothing is asked.
+    // With the proposed profile, there are no questions.
     let mut shell = Shell::of(&mut run(&world, &["--profile", proposal.to_str().unwrap(), "--", "sh"]));
     assert_eq!(shell.run("cat ~/.tool/a ~/docs/notes && echo c > ~/.tool/b"), "a\nnotes\nstatus 0\n");
     assert_eq!(world.user.count(), 0);
-    // A file that exists is never replaced.
+    // An existing file is never replaced.
     let (code, said) = output(&world, &learn);
     assert!(code != Some(0) && said.contains("exists already"), "{said}");
 }
@@ -308,7 +309,7 @@ fn gits_own_configuration_is_changed_only_by_an_answer_each_time() {
         }
         asked.last().map(|question| (paths(question)[0].to_owned(), question.offers.clone()))
     };
-    // Git writes a lock and renames it.
+    // Git creates a lock file and renames it.
     (0..2).for_each(|_| world.user.will(Next::Allow(Reach::Paths, Lifetime::Once)));
     assert_eq!(shell.run(&set("You")), "status 0\n");
     world.user.forget();

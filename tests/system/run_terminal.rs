@@ -1,4 +1,5 @@
-//! The terminal of `ironcurtain run`: a user at a terminal, the real command, and programs that use their terminal.
+//! The terminal of `ironcurtain run`: a user on a terminal, the `ironcurtain` command, and programs that use their
+//! terminal.
 
 use crate::client::BOUND;
 use crate::machine::{Machine, Running, descendants, is_stopped, pid};
@@ -13,7 +14,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Returns `ironcurtain run` with these options and this program.
+/// Returns the command `ironcurtain run` with these options and this program.
 fn run(ours: &Path, folder: &Path, options: &[&str], program: &[&str]) -> Command {
     let mut command = Command::new(programs().join("ironcurtain"));
     command.arg("run").args(options).arg("--").args(program);
@@ -21,7 +22,7 @@ fn run(ours: &Path, folder: &Path, options: &[&str], program: &[&str]) -> Comman
     command
 }
 
-/// A user at a terminal in the folder `project`.
+/// A user on a terminal, in the folder `project`.
 struct Desk {
     world: World,
     terminal: Terminal,
@@ -40,7 +41,7 @@ impl Desk {
         self.terminal.start(&command)
     }
 
-    /// Starts the user's own shell.
+    /// Starts the shell of the user.
     fn shell(&mut self) -> Started {
         let mut shell = Command::new("bash");
         shell.args(["--norc", "--noprofile", "-i"]).current_dir(self.world.path("project"));
@@ -71,7 +72,7 @@ fn a_program_has_a_terminal_of_the_users_size() {
     desk.terminal.resize(40, 120);
     desk.terminal.shows("40 120\r\n");
     desk.terminal.types("hello\n");
-    // No descriptor above 2 is inherited; `ls` opens one.
+    // No descriptor above 2 is inherited. `ls` itself opens one.
     desk.terminal.shows("got hello\r\n0  1  2  3\r\n");
     assert_eq!(run.wait(), 0);
 }
@@ -129,7 +130,7 @@ fn ctrl_z_stops_the_run_and_fg_resumes_it() {
     }
     desk.terminal.types("a\n");
     desk.terminal.shows("got a\r\n");
-    // In the background it runs on, and stops when it reads.
+    // In the background, the program continues, and stops when it reads input.
     desk.terminal.shows("$ ");
     desk.terminal.types("\"$RUN\" run -- sh -c 'echo first; cat; echo done' & \n");
     desk.terminal.shows("first");
@@ -162,7 +163,7 @@ fn a_paused_run_keeps_the_terminal() {
     }
     desk.terminal.types("typed\n");
     desk.terminal.shows("got typed\r\n");
-    // The stop of the program did not stop the run's own process.
+    // The program is stopped, but not the process of `ironcurtain run`.
     assert!(!is_stopped(run.pid()) && desk.terminal.is_raw());
     desk.terminal.types("\n");
     assert_eq!(run.wait(), 0);
@@ -172,7 +173,7 @@ fn a_paused_run_keeps_the_terminal() {
 fn redirections_are_mixed_with_the_terminal() {
     let mut desk = Desk::new();
     let shell = desk.shell();
-    // The program shares the terminal with the other end of the pipe, which has the input.
+    // The program shares the terminal with the process at the other end of the pipe, which has the input.
     desk.terminal.types("\"$RUN\" run --quiet -- sh -c 'echo out; echo err >&2' | sed 's/^/piped /'\n");
     let shown = desk.terminal.shows("$ ");
     assert!(
@@ -180,7 +181,7 @@ fn redirections_are_mixed_with_the_terminal() {
         "{shown:?}"
     );
     assert!(!desk.terminal.is_raw());
-    // A program gets the input once it reads from its terminal.
+    // A program gets the input when it reads from its terminal.
     desk.terminal.types(
         "\"$RUN\" run --quiet -- sh -c 'read a < /dev/tty; echo \"from $a\"' < own | sed 's/^/piped /'\n",
     );
@@ -192,7 +193,7 @@ fn redirections_are_mixed_with_the_terminal() {
     desk.terminal
         .types("\"$RUN\" run --quiet -- sh -c 'cat; test -t 0 || test -t 1 && echo terminal' < own\n");
     desk.terminal.shows("own\r\nterminal\r\n");
-    // Ctrl-C reaches a program whose user's terminal is not raw.
+    // Ctrl-C reaches a program although the user's terminal is not in raw mode.
     desk.terminal.types("\"$RUN\" run --quiet -- sh -c 'echo begun; sleep 1000' < own | cat; echo \"over ${PIPESTATUS[0]}\"\n");
     desk.terminal.shows("begun\r\n");
     desk.terminal.types("\x03");
@@ -211,7 +212,8 @@ fn all_output_arrives_before_the_run_is_over() {
     }
 }
 
-/// Programs of the C library's numbers: injecting a byte, pasting, and the size.
+/// Perl program with numeric `ioctl` requests: it types a byte into the terminal (`TIOCSTI`), pastes (`TIOCLINUX`) and
+/// reads the window size (`TIOCGWINSZ`).
 const INJECT: &str = r#"
 my $byte = "x";
 print "sti ", (ioctl(STDIN, 0x5412, $byte) ? "done" : $!{EPERM} ? "EPERM" : $!), "\n";
@@ -254,7 +256,7 @@ fn signals_reach_the_program_and_its_status_is_returned() {
         desk.terminal.has_modes(&before);
         eventually("the run is over", BOUND, || desk.world.sessions().is_empty());
     }
-    // A program may handle the signal.
+    // A program may handle the signal itself.
     let run = desk.run(
         &["--quiet"],
         &["bash", "-c", "trap 'echo caught; exit 3' TERM; echo set; while :; do sleep 0.1; done"],
@@ -263,7 +265,7 @@ fn signals_reach_the_program_and_its_status_is_returned() {
     kill_process(pid(run.pid()), Signal::TERM).unwrap();
     desk.terminal.shows("caught\r\n");
     assert_eq!(run.wait(), 3);
-    // Also without a terminal.
+    // The same without a terminal.
     let mut command = self::run(&desk.world.ours(), &desk.world.path("project"), &[], &["sleep", "1000"]);
     let mut run = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     eventually("the run is listed", BOUND, || desk.world.sessions().len() == 1);
@@ -289,7 +291,7 @@ fn the_run_reports_what_it_may_use_and_what_it_used() {
         desk.terminal.shows("ironcurtain: read 1 other file, wrote 0, 1 denied · ironcurtain session ");
     assert_eq!(rest.matches("ironcurtain: denied ~/other.txt\r\n").count(), 1, "{rest:?}");
     assert_eq!(run.wait(), 1);
-    // No line with `--quiet`, and none when standard error is redirected, except with `--verbose`.
+    // No line appears with `--quiet` or with redirected standard error, unless `--verbose` is given.
     let lines = |options: &[&str]| {
         let mut command = self::run(&desk.world.ours(), &desk.world.path("project"), options, &["true"]);
         String::from_utf8(command.stdin(Stdio::null()).output().unwrap().stderr).unwrap()
@@ -326,14 +328,14 @@ fn questions_are_answered_on_the_runs_own_terminal() {
     let before = desk.terminal.modes();
     let script =
         "cat ~/notes.txt; cat ~/notes.txt; cat ~/other.txt; while read a; do echo \"typed <$a>\"; done";
-    // What is typed ahead is no answer.
+    // Input that was typed before the question is not an answer.
     desk.terminal.types("2\n2\n");
     let run = desk.run(&["--ask", "terminal"], &["sh", "-c", script]);
     let begun = desk.terminal.shows("\x1b[?1049h");
     desk.terminal.types("2\n");
     let question = begun + "\x1b[?1049h" + &desk.terminal.shows("Your answer: ");
     assert!(question.contains("notes.txt") && question.contains("\x1b[?1049h"), "{question}");
-    // Only this run: no answer for longer is offered.
+    // The answers apply only to this run, so no longer lifetime is offered.
     assert!(
         question.contains("session") && !question.contains("15 minutes") && !question.contains("always"),
         "{question}"
@@ -342,7 +344,7 @@ fn questions_are_answered_on_the_runs_own_terminal() {
     desk.terminal.types("2\n");
     let after = desk.terminal.shows("my notes\r\nmy notes\r\n");
     assert!(after.contains("Allowed.") && after.contains("\x1b[?1049l"), "{after:?}");
-    // Ctrl-C denies, and does not reach the program.
+    // Ctrl-C denies the question and does not reach the program.
     desk.terminal.shows("Your answer: ");
     desk.terminal.types("\x03");
     desk.terminal.shows("Permission denied");
@@ -350,7 +352,7 @@ fn questions_are_answered_on_the_runs_own_terminal() {
     desk.terminal.shows("typed <for the program>\r\n");
     assert_eq!(run.wait(), 0);
     desk.terminal.has_modes(&before);
-    // The trusted process's own user was not asked, and the grant ended with the run.
+    // The user of the trusted process was not asked, and the grant ended with the run.
     assert_eq!(desk.world.user.asked().len(), 0);
     eventually("the grant is gone", BOUND, || desk.world.grants().is_empty());
 }
@@ -412,7 +414,7 @@ fn allow_raises_a_question_and_does_not_answer_it() {
     desk.world.user.will(Next::Ignore);
     let (raised, said) = allow("notes.txt", &[]);
     assert!(raised && said.contains("You are asked about"), "{said}");
-    // Nothing is allowed before the user's answer.
+    // Nothing is allowed before the user answers.
     assert!(desk.world.grants().is_empty());
     eventually("the user sees the question", BOUND, || desk.world.user.count() == 1);
     let question = desk.world.user.asked().remove(0);
@@ -425,7 +427,7 @@ fn allow_raises_a_question_and_does_not_answer_it() {
     assert_eq!(desk.world.user.asked().len(), 0);
     let (raised, said) = allow("notes.txt", &[]);
     assert!(!raised && said.contains("already"), "{said}");
-    // A denial is reported to the caller, and a protected path is no question.
+    // The caller learns of a denial, and a protected path causes no question.
     let (_, said) = allow("notes.txt", &["--write"]);
     assert!(said.contains("the user denied it") || said.contains("You are asked"), "{said}");
     let (raised, said) = allow(".ssh/id_ed25519", &[]);
@@ -441,7 +443,7 @@ fn allow_raises_a_question_and_does_not_answer_it() {
     assert_eq!(run.wait(), 0);
 }
 
-/// Process to kill.
+/// Process that is killed.
 #[derive(Clone, Copy, Debug)]
 enum Victim {
     Starter,
@@ -452,7 +454,7 @@ enum Victim {
 
 #[test]
 fn kills_at_any_point_restore_the_terminal_and_leave_nothing() {
-    // A fixed sequence of moments and victims.
+    // Pseudorandom times and processes, which are the same in each run of the test.
     let mut random = 0x9e37_79b9_7f4a_7c15_u64;
     let mut next = |below: u64| {
         random ^= random << 13;
@@ -477,7 +479,7 @@ fn kills_at_any_point_restore_the_terminal_and_leave_nothing() {
             2 => Victim::Inside(usize::try_from(next(8)).unwrap()),
             _ => Victim::Daemon,
         };
-        // Sometimes before the program runs.
+        // Sometimes before the program starts.
         match next(4) {
             0 => {}
             1 => eventually("a process runs", BOUND, || !descendants(machine.pid()).is_empty()),
@@ -498,9 +500,9 @@ fn kills_at_any_point_restore_the_terminal_and_leave_nothing() {
         }
         eventually(&format!("round {round}: the starter exits after the death of {victim:?}"), BOUND, || {
             let has_ended = starter.status().is_some();
-            // The death of a helper may leave the program running, and so does one that had not started yet.
+            // After the death of a helper, the program may continue or may not have started yet.
             if !has_ended && matches!(victim, Victim::Inside(_) | Victim::Supervisor) {
-                // Fails if it exits now.
+                // Fails only if the process exits now.
                 let _ = kill_process(pid(starter.pid()), Signal::TERM);
             }
             has_ended

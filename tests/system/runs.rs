@@ -1,4 +1,4 @@
-//! `ironcurtain run`: a program works on the user's files, and waits while the user is asked.
+//! `ironcurtain run`: a program uses the user's files, and waits while the user is asked.
 
 use crate::machine::{descendants, is_stopped};
 use crate::scripted_user::{Next, paths};
@@ -11,14 +11,14 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 
-/// Time that only a failure needs.
+/// Maximum time for each wait, which only failures reach.
 const BOUND: Duration = Duration::from_secs(60);
 
-/// A shell that was started with `ironcurtain run`.
+/// A shell in a run.
 pub struct Shell {
     child: Child,
     stdin: Option<ChildStdin>,
-    /// Lines of its output.
+    /// Receiver for the lines that the shell prints.
     lines: Receiver<String>,
 }
 
@@ -36,13 +36,13 @@ impl Shell {
         let (line, lines) = mpsc::channel();
         std::thread::spawn(move || {
             let read = BufReader::new(stdout).lines().map_while(Result::ok);
-            // Fails once the test has ended.
+            // Sending fails when the test has ended.
             read.map(|text| line.send(text)).take_while(Result::is_ok).count()
         });
         Self { child, stdin, lines }
     }
 
-    /// Runs a command and returns its output, and its exit status as the last line.
+    /// Runs a command in the shell. Returns its output, with the exit status on the last line.
     pub fn run(&mut self, command: &str) -> String {
         writeln!(self.stdin.as_ref().unwrap(), "{{ {command}; }} 2>&1; echo \"status $?\"").unwrap();
         let mut said = String::new();
@@ -55,7 +55,7 @@ impl Shell {
         said
     }
 
-    /// Closes the shell's input and returns its exit status.
+    /// Closes the input of the shell. Returns the exit status.
     pub fn exit(mut self) -> Option<i32> {
         self.stdin = None;
         self.child.wait().unwrap().code()
@@ -68,13 +68,13 @@ fn a_file_is_asked_about_granted_listed_and_revoked() {
     world.file("notes.txt", "my notes\n");
     world.file("project/own", "own\n");
     let mut shell = Shell::start(&world, &world.path("project"));
-    // The working folder is the run's own.
+    // The working directory belongs to the run.
     assert_eq!(shell.run("cat own; echo made > made; ls"), "own\nmade\nown\nstatus 0\n");
     assert_eq!(std::fs::read_to_string(world.path("project/made")).unwrap(), "made\n");
-    // Looking is free.
+    // Listing files and reading metadata need no approval.
     assert_eq!(shell.run("ls ~ && [ -f ~/notes.txt ]"), "docs\nnotes.txt\nproject\nstatus 0\n");
     assert_eq!(world.user.count(), 0);
-    // The same call succeeds after one answer, and the grant covers later ones.
+    // The same system call succeeds after one answer, and the grant covers later calls.
     world.user.will(Next::Allow(Reach::Paths, Lifetime::Session));
     assert_eq!(shell.run("cat ~/notes.txt"), "my notes\nstatus 0\n");
     assert_eq!(shell.run("cat ~/notes.txt"), "my notes\nstatus 0\n");
@@ -88,7 +88,7 @@ fn a_file_is_asked_about_granted_listed_and_revoked() {
         (grants[0].server.as_str(), grants[0].access.as_slice()),
         ("run:sh", &["read".to_owned()][..])
     );
-    // A descriptor that stays open loses the access too.
+    // A descriptor that is still open loses access too.
     assert_eq!(shell.run("exec 7< ~/notes.txt"), "status 0\n");
     world.revoke_only_grant();
     let held = shell.run("cat <&7");
@@ -96,7 +96,7 @@ fn a_file_is_asked_about_granted_listed_and_revoked() {
     let revoked = shell.run("cat ~/notes.txt");
     assert!(revoked.contains("Permission denied") && revoked.ends_with("status 1\n"), "{revoked}");
     assert_eq!(world.user.asked().len(), 1);
-    // The no holds for the run.
+    // The denial holds for the rest of the run.
     let denied = shell.run("cat ~/notes.txt");
     assert!(denied.contains("Permission denied"), "{denied}");
     assert_eq!((world.user.asked().len(), world.questions().denied.len()), (0, 1));
@@ -116,7 +116,7 @@ fn a_folder_answer_covers_what_is_in_it() {
     assert_eq!(shell.run("cd ~/docs && cat a"), "astatus 0\n");
     assert_eq!(shell.run("cat b sub/c"), "bsub/cstatus 0\n");
     assert_eq!(world.user.asked().len(), 1);
-    // Reading does not include writing.
+    // A grant for reading does not include writing.
     let denied = shell.run("echo x > a");
     assert!(denied.contains("Permission denied"), "{denied}");
     assert_eq!(world.user.asked().len(), 1);
@@ -145,7 +145,7 @@ fn protected_files_and_our_own_do_not_exist_in_a_run() {
     let created = shell.run("echo x > ~/.ssh");
     assert!(created.contains("Permission denied"), "{created}");
     assert_eq!(world.user.count(), 0);
-    // Any other file of the home leads to a question.
+    // Any other file in the home directory causes a question.
     world.file("other", "other");
     world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
     assert_eq!(shell.run("cat ~/other"), "otherstatus 0\n");
@@ -158,12 +158,12 @@ fn a_run_is_listed_paused_and_ended() {
     world.file("project/own", "own");
     let mut shell = Shell::start(&world, &world.path("project"));
     assert_eq!(shell.run("true"), "status 0\n");
-    // The program runs slightly before its run is listed.
+    // The program starts shortly before its run is listed.
     eventually("the run is listed", BOUND, || world.sessions().len() == 1);
     let sessions = world.sessions();
     assert_eq!((sessions[0].server.as_str(), sessions[0].sandboxed), ("run:sh", true));
     assert_eq!(world.request(Request::Pause { session: sessions[0].id.clone() }), Reply::Done);
-    // Every program is stopped, also for files that need no question.
+    // Every program is stopped, even when it uses files that need no approval.
     let program = Path::new("/bin/sh").canonicalize().unwrap();
     let below = descendants(sessions[0].server_pid.unwrap());
     let shells: Vec<u32> = below.iter().filter(|one| one.exe() == program).map(|one| one.pid).collect();
@@ -213,7 +213,7 @@ fn redirected_files_are_copied_and_never_opened_inside() {
     assert_eq!(code, Some(0), "{said}");
     assert_eq!(said.lines().filter(|line| line.starts_with("pipe:")).count(), 2, "{said}");
     assert_eq!(std::fs::read_to_string(&output).unwrap(), "one\ntwo\n");
-    // An open folder would lead to everything in it.
+    // An open descriptor of the folder would give access to everything in it.
     let (code, said) = ran(&world.path("docs"));
     assert!(code != Some(0) && said.contains("folder"), "{code:?} {said}");
     assert_eq!(std::fs::read_to_string(&output).unwrap(), "");

@@ -1,4 +1,4 @@
-//! Programs that change a file through other names ask about that file, once.
+//! A program that changes a file under other names causes one question, about that file.
 
 use crate::runs::Shell;
 use crate::runs_commands::world;
@@ -17,7 +17,7 @@ fn asked(world: &World) -> Vec<(String, String)> {
     world.user.asked().iter().map(of).collect()
 }
 
-/// Runs a command that changes `~/settings/conf` and asks once.
+/// Runs a command that changes `~/settings/conf`, and asserts that it causes one question.
 fn one_question(command: &str, before: &str, after: &str) {
     let world = world();
     let file = world.file("settings/conf", before);
@@ -92,7 +92,7 @@ fn permission_to_change_a_file_covers_no_file_that_programs_run() {
     let denied = shell.run("echo evil > ~/.zshenv");
     assert!(denied.contains("Permission denied"), "{denied}");
     assert!(!world.path(".zshenv").exists());
-    // Neither through a temporary name, which the permission does cover.
+    // A temporary name, which the permission covers, does not help either.
     allow(&world);
     let denied = shell.run("echo evil > ~/.zsh.tmp && mv ~/.zsh.tmp ~/.zshenv");
     assert!(denied.contains("Permission denied"), "{denied}");
@@ -121,7 +121,7 @@ fn links_and_folders_do_not_lead_to_where_programs_run_files() {
         "Permission denied",
         &docs.join(".git/hooks/pre-commit"),
     );
-    // The twins with harmless names.
+    // The permitted counterparts, with harmless names.
     world.user.forget();
     (0..10).for_each(|_| world.user.will(Next::AllowFirst(vec![Reach::Paths])));
     assert_eq!(shell.run("ln -s evil ~/docs/good && mv ~/docs/evil ~/docs/moved"), "status 0\n");

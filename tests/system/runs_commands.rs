@@ -1,11 +1,11 @@
-//! Ordinary commands in a run: those that look never ask, and those that open ask and then succeed.
+//! Ordinary commands in a run: those that only list files never ask, and those that open files ask and then succeed.
 
 use crate::runs::Shell;
 use crate::scripted_user::Next;
 use crate::world::World;
 use ironcurtain_consent::Reach;
 
-/// A world in which a run may ask as often as it needs.
+/// Creates a world in which a run may ask any number of questions.
 pub fn world() -> World {
     let world = World::with(|world| {
         let settings = r#"{ "questionsPerMinute": 1000, "denialHoldsSeconds": 0 }"#;
@@ -15,14 +15,14 @@ pub fn world() -> World {
     world
 }
 
-/// A command on the files in `$D`.
+/// A command that uses the files in `$D`.
 struct Case {
     command: &'static str,
-    /// Its output.
+    /// Expected output.
     output: &'static str,
-    /// Files that it leaves, with their content.
+    /// Files that exist afterwards, with their contents.
     leaves: &'static [(&'static str, &'static str)],
-    /// Files that it removes.
+    /// Files that do not exist afterwards.
     removes: &'static [&'static str],
 }
 
@@ -34,7 +34,7 @@ const fn changes(command: &'static str, leaves: &'static [(&'static str, &'stati
     Case { command, output: "", leaves, removes: &[] }
 }
 
-/// Files of every case.
+/// Files that exist before each case.
 const FILES: [(&str, &str); 10] = [
     ("a", "two\none\n"),
     ("b", "two\nthree\n"),
@@ -91,7 +91,7 @@ const CHANGING: [Case; 6] = [
     changes("sed -i s/two/2/ $D/a", &[("a", "2\none\n")]),
 ];
 
-/// Runs each command twice: with relative names from its folder, and with absolute names from `/`.
+/// Runs each command twice: with relative paths in its folder, and with absolute paths in `/`.
 fn run(cases: &[Case], asks: bool) {
     let world = world();
     let mut shell = Shell::start(&world, &world.path("project"));

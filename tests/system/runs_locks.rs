@@ -1,4 +1,4 @@
-//! Locks in a run hold against programs outside, and the other way round.
+//! File locks in a run exclude programs outside of it, and the reverse.
 
 use crate::runs::Shell;
 use crate::runs_commands::world;
@@ -9,10 +9,10 @@ use std::fs::File;
 use std::process::Command;
 use std::time::Duration;
 
-/// Time that only a failure needs.
+/// Maximum time for each wait, which only failures reach.
 const BOUND: Duration = Duration::from_secs(60);
 
-/// Adds 300 rows, and waits for the lock each time.
+/// Python program that adds 300 rows and waits for the lock each time.
 const ADDING: &str = "import sqlite3, sys\n\
     c = sqlite3.connect(sys.argv[1], timeout=60, isolation_level=None)\n\
     for i in range(300):\n    c.execute('begin immediate'); c.execute('insert into t values (?, ?)', (sys.argv[2], i)); c.execute('commit')\n";
@@ -53,13 +53,13 @@ fn a_lock_waits_for_a_program_outside_and_can_be_interrupted() {
     outside.lock().unwrap();
     world.user.will(Next::Allow(Reach::Paths, Lifetime::Session));
     world.user.will(Next::Allow(Reach::Paths, Lifetime::Session));
-    // `flock` exits with 1 if the lock is not free, and `timeout` with 124.
+    // `flock` exits with status 1 if the file is locked, and `timeout` with 124.
     assert_eq!(shell.run("flock -n ~/data/file true"), "status 1\n");
     assert_eq!(shell.run("timeout 0.3 flock ~/data/file true"), "status 124\n");
     assert_eq!(shell.run("flock ~/data/file echo locked > /tmp/out & echo started"), "started\nstatus 0\n");
     outside.unlock().unwrap();
     assert_eq!(shell.run("wait; cat /tmp/out"), "locked\nstatus 0\n");
-    // The other way round.
+    // The reverse: the run holds the lock.
     assert_eq!(shell.run("exec 9>> ~/data/file && flock -x 9"), "status 0\n");
     assert!(outside.try_lock().is_err());
     assert_eq!(shell.run("exec 9>&-"), "status 0\n");

@@ -1,4 +1,4 @@
-//! Sampling requests of a server: the user sees them and allows or denies each.
+//! Sampling requests from a server: the user sees each of them, and allows or denies it.
 
 use crate::client::{BOUND, Client};
 use crate::scripted;
@@ -8,8 +8,8 @@ use ironcurtain_consent::{Answer, DenialReach, Lifetime, Preview, Reach, Verb};
 use ironcurtain_protocol::{Reply, Request};
 use serde_json::{Value, json};
 
-/// Server that sends a sampling request when `heard` is called and returns the result; `now`
-/// returns the client's capabilities.
+/// Script of a server that sends a sampling request when `heard` is called and returns the result. `now` returns the
+/// client's capabilities.
 const SCRIPT: &str = r#"
 import time
 waits, capabilities = None, None
@@ -49,7 +49,7 @@ fn connect(world: &World, capabilities: &Value) -> Client {
     client
 }
 
-/// Answers as a model.
+/// Answers a sampling request as a model would.
 fn answer_as_model(client: &mut Client) -> Value {
     let asked = client.wait_for(|m| m["method"] == "sampling/createMessage");
     let result =
@@ -88,7 +88,7 @@ fn denied_sampling_never_reaches_client_and_server_gets_error() {
     let refused = client.call("heard", json!({}));
     assert!(refused.ok().contains("DENIED: the user denied it"), "{}", refused.text);
     client.call("now", json!({})).ok();
-    // The next one may be allowed.
+    // The user may allow the next request.
     world.user.will(Next::Allow(Reach::Request, Lifetime::Once));
     let call = client.begin_call("heard", json!({}));
     answer_as_model(&mut client);
@@ -130,7 +130,7 @@ fn sampling_approval_covers_one_request() {
     for (n, client) in clients.iter_mut().enumerate() {
         world.user.will(Next::Ignore);
         calls.push(client.begin_call("heard", json!({})));
-        // The same request again is a separate question.
+        // The same request causes another question.
         eventually("the question is asked", BOUND, || world.user.count() == n + 1);
     }
     assert!(!world.log().contains("it waits for the answer to the same question"));
@@ -144,7 +144,7 @@ fn sampling_approval_covers_one_request() {
     );
     world.user.answer_late(Answer::Deny { note: None, reach: DenialReach::Call });
     assert!(clients[1].outcome(calls[1]).ok().contains("DENIED: the user denied it"));
-    // An approval of another request does not resolve it.
+    // Allowing another request does not answer this one.
     world.user.will(Next::Ignore);
     let call = clients[0].begin_call("heard", json!({}));
     eventually("the question is asked", BOUND, || world.user.count() == 3);
@@ -152,7 +152,7 @@ fn sampling_approval_covers_one_request() {
     world.user.will(Next::Allow(Reach::Folders, Lifetime::Session));
     let opens = clients[1].begin_call("open", json!({ "path": file }));
     eventually("the grant exists", BOUND, || world.grants().len() == 1);
-    // The other server also requests sampling and is refused.
+    // The other server requests sampling too, and is refused.
     clients[1].outcome(opens);
     assert_eq!(world.questions().waiting.len(), 1);
     world.user.answer_late(Answer::Deny { note: None, reach: DenialReach::Call });
@@ -170,7 +170,7 @@ fn unanswered_sampling_request_accepts_no_late_approval() {
     world.user.will(Next::Ignore);
     assert!(client.call("heard", json!({})).ok().contains("did not answer within 1 s"));
     assert_eq!((world.user.asked().len(), world.questions().missed), (1, vec![]));
-    // The next request is a separate question with its own approval.
+    // The next request causes another question with its own answer.
     world.user.will(Next::Allow(Reach::Request, Lifetime::Once));
     let call = client.begin_call("heard", json!({}));
     answer_as_model(&mut client);
@@ -182,7 +182,7 @@ fn unanswered_sampling_request_accepts_no_late_approval() {
 fn paused_agent_gets_no_sampling_even_if_setting_allows() {
     let world = world("allow");
     let mut client = connect(&world, &json!({ "sampling": {} }));
-    // The call was sent before the pause, the sampling request after it.
+    // The call was sent before the pause, and the sampling request after it.
     let call = client.begin_call("slow", json!({}));
     let session = world.sessions()[0].id.clone();
     eventually("the call has reached its server", BOUND, || world.log().contains("\"slow\""));
@@ -208,9 +208,9 @@ fn response_to_sampling_request_has_only_known_fields_and_counts_only_after_appr
         let block = json!({ "type": "text", "text": text, "annotations": { "note": "secret-1" } });
         json!({ "role": "assistant", "content": block, "model": "m", "_meta": { "note": "secret-2" }, "more": "secret-3" })
     };
-    // The client has not received the request, so it cannot answer it.
+    // The client has not received the request, so its answer is ignored.
     client.send(&json!({ "jsonrpc": "2.0", "id": "s", "result": text("forged") }));
-    // Messages of a client are handled in order.
+    // Messages from a client are handled in order.
     let ping = client.begin("ping", json!({}));
     client.answer(ping);
     world.user.answer_late(Answer::Allow { offer: 0, lifetime: Lifetime::Once });

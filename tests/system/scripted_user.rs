@@ -1,4 +1,4 @@
-//! A scripted user with a list of answers.
+//! A scripted user, who gives a list of answers.
 
 use ironcurtain_consent::{Answer, Consent, DenialReach, Lifetime, Piece, Question, Reach, Slot, Withdrawn};
 use ironcurtain_policy::HostConnection;
@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Returns the path of each line of a question, or the first path of a line with two.
+/// Returns the path in each line of a question. Of a line with two paths, returns the first.
 pub fn paths(question: &Question) -> Vec<&str> {
     question.consequences.iter().filter_map(|line| line.object.iter().find_map(path)).collect()
 }
@@ -18,24 +18,24 @@ fn path(piece: &Piece) -> Option<&str> {
     }
 }
 
-/// The user's reaction to the next question.
+/// Reaction of the user to the next question.
 pub enum Next {
-    /// Allows the offer with this reach and lifetime.
+    /// Allows the offer with this extent and lifetime.
     Allow(Reach, Lifetime),
-    /// Allows the first offered reach of the list for the session, or once if no longer lifetime is offered.
+    /// Allows the first extent in the list that is offered, for the session or, if that is not offered, once.
     AllowFirst(Vec<Reach>),
     Deny,
-    /// Denies with this reach and note.
+    /// Denies the question with this extent and note.
     DenyMore(DenialReach, Option<String>),
-    /// Closes the dialog.
+    /// Closes the dialog without an answer.
     Close,
-    /// Never answers.
+    /// Does not answer.
     Ignore,
-    /// Runs a closure first, then reacts as given.
+    /// Calls the closure, and then reacts as the second value says.
     After(Box<dyn FnOnce(&Question) + Send>, Box<Next>),
 }
 
-/// Answers questions in order, and denies when the list is empty.
+/// Front end that answers questions in the order of a list. When the list is empty, it denies.
 #[derive(Default)]
 pub struct ScriptedUser {
     next: Mutex<VecDeque<Next>>,
@@ -48,12 +48,12 @@ pub struct ScriptedUser {
 }
 
 impl ScriptedUser {
-    /// From now on denies questions that do not concern a call, such as workspace proposals, without counting them.
+    /// Denies all later questions that no call caused, such as those about a workspace, without counting them.
     pub fn deny_other_questions(&self) {
         self.calls_alone.store(true, Ordering::Relaxed);
     }
 
-    /// From now on denies questions of runs about hosts, without counting them.
+    /// Denies all later questions of runs about hosts, without counting them.
     pub fn deny_hosts(&self) {
         self.denies_hosts.store(true, Ordering::Relaxed);
     }
@@ -62,34 +62,34 @@ impl ScriptedUser {
         self.next.lock().unwrap().push_back(next);
     }
 
-    /// Discards the unused answers.
+    /// Removes the answers that were not used.
     pub fn forget(&self) {
         self.next.lock().unwrap().clear();
     }
 
-    /// Returns the questions since the last query.
+    /// Returns the questions since the last call.
     pub fn asked(&self) -> Vec<Question> {
         std::mem::take(&mut self.asked.lock().unwrap())
     }
 
-    /// Returns the number of questions since the last query.
+    /// Returns the number of questions since the last call of [`Self::asked`].
     pub fn count(&self) -> usize {
         self.asked.lock().unwrap().len()
     }
 
-    /// Answers the oldest question that was ignored.
+    /// Answers the oldest question that was not answered.
     pub fn answer_late(&self, answer: Answer) {
         self.ignored.lock().unwrap().remove(0).1.answer(answer);
     }
 
-    /// Answers a question that was ignored, by its id.
+    /// Answers the question with this id that was not answered.
     pub fn answer_ignored(&self, id: &str, answer: Answer) {
         let mut ignored = self.ignored.lock().unwrap();
         let at = ignored.iter().position(|(question, _)| question == id).unwrap();
         ignored.remove(at).1.answer(answer);
     }
 
-    /// Returns all notices so far.
+    /// Returns all notices that the user has received.
     pub fn notices(&self) -> Vec<String> {
         self.told.lock().unwrap().clone()
     }

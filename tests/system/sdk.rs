@@ -1,4 +1,4 @@
-//! The client of a real SDK, which requests the stateless protocol version first.
+//! The client of a published SDK, which tries the stateless protocol version first.
 
 use crate::world::{World, installed};
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! Secrets in the encrypted file, which the user chose because no keyring is available. Uses the
-//! real command and daemon.
+//! Secrets in the encrypted file, which the user has chosen because no keyring is available. The tests use the
+//! `ironcurtain` command and the daemon.
 //!
 //! - No file, command line or response contains a secret or the passphrase.
 
@@ -18,7 +18,7 @@ use std::process::{Command, Output, Stdio};
 
 pub const PASSPHRASE: &str = "four words that nobody knows 7b1d";
 
-/// Returns the command for this home, with piped standard input and no keyring.
+/// Returns the command with this home directory, a pipe as standard input and no keyring.
 fn command(ours: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(programs().join("ironcurtain"));
     command.args(arguments).env("IRONCURTAIN_HOME", ours);
@@ -40,7 +40,7 @@ pub fn run(ours: &Path, arguments: &[&str], input: &str) -> (bool, String) {
     with_input(command(ours, arguments), input)
 }
 
-/// Script that types one line at a terminal after each expected prompt.
+/// Python script that types a line on a terminal after each expected prompt.
 const TYPIST: &str = r"
 import fcntl, json, os, pty, struct, sys, termios
 lines = json.load(sys.stdin)
@@ -78,7 +78,7 @@ pub fn type_at_terminal(ours: &Path, arguments: &[&str], lines: &[(&str, &str)])
     with_input(typist, &json!(lines).to_string())
 }
 
-/// Stores the secret in a new file.
+/// Creates an encrypted file with the secret. Returns the path of the file.
 pub fn create_file_with_secret(ours: &Path) -> PathBuf {
     let made = run(ours, &["secrets", "set", "api", "--make-file"], &format!("{SECRET}\n{PASSPHRASE}\n"));
     assert!(made.0 && made.1.contains("Stored `api` in the encrypted file"), "{made:?}");
@@ -182,7 +182,7 @@ fn full_disk_and_external_change_lose_no_secret() {
         let ours = place.ours();
         let file = create_file_with_secret(&ours);
         let whole = fs::read(&file).unwrap();
-        // Limits file sizes to zero.
+        // Sets the maximum file size to zero.
         let mut full = Command::new("sh");
         full.args(["-c", "trap '' XFSZ; ulimit -f 0; exec \"$@\"", "sh"]).arg(programs().join("ironcurtain"));
         full.args(["secrets", "set", "more"]).env("IRONCURTAIN_HOME", &ours);

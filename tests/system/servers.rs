@@ -1,6 +1,6 @@
-//! Real servers in use, each added from the catalog and running in the catalog's sandbox.
+//! Servers in the catalog, each added from the catalog and run in the sandbox that the catalog defines.
 //!
-//! - Each server works, and one specific action is refused.
+//! - Each server works, and one particular action is refused.
 
 mod everything;
 mod git;
@@ -21,7 +21,7 @@ use ironcurtain_consent::{Lifetime, Reach};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Creates a world with one catalog server.
+/// Creates a world with one server of the catalog.
 pub fn world(id: &str) -> World {
     World::with(|prepared| install(prepared, id))
 }
@@ -30,7 +30,7 @@ pub fn install(prepared: &Prepared, id: &str) {
     add_from(&prepared.home, id, &Catalog::shipped().unwrap());
 }
 
-/// Adds a server as `ironcurtain servers add ID --from DIR` does.
+/// Adds a server as the command `ironcurtain servers add ID --from DIR` does.
 fn add_from(home: &Home, id: &str, catalog: &Catalog) {
     let known = catalog.find(id).unwrap();
     let from = match &known.source {
@@ -50,16 +50,16 @@ fn add_from(home: &Home, id: &str, catalog: &Catalog) {
         (name.clone(), value)
     });
     let settings: BTreeMap<_, _> = settings.collect();
-    // The filesystem server is configured already.
+    // The filesystem server is already configured.
     let adding = AddRequest { known, name: id, from: from.as_deref(), settings: &settings, replace: true };
     add(home, adding).unwrap();
     let file = home.config.join("mcp-servers.json");
     let text = std::fs::read_to_string(&file).unwrap();
-    // The server only checks the key at the first call that uses it.
+    // The server checks the key only at the first call that uses it.
     std::fs::write(&file, text.replace(&format!("keyring:{id}"), "xoxb-no-key")).unwrap();
 }
 
-/// Returns the folder of `target` with a server's Python packages.
+/// Returns the name of the folder in `target` with the Python packages of a server.
 fn python(package: &str) -> &'static str {
     match package {
         "mcp-server-sqlite" | "arxiv-mcp-server" => "pypi-mcp1",
@@ -67,7 +67,7 @@ fn python(package: &str) -> &'static str {
     }
 }
 
-/// Calls a tool with a one-time approval.
+/// Calls a tool, which the user allows once.
 pub fn allowed(world: &World, client: &mut Client, tool: &str, arguments: Value) -> Outcome {
     world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
     let outcome = client.call(tool, arguments);
@@ -75,7 +75,7 @@ pub fn allowed(world: &World, client: &mut Client, tool: &str, arguments: Value)
     outcome
 }
 
-/// Calls a tool that reaches nothing and needs no approval.
+/// Calls a tool that can access nothing and needs no approval.
 pub fn free(world: &World, client: &mut Client, tool: &str, arguments: Value) -> Outcome {
     let outcome = client.call(tool, arguments);
     assert_eq!(world.user.asked().len(), 0, "`{tool}` asked: {outcome:?}");

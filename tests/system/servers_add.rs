@@ -1,4 +1,4 @@
-//! `ironcurtain servers add`: from a name, a package or a snippet to a working server with one command.
+//! `ironcurtain servers add`: one command turns a name, a package or a snippet into a working server.
 
 use crate::annotating::{listing, served, tool};
 use crate::client::{BOUND, Client};
@@ -13,7 +13,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Runs `servers add` and returns whether it succeeded and its output.
+/// Runs `servers add`. Returns `true` if it succeeded, and its output.
 fn add(ours: &Path, person: &Path, words: &[&str], snippet: &str) -> (bool, String) {
     let root: &[&str] = if is_root() { &["--allow-root"] } else { &[] };
     let mut child = Command::new(programs().join("ironcurtain"))
@@ -102,7 +102,7 @@ fn added_server_works_with_its_own_home() {
     );
     assert!(!world.path(".cache-of-mine").exists());
     let mut client = world.connect("printed");
-    // The server reaches nothing, so even an unreviewed tool needs no approval.
+    // The server can access nothing, so even a tool without a reviewed annotation needs no approval.
     client.call("zap", json!({ "what": "x" }));
     assert_eq!(world.user.count(), 0);
 }
@@ -185,7 +185,7 @@ fn a_name_that_existed_before_gives_its_permissions_to_the_same_program_alone() 
     world.connect("printed").hang_up();
 }
 
-/// Uses the real registry.
+/// Uses the npm and Python registries that the machine is configured to use.
 #[test]
 fn registry_package_is_added_with_one_command() {
     let mut folder = String::new();
@@ -194,7 +194,7 @@ fn registry_package_is_added_with_one_command() {
         let ours = home.config.parent().unwrap();
         std::fs::create_dir_all(home.person.join("db")).unwrap();
         folder = format!("folder={}", home.person.join("db").display());
-        // The catalog knows the package and its required arguments.
+        // The catalog contains the package and its required arguments.
         let words = ["pypi:mcp-server-sqlite", "--yes", "--set", &folder];
         let (added, said) = add(ours, &home.person, &words, "");
         assert!(added && said.contains("It has 6 tools, already annotated."), "{said}");
@@ -217,7 +217,7 @@ fn registry_package_is_added_with_one_command() {
     assert!(client.call("calculate", json!({ "expression": "6 * 7" })).ok().contains("42"));
 }
 
-/// Builds a bundle with a Python program that receives the folder from the bundle's settings.
+/// Builds a bundle with a Python program, which receives the folder in the bundle's settings.
 fn bundle(base: &Path, script: &str) -> String {
     let (bundle, packed) = (base.join("bundle"), base.join("notes.mcpb"));
     std::fs::create_dir_all(bundle.join("server")).unwrap();
@@ -258,7 +258,7 @@ fn bundle_is_added_with_the_chosen_folder() {
     assert_eq!(entry["worksWith"], json!([folder]));
 }
 
-/// Creates a world with a bundle server whose tool runs `first` and then writes a note to its folder.
+/// Creates a world with a bundle's server. Its tool runs `first` and then writes a note to its folder.
 fn world_with_note_server(first: &str) -> World {
     let put = "def put():\n    try: open(sys.argv[1] + '/note.txt', 'w').write('x')\n    except OSError as e: return str(e)\n    return 'kept'\n";
     let answer = "if m.get('method') == 'tools/call': print(json.dumps({'jsonrpc': '2.0', 'id': m['id'], 'result': {'content': [{'type': 'text', 'text': put()}]}}), flush=True); continue";
@@ -266,7 +266,7 @@ fn world_with_note_server(first: &str) -> World {
     let script = format!("import os, sys\n{put}{first}\n{}", served(&tools, answer));
     World::with(|prepared| {
         let home = &prepared.home;
-        // The test checks what the kernel shows, so the tool itself is allowed.
+        // The test checks the access that the kernel allows, so the policy allows the tool itself.
         let rule = |name: &str, condition: Value, then: &str| json!({ "name": name, "description": name, "principle": name, "if": condition, "then": then, "reason": name });
         let rules = [
             rule("notes", json!({ "server": ["notes"], "tool": ["put"] }), "allow"),
@@ -302,7 +302,7 @@ fn bundle_folder_is_mounted_only_between_approval_and_revocation() {
         "the server is configured to use this, but cannot see it unless you allow it"
     );
     client.hang_up();
-    // The denial holds until it is undone.
+    // The denial holds until the user removes it.
     let mut client = world.connect("notes");
     assert!(put(&mut client).starts_with("[Errno 2]") && world.user.asked().is_empty());
     client.hang_up();

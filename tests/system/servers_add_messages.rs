@@ -1,4 +1,4 @@
-//! Command output about a server and its tools, compared with the behaviour of a session.
+//! The output of commands about a server and its tools agrees with the behaviour of a session.
 
 use crate::annotating::{served, tool};
 use crate::remote_servers::FakeServer;
@@ -10,7 +10,7 @@ use ironcurtain_protocol::{Reply, Request};
 use serde_json::{Value, json};
 use std::fs;
 
-/// Outcome of calls to an unannotated tool.
+/// Treatment of calls to an unannotated tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fate {
     Free,
@@ -76,7 +76,7 @@ fn unannotated_tool_behaves_as_the_command_says() {
         table.iter().map(|(name, entry, _)| ((*name).to_owned(), entry.clone())).collect();
     let world = world(&servers.into());
     for (name, entry, fate) in &table {
-        // The argument of `zap` is undescribed.
+        // The argument of `zap` has no description.
         let said = command_output(&world, &["servers", "annotate", name, "--yes"]);
         let line = format!("  zap: {}, because it is unclear what `what` means.", fate.words());
         assert!(said.contains(&line), "{name}: {line} in\n{said}");
@@ -129,7 +129,7 @@ fn pasted_url_is_added_as_remote_and_asks_at_every_call() {
     assert_eq!((asked.len(), asked[0].remote, asked[0].sandboxed), (2, true, false));
 }
 
-/// Makes the server reject requests without its token from now on.
+/// Makes the server reject all later requests without its token.
 fn wants_a_token(far: &FakeServer) {
     far.set_behaviour(move |asked, back| {
         let is_known = asked.header("authorization") == "Bearer t0ken-for-far";
@@ -171,7 +171,7 @@ fn typed_token_is_stored_and_sent_only_after_approval() {
     );
     let (done, said) = run(&ours, &["servers", "annotate", "far", "--yes"], &format!("{PASSPHRASE}\n"));
     assert!(done && said.contains("look - look"), "{said}");
-    // The same address with another token is the same server.
+    // A server with the same address and another token is the same server.
     let typed = format!("another-token\n{PASSPHRASE}\n");
     let (added, said) = run(&ours, &["servers", "add", &url, "--token", "--later"], &typed);
     assert!(added && said.contains("Added `far` to"), "{said}");

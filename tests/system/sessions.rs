@@ -1,4 +1,4 @@
-//! Sessions are isolated, and their resources end with them.
+//! Sessions are isolated from each other, and their resources are released when they end.
 
 use crate::client::{BOUND, Client};
 use crate::hostile;
@@ -109,7 +109,7 @@ fn concurrent_calls_keep_their_order() {
     let greeting = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
     client.request("initialize", greeting);
     client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
-    // Sent while the server's start is incomplete.
+    // These calls are sent before the server has started.
     let calls: Vec<u64> = (0..50).map(|n| client.begin_call("echo", json!({ "n": n }))).collect();
     let mut answered = Vec::new();
     while answered.len() < calls.len() {

@@ -1,4 +1,4 @@
-//! Every way to shut down the daemon quarantines and records autostart files of servers exactly once.
+//! However the daemon is shut down, each autostart file of a server is quarantined and recorded exactly once.
 
 use crate::client::{BOUND, Client};
 use crate::hostile;
@@ -8,7 +8,7 @@ use rustix::process::{Signal, kill_process};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
-/// Returns a machine with a suspended daemon, and a session whose server then created an autostart
+/// Returns a machine with a suspended daemon. While it was suspended, the server of a session created an autostart
 /// file and another file in a granted folder.
 fn leave_autostart_file() -> (Machine, Client, [PathBuf; 2]) {
     let mut machine = Machine::new(hostile::install);
@@ -17,7 +17,7 @@ fn leave_autostart_file() -> (Machine, Client, [PathBuf; 2]) {
     let mut client = machine.connect();
     let call = client.begin_call("change", json!({ "path": report }));
     machine.wait_for_output("Your answer: ");
-    // Answer 5: the folder, for this session.
+    // Answer 5 allows the folder for this session.
     machine.types("5");
     client.outcome(call).ok();
     let folder = report.parent().unwrap();
@@ -69,12 +69,12 @@ fn sigterm_to_daemon_quarantines_autostart_files() {
 
 #[test]
 fn signal_to_all_processes_quarantines_autostart_files() {
-    // As on logout: the supervisors receive the signal first.
+    // At logout, the supervisors receive the signal first.
     let (mut machine, client, left) = leave_autostart_file();
     let all = descendants(machine.pid());
     assert!(all.len() > 1, "{all:?}");
     for process in &all {
-        // The supervisor may already have been terminated by the previous one.
+        // The previous signal may already have terminated the supervisor.
         let _ = kill_process(pid(process.pid), Signal::TERM);
     }
     kill_process(pid(machine.pid()), Signal::TERM).unwrap();
@@ -141,7 +141,8 @@ fn final_scan_completes_after_kills_at_any_instant() {
         eventually("the quarantine is recorded", BOUND, || {
             !quarantine_entries(&machine, &left[0]).is_empty()
         });
-        // Every final scan is complete by now. A kill between the audit entry and the journal entry causes a second
+        // All final scans are complete now. A kill between the audit entry and the journal entry causes a second
+        // report.
         // report.
         assert!(machine.command(&["stop"]).status.success());
         assert!(!left[0].exists() && left[1].exists());
@@ -161,7 +162,7 @@ fn stop_command_names_sandboxes_still_being_scanned() {
     let (mut machine, client, left) = leave_autostart_file();
     resume(&machine);
     let session = machine.only_session();
-    // Pick a process whose sandbox keeps running.
+    // Selects a process whose sandbox continues to run.
     let all = descendants(machine.pid());
     let supervisor = all.iter().find(|p| p.exe().ends_with("ironcurtain-sandbox")).unwrap();
     suspend(supervisor.pid);

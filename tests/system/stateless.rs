@@ -1,4 +1,4 @@
-//! Stateless (2026-07-28) clients and servers, combined with each other and with handshake clients and servers.
+//! Stateless clients and servers (2026-07-28), in combination with each other and with handshake clients and servers.
 
 mod version_detection;
 
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A handshake server that sends a request to the client during every call.
+/// Script of a handshake server that sends a request to the client during each call.
 const ASKS: &str = r#"
 for m in messages():
     method = m.get("method")
@@ -28,7 +28,7 @@ for m in messages():
         say(id=m["id"], result={"tools": []})
 "#;
 
-/// A stateless server that requests roots and a name in every call.
+/// Script of a stateless server that requests roots and a name in each call.
 const ALONE: &str = r#"
 OWN = "io.modelcontextprotocol/"
 for m in messages():
@@ -66,7 +66,7 @@ fn script(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/system/stateless").join(name)
 }
 
-/// Creates a world whose server is the one of the Python SDK, with these arguments.
+/// Creates a world whose server is that of the Python SDK, with these arguments.
 fn python(args: &[&str]) -> World {
     World::with(|prepared| install(prepared, args))
 }
@@ -85,7 +85,7 @@ fn install(prepared: &Prepared, args: &[&str]) {
     std::fs::write(prepared.home.config.join("mcp-servers.json"), servers).unwrap();
 }
 
-/// Returns the report of the Python SDK's client after a conversation with the server of a command.
+/// Runs the Python SDK's client with the server of a command. Returns the client's report.
 fn sdk_client_report(mode: &str, command: &mut Command) -> Value {
     let (program, args) = (command.get_program().to_owned(), command.get_args().map(ToOwned::to_owned));
     let args: Vec<_> = args.collect();
@@ -114,7 +114,7 @@ fn direct(mode: &str, args: &[&str]) -> Value {
     sdk_client_report(mode, Command::new("/usr/bin/python3").arg(script("server.py")).args(args))
 }
 
-/// Sends a request as a stateless client.
+/// Sends a request as a stateless client does.
 pub fn begin(client: &mut Client, method: &str, mut params: Value) -> u64 {
     params["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("2026-07-28");
     params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({ "elicitation": {} });
@@ -122,7 +122,7 @@ pub fn begin(client: &mut Client, method: &str, mut params: Value) -> u64 {
     client.begin(method, params)
 }
 
-/// Sends a request as a stateless client and waits for its response.
+/// Sends a request as a stateless client does, and waits for its response.
 pub fn request(client: &mut Client, method: &str, params: Value) -> Value {
     let id = begin(client, method, params);
     client.answer(id)
@@ -158,7 +158,7 @@ fn handshake_sdk_client_uses_stateless_sdk_server() {
     assert_eq!(told["call"]["structuredContent"], json!({ "result": "hello Ada" }));
     let direct = direct("auto", &["--alone"]);
     assert_eq!((&told["tools"]["tools"], &told["server"]), (&direct["tools"]["tools"], &direct["server"]));
-    // By now the server is recognized as stateless and gets no handshake.
+    // The server was recognized as stateless, so it gets no handshake.
     assert_eq!(through(&world, "legacy")["asked"], json!(["Who are you?"]));
 }
 

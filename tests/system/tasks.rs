@@ -1,4 +1,4 @@
-//! Tasks: calls whose result is fetched later.
+//! Tasks: calls whose result the client fetches later.
 
 use crate::client::{BOUND, Client, Outcome};
 use crate::hostile;
@@ -13,13 +13,13 @@ fn begin(client: &mut Client, tool: &str, arguments: &Value) -> Value {
     client.request("tools/call", json!({ "name": tool, "arguments": arguments, "task": { "ttl": 60_000 } }))
 }
 
-/// Fetches the result of the hostile server's only task.
+/// Fetches the result of the only task of the hostile server.
 fn fetch(client: &mut Client) -> Outcome {
     let id = client.begin("tasks/result", json!({ "taskId": "t" }));
     client.outcome(id)
 }
 
-/// Creates a client in a world where the user allowed a task to read a file once.
+/// Returns a client in a world where the user allowed a task to read a file once.
 fn allowed(world: &World, secret: &Path) -> Client {
     let mut client = world.connect("hostile");
     world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));

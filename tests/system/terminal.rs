@@ -1,4 +1,4 @@
-//! A terminal with a program on it, and a user who types and reads.
+//! A terminal with a program, and a user who types and reads.
 
 use crate::client::BOUND;
 use ironcurtain_testkit::wait::{eventually, until};
@@ -14,11 +14,12 @@ use tempfile::TempDir;
 pub struct Terminal {
     own: File,
     shown: Arc<Mutex<Vec<u8>>>,
-    /// Number of bytes that were waited for already.
+    /// Number of output bytes before the text that the test waits for next.
     seen: usize,
 }
 
-/// Leads the session, and keeps it when the program has exited, because its end resets the terminal.
+/// Script that leads the session and keeps it after the program has exited, because the end of a session resets its
+/// terminal.
 const LEADER: &str = r#"
 trap : INT QUIT HUP
 sh -c 'echo $$ > "$0/pid"; exec "$@"' "$@"
@@ -27,7 +28,7 @@ mv "$1/code" "$1/status"
 exec sleep 1000
 "#;
 
-/// A program that was started on a terminal. Dropping it ends the session.
+/// A program on a terminal. Dropping it ends the session.
 pub struct Started {
     leader: Child,
     notes: TempDir,
@@ -48,7 +49,7 @@ impl Terminal {
                 let Some(shown) = noted.upgrade() else { return };
                 match read {
                     Ok(count) => shown.lock().unwrap().extend(&piece[..count]),
-                    // Nobody has the terminal open now.
+                    // No process has the terminal open now.
                     Err(_) => std::thread::sleep(Duration::from_millis(2)),
                 }
             }
@@ -58,7 +59,7 @@ impl Terminal {
         terminal
     }
 
-    /// Starts a program in the foreground of this terminal.
+    /// Starts a program in the foreground of the terminal.
     pub fn start(&self, program: &Command) -> Started {
         let notes = tempfile::tempdir().unwrap();
         let mut leader = Command::new("setsid");
@@ -85,7 +86,7 @@ impl Terminal {
             .unwrap();
     }
 
-    /// Waits until this text is shown after the text that was waited for before, and returns what is between.
+    /// Waits until the terminal shows this text after the previous one. Returns the output between them.
     #[track_caller]
     pub fn shows(&mut self, text: &str) -> String {
         let found = || {
@@ -105,12 +106,12 @@ impl Terminal {
         between
     }
 
-    /// Returns everything that was shown.
+    /// Returns the whole output.
     pub fn all(&self) -> String {
         String::from_utf8_lossy(&self.shown.lock().unwrap()).into_owned()
     }
 
-    /// Returns what was shown since the text that was waited for.
+    /// Returns the output since the last text that was waited for.
     pub fn rest(&self) -> String {
         String::from_utf8_lossy(&self.shown.lock().unwrap()[self.seen..]).into_owned()
     }
@@ -123,7 +124,7 @@ impl Terminal {
         !self.modes().local_modes.intersects(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG)
     }
 
-    /// Waits until the terminal has these modes.
+    /// Waits until the modes of the terminal meet the condition.
     #[track_caller]
     pub fn has_modes(&self, expected: &Termios) {
         let same = |one: &Termios, other: &Termios| {
@@ -140,18 +141,18 @@ impl Terminal {
 }
 
 impl Started {
-    /// Returns the process id of the program.
+    /// Waits until the program has started and returns its process id.
     #[track_caller]
     pub fn pid(&self) -> u32 {
         until("the program runs", BOUND, || self.note("pid"))
     }
 
-    /// Returns the exit status, or 128 + the signal number, once the program has exited.
+    /// Returns the exit status, or 128 plus the number of the signal. Returns `None` while the program runs.
     pub fn status(&self) -> Option<u32> {
         self.note("status")
     }
 
-    /// Waits for the exit status.
+    /// Waits until the program has exited and returns the exit status.
     #[track_caller]
     pub fn wait(&self) -> u32 {
         until("the program exits", BOUND, || self.status())

@@ -1,4 +1,5 @@
-//! A user's machine in a temporary directory: a home with IronCurtain's files, prepared before anything runs.
+//! The home directory of a user in a temporary directory, with IronCurtain's files. It is prepared before any process
+//! starts.
 
 use ironcurtain_config::home::Home;
 use std::path::{Path, PathBuf};
@@ -10,12 +11,12 @@ pub struct TestHome {
     _dir: TempDir,
 }
 
-/// Settings that disable rate limits on questions, which have their own tests.
+/// Settings without limits on the number of questions, which other tests cover.
 const ASKED_FREELY: &str = r#"{ "questionsPerMinute": 1000, "denialHoldsSeconds": 0 }"#;
 
 impl TestHome {
     pub fn new(prepare: impl FnOnce(&Prepared)) -> Self {
-        // Not in `/tmp`, because every sandbox has its own.
+        // Not below `/tmp`, because every sandbox has its own `/tmp`.
         let dir = tempfile::Builder::new().prefix("ic").tempdir_in("/var/tmp").unwrap();
         let base = dir.path().canonicalize().unwrap();
         std::fs::create_dir_all(base.join("person/docs")).unwrap();
@@ -27,22 +28,22 @@ impl TestHome {
         Self { home, base, _dir: dir }
     }
 
-    /// Returns the directory that contains everything.
+    /// Returns the temporary directory, which contains all files.
     pub fn base(&self) -> &Path {
         &self.base
     }
 
-    /// Returns the folder in `IRONCURTAIN_HOME`.
+    /// Returns the directory to which `IRONCURTAIN_HOME` is set.
     pub fn ours(&self) -> PathBuf {
         self.base.join("ic")
     }
 
-    /// Returns the folder for temporary files.
+    /// Returns the directory for temporary files.
     pub fn temporary(&self) -> PathBuf {
         self.base.join("tmp")
     }
 
-    /// Creates a file in the user's home.
+    /// Creates a file in the user's home directory.
     pub fn file(&self, below: &str, content: &str) -> PathBuf {
         let path = self.home.person.join(below);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -51,7 +52,7 @@ impl TestHome {
     }
 }
 
-/// Files that can be prepared before the daemon starts.
+/// Files of a user that a test can prepare before the daemon starts.
 pub struct Prepared {
     pub home: Home,
 }

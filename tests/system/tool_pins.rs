@@ -1,4 +1,5 @@
-//! Tools whose definitions a server changes: agents see the pinned definition, and cannot call the tool until the user decides.
+//! Tools whose definitions a server changes: agents see the pinned definition and cannot call the tool until the user
+//! decides.
 
 use crate::client::BOUND;
 use crate::scripted;
@@ -30,7 +31,7 @@ fn world(keys: &Value) -> World {
     World::with(|prepared| scripted::install_with_keys(prepared, CHANGES, keys))
 }
 
-/// Changes the description of `now`, and returns the one that the client gets.
+/// Changes the description of `now`. Returns the description that the client gets.
 fn changed(client: &mut crate::client::Client, text: &str) -> Value {
     client.call("echo", json!({ "text": text })).ok();
     let list = client.request("tools/list", json!({}));
@@ -54,7 +55,7 @@ fn changed_tool_is_suspended_until_the_user_decides() {
     assert!(world.log().contains(r#""rule":"tool-changed""#));
     let reported = || world.status().troubles.iter().any(|why| why.contains("`hostile` changed its tools"));
     eventually("the change is among the problems", BOUND, reported);
-    // The next session knows it before it lists the tools.
+    // The next session knows the change before it lists the tools.
     client.hang_up();
     let mut client = world.connect("hostile");
     client.call("now", json!({})).refused(refusal);
@@ -161,7 +162,7 @@ fn entry_that_only_warns_uses_the_changed_tool() {
     assert!(world.user.notices()[0].contains("Its new definition is in use"), "{:?}", world.user.notices());
 }
 
-/// Answers every call.
+/// Script of a server that answers every call.
 const ANSWERS: &str = r#"
 for m in messages():
     if m["method"] == "initialize": greet(m)
@@ -186,7 +187,7 @@ fn one_answer_allows_every_tool_of_a_server_for_its_session() {
     client.call("zip", json!({ "a": 1 })).ok();
     client.call("zop", json!({})).ok();
     assert_eq!(world.user.count(), 3);
-    // A path is a question of its own.
+    // A call with a path causes another question.
     client.call("open", json!({ "path": file })).refused("the user denied this call");
     client.hang_up();
     let mut client = world.connect("hostile");

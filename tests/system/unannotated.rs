@@ -1,4 +1,5 @@
-//! Unannotated tools: refused, or approved with all their arguments shown if the server's entry says to ask.
+//! Unannotated tools: their calls are refused, or shown to the user with all arguments if the server's entry says
+//! `ask`.
 
 use crate::scripted;
 use crate::scripted_user::Next;
@@ -6,7 +7,7 @@ use crate::world::World;
 use ironcurtain_consent::{Consequence, Lifetime, Piece, Reach, Verb};
 use serde_json::{Value, json};
 
-/// Reads the file named by any argument called `file`, if it can.
+/// Script of a server that reads the file in any argument called `file`, if it has access.
 const READS: &str = r#"
 for m in messages():
     if m["method"] == "initialize": greet(m)
@@ -16,7 +17,8 @@ for m in messages():
         except OSError as e: answer(m, e.strerror)
 "#;
 
-/// Creates a server with access outside its session, with these keys in its entry and the shipped policy.
+/// Creates a world whose server has access outside its session, has these keys in its entry and uses the shipped
+/// policy.
 fn world(keys: Value) -> World {
     let mut entry = json!({ "sandbox": { "network": { "allowedDomains": ["a.example"] } } });
     entry.as_object_mut().unwrap().extend(keys.as_object().unwrap().clone());
@@ -41,10 +43,10 @@ fn unannotated_tool_is_refused_unless_entry_asks() {
     world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
     assert_eq!(client.call("zap", json!({})).ok(), "read: ");
     assert!(world.log().contains(r#""rule":"structural-unannotated""#));
-    // A one-time approval is used up.
+    // The approval was for one call and is used up.
     client.call("zap", json!({})).refused("the user denied this call");
     assert_eq!(world.user.count(), 2);
-    // Annotated tools are judged as usual.
+    // Calls of annotated tools are judged as usual.
     client.call("open", json!({ "path": "/x", "more": 1 })).refused("has no argument `more`");
 }
 
@@ -89,7 +91,7 @@ fn unannotated_tool_question_shows_arguments_and_no_effects() {
     assert_eq!(offers, expected);
     let whole = format!("{} may call delete_all with query: \u{201c}xxx", question.client.name);
     assert!(question.offers[0].sentence.starts_with(&whole), "{:?}", question.offers);
-    // A question too long to read is refused.
+    // A call whose question is too long to read is refused.
     let refused = client.call("delete_all", json!({ "query": "x".repeat(300 * 1024) }));
     refused.refused("this call sends 300 kB of text, too long to show");
     assert_eq!(world.user.count(), 0);

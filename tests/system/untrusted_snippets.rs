@@ -1,5 +1,5 @@
-//! Snippets from other authors: they cannot reference the user's secrets, and nothing in them starts or connects
-//! before approval.
+//! Snippets from other people: they cannot refer to the user's secrets, and nothing in them is started or connected to
+//! before the user confirms.
 
 use crate::annotating::{listing, tool};
 use crate::remote_servers::FakeServer;
@@ -12,7 +12,7 @@ use std::io::ErrorKind;
 use std::net::TcpListener;
 use std::path::Path;
 
-/// Writes a snippet file for one server.
+/// Writes a file with the settings snippet of one server. Returns its path.
 fn snippet(place: &TestHome, entry: &Value) -> String {
     let file = place.base().join("snippet.json");
     fs::write(&file, json!({ "mcpServers": { "printed": entry } }).to_string()).unwrap();
@@ -67,7 +67,8 @@ fn user_secret_is_in_the_entry_but_not_in_the_trial_run() {
     });
 }
 
-/// A server that creates a file in its home at start, with the variable `KEY`.
+/// Writes a snippet whose server creates a file with the variable `KEY` when it starts. Returns the paths of the snippet
+/// and of that file.
 fn marking(place: &TestHome) -> (String, std::path::PathBuf) {
     let mark = "import os\nopen(os.path.expanduser('~/started'), 'w').write(os.environ.get('KEY', 'none'))\n";
     let script = mark.to_owned() + &listing(&json!([tool("read_it", &["path"])]));
@@ -158,7 +159,7 @@ fn snippet_cannot_set_ironcurtain_options() {
     );
 }
 
-/// Moves a project's Claude Code servers.
+/// Moves the Claude Code servers of a project to IronCurtain.
 fn moved(place: &TestHome, project: &Path, more: &[&str]) -> (bool, String) {
     let folder = project.to_str().unwrap();
     let words = ["clients", "connect", "claude-code", "--move", "--yes", "--project", folder];

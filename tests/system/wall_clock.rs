@@ -1,5 +1,5 @@
-//! Clock changes while the real program runs: the boot-time clock advances while the wall clock
-//! does not, and the wall clock is set back and forward.
+//! Clock changes while the daemon runs: the boot-time clock advances and the wall clock does not, and the wall clock
+//! is set back and forward.
 
 use crate::client::{BOUND, Client};
 use crate::hostile;
@@ -14,7 +14,7 @@ use std::process::Command;
 const QUARTER_HOUR: u64 = 15 * 60;
 const DAY: i64 = 24 * 60 * 60;
 
-/// A fake wall clock for a daemon, injected into its C library calls.
+/// A fake wall clock, which a preloaded library gives to a daemon.
 struct WallClock {
     file: File,
     /// Command prefix that starts a program with the fake clock.
@@ -22,7 +22,7 @@ struct WallClock {
 }
 
 impl WallClock {
-    /// Creates an unset clock in a machine's folder.
+    /// Builds the library and creates a clock in this folder, which agrees with the real clock.
     fn made_in(folder: &Path) -> Self {
         let source =
             Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/system/wall_clock/wall_clock.c");
@@ -37,20 +37,20 @@ impl WallClock {
         clock
     }
 
-    /// Sets the clock to this many seconds after the machine's clock.
+    /// Sets the fake clock to this many seconds after the real one.
     fn is_set_by(&self, seconds: i64) {
         self.file.write_all_at(&seconds.to_ne_bytes(), 0).unwrap();
     }
 }
 
-/// Returns the time of the newest audit entry.
+/// Returns the time of the newest audit entry, in milliseconds since the Unix epoch.
 fn newest_entry(machine: &Machine) -> u64 {
     let record = std::fs::read_to_string(machine.home.audit().join("audit.jsonl")).unwrap();
     let newest: Value = serde_json::from_str(record.lines().last().unwrap()).unwrap();
     newest["timestamp"].as_u64().unwrap()
 }
 
-/// Opens a file and answers the resulting question with this line.
+/// Opens a file and answers the question with this line.
 fn asked(machine: &mut Machine, client: &mut Client, path: &Path, line: &str) -> crate::client::Outcome {
     let call = client.begin_call("open", json!({ "path": path }));
     machine.wait_for_output("Your answer: ");
@@ -70,18 +70,18 @@ fn timed_grant_expires_by_boot_clock_after_wall_clock_is_set_back() {
     machine.start();
     hostile::make_server_known_on(&machine);
     let mut client = machine.connect();
-    // Answer 3: allow for 15 minutes.
+    // Answer 3 allows the file for 15 minutes.
     asked(&mut machine, &mut client, &secret, "3").ok();
     assert_eq!(grants(&machine), 1);
 
-    // Half of the time has passed.
+    // Half of the 15 minutes has passed.
     machine.kill();
     machine.start_with_clock_offset(QUARTER_HOUR / 2);
     let mut client = machine.connect();
     assert_eq!(client.open(&secret).ok(), "secret");
     assert_eq!(grants(&machine), 1);
 
-    // The grant expires while the daemon runs, and only the kernel timer reports it.
+    // The grant expires while the daemon runs, and only the kernel's timer reports it.
     machine.kill();
     machine.start_with_clock_offset(QUARTER_HOUR - 8);
     let mut client = machine.connect();
@@ -92,7 +92,7 @@ fn timed_grant_expires_by_boot_clock_after_wall_clock_is_set_back() {
     machine.verify();
 }
 
-/// Starts a daemon with its own wall clock and a file granted for 15 minutes.
+/// Starts a daemon with a fake wall clock, and a grant of a file for 15 minutes.
 fn start_with_timed_grant() -> (Machine, WallClock, PathBuf, Client) {
     let mut machine = Machine::new(hostile::install);
     let secret = machine.file("docs/secret.txt", "secret");
@@ -113,7 +113,7 @@ fn setting_wall_clock_back_does_not_extend_timed_grant() {
     assert!(newest_entry(&machine) < before, "the daemon does not see the clock that was set");
     assert_eq!(grants(&machine), 1);
 
-    // The wall clock now leaves a day and 15 minutes, the boot-time clock a few seconds.
+    // By the wall clock, a day and 15 minutes remain, but by the boot-time clock only a few seconds.
     machine.kill();
     machine.start_with_clock_offset_via(QUARTER_HOUR - 8, &clock.by);
     let mut client = machine.connect();
@@ -129,10 +129,10 @@ fn setting_wall_clock_forward_expires_timed_grant_permanently() {
     clock.is_set_by(i64::try_from(QUARTER_HOUR / 2).unwrap());
     assert_eq!(client.open(&secret).ok(), "secret");
     clock.is_set_by(DAY);
-    // The kernel reports changes of its clock but not of the fake one, so the call itself detects the change.
+    // The kernel reports changes of its own clock but not of the fake one, so the call detects the change.
     client.open(&secret).refused("the permissions for it, changed before the server got it");
     asked(&mut machine, &mut client, &secret, "0").refused("the user denied this call");
-    // The grant stays expired even if the clock is set back again.
+    // The grant remains expired even if the clock is set back again.
     clock.is_set_by(0);
     asked(&mut machine, &mut client, &secret, "0").refused("the user denied this call");
     assert_eq!(grants(&machine), 0);

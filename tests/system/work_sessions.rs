@@ -1,9 +1,11 @@
-//! Work sessions, invented after real ones, as lists of calls in `tests/work`. Measures the number of questions,
-//! compared with "ask for everything outside" and with the existing system, and checks that nothing happens without
+//! Work sessions, modelled on real ones, as lists of calls in `tests/work`. Compares the number of questions with that
+//! of asking about everything outside and with that of the existing system, and checks that nothing happens without an
+//! answer that covers it.
 //! an answer that covers it.
-//!
+//! - The user allows everything that the work needs, for the session, with the widest project or folder that is
+//!   offered.
 //! - The user approves everything that the work requires, for the session, with the widest project or folder offered.
-//! - The existing system asks for each escalation, but only once for the same tool at the same folder, host or
+//! - The existing system asks about each escalation, but only once for the same tool with the same folder, host or
 //!   account.
 
 use crate::client::Client;
@@ -25,7 +27,7 @@ struct Work {
     projects: Vec<String>,
     files: BTreeMap<String, String>,
     calls: Vec<Call>,
-    /// Calls that no other answer covers.
+    /// Calls that no earlier answer covers and that must be refused.
     refused: Vec<Call>,
 }
 
@@ -36,7 +38,7 @@ struct Call {
     arguments: Map<String, Value>,
 }
 
-/// Number of questions in one session.
+/// Numbers of questions in a session.
 #[derive(Debug)]
 struct Questions {
     calls: usize,
@@ -45,7 +47,7 @@ struct Questions {
     existing: usize,
 }
 
-/// Access of a call to a path.
+/// Kind of access that a call has to a path.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Does {
     Reads,
@@ -58,7 +60,7 @@ fn read(name: &str) -> Work {
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
-/// Configures the filesystem server and servers for a tracker, the web, a memory, a clock and reasoning.
+/// Configures the filesystem server and servers for an issue tracker, the web, a memory, a clock and reasoning.
 fn install(prepared: &Prepared, work: &Work) {
     let shut = json!({ "command": hostile::program() });
     let on_the_net =
@@ -100,7 +102,7 @@ fn install(prepared: &Prepared, work: &Work) {
 }
 
 impl Call {
-    /// Returns the call's paths and the access to each, from the tool's description.
+    /// Returns the paths in the call and the kind of access to each, derived from the tool's description.
     fn paths(&self, home: &Path) -> Vec<(PathBuf, Does)> {
         let at = |name: &str| {
             let one = |value: &Value| {
@@ -127,7 +129,7 @@ impl Call {
         }
     }
 
-    /// Returns the places for which the existing system asks once for the tool.
+    /// Returns the places about which the existing system asks once for this tool.
     fn places(&self, home: &Path) -> Vec<String> {
         let folder = |path: &Path| match path.is_dir() {
             true => path.display().to_string(),
@@ -143,7 +145,7 @@ impl Call {
         }
     }
 
-    /// Returns the folders that contain the call's paths, or are its paths.
+    /// Returns the folders that contain the call's paths. The folder of a folder is itself.
     fn folders(&self, home: &Path) -> Vec<(PathBuf, Does)> {
         let folder = |(path, does): (PathBuf, Does)| {
             let is_inside = path.is_dir() && does != Does::Removes;
@@ -152,7 +154,7 @@ impl Call {
         self.paths(home).into_iter().map(folder).collect()
     }
 
-    /// Returns the resource that an approval must name, for a call without a path.
+    /// Returns the resource that an approval of the call must name, if the call has no path.
     fn subject(&self) -> Option<String> {
         let text = |name: &str| self.arguments.get(name).and_then(Value::as_str).unwrap_or_default();
         match self.server.as_str() {
@@ -163,7 +165,7 @@ impl Call {
     }
 }
 
-/// Folders and subjects that the user has approved, recorded independently of IronCurtain.
+/// Folders and resources that the user has allowed, recorded independently of IronCurtain.
 #[derive(Default)]
 struct Answers {
     folders: Vec<(PathBuf, BTreeSet<Does>)>,
@@ -175,14 +177,14 @@ impl Answers {
         let is_open = |(path, does): &(PathBuf, Does)| {
             self.folders.iter().any(|(folder, open)| path.starts_with(folder) && open.contains(does))
         };
-        // A confined server's calls without named resources need no answer.
+        // Calls of a sandboxed server that name no resource need no answer.
         let shut = ["memory", "clock", "thinking"].contains(&call.server.as_str());
         let named = call.subject().is_some_and(|subject| self.subjects.contains(&subject));
         let paths = call.paths(home);
         shut || named || (!paths.is_empty() && paths.iter().all(is_open))
     }
 
-    /// Records the user's answer. `folders` are the folders of the call's paths before the call.
+    /// Records an answer of the user. `folders` are the folders of the call's paths before the call.
     fn record_answer(
         &mut self,
         call: &Call,
@@ -207,7 +209,7 @@ impl Answers {
                 let is_around = |(folder, open): &&(PathBuf, BTreeSet<Does>)| {
                     open.contains(&Does::Reads) && paths.iter().all(|(path, _)| path.starts_with(folder))
                 };
-                // The user knows the folder as one they have approved for reading.
+                // The user knows that they have allowed reading in this folder.
                 let (folder, _) = self.folders.iter().find(is_around).unwrap().clone();
                 let both = [Does::Reads, Does::Writes].into_iter().chain(asked).collect();
                 self.folders.push((folder, both));
@@ -229,7 +231,7 @@ impl Answers {
     }
 }
 
-/// Offers from widest to narrowest, as chosen by a user who wants the work done.
+/// Offers from widest to narrowest, in the order of preference of a user who wants the work done.
 const WIDEST: [Reach; 6] = [
     Reach::ProjectToChange,
     Reach::OpenFolderToChange,
@@ -238,7 +240,7 @@ const WIDEST: [Reach; 6] = [
     Reach::Tool,
     Reach::Paths,
 ];
-/// The same for read-only access.
+/// The same order for access that only reads.
 const TO_READ: [Reach; 4] = [Reach::ProjectToRead, Reach::Folders, Reach::Host, Reach::Tool];
 
 fn run(name: &str) -> Questions {
@@ -247,12 +249,12 @@ fn run(name: &str) -> Questions {
     let home = world.home.person.clone();
     let mut clients: BTreeMap<String, Client> = BTreeMap::new();
     let (mut answers, mut existing) = (Answers::default(), BTreeSet::new());
-    // No call uses the session's folder.
+    // No call uses the session folder.
     let all = work.calls.len();
     let mut questions = Questions { calls: all, ours: 0, everything: all, existing: 0 };
     for call in &work.calls {
         let client = clients.entry(call.server.clone()).or_insert_with(|| world.connect(&call.server));
-        // Computed before the call, which may create or move the paths it names.
+        // Computed before the call, which may create or move the paths that it names.
         let (places, covered) = (call.places(&home), answers.cover(call, &home));
         let folders = call.folders(&home);
         let reads = call.paths(&home).iter().all(|(_, does)| *does == Does::Reads);
@@ -282,7 +284,7 @@ fn run(name: &str) -> Questions {
         client.call(&call.tool, Value::Object(call.arguments.clone())).refused("the user denied this call");
         assert_eq!(world.user.asked().len(), 1, "{name}: {call:?} was not asked about");
     }
-    // Printed with `--nocapture`; the figures are in docs/reference/policy.md.
+    // Shown with `--nocapture`. `docs/reference/policy.md` contains the figures.
     let _ = writeln!(std::io::stderr(), "{}\n  {questions:?}", work.about);
     questions
 }
@@ -293,6 +295,6 @@ fn work_sessions_ask_few_questions_and_do_nothing_unapproved() {
     assert_eq!(all.iter().map(|of| of.calls).collect::<Vec<_>>(), [150, 60, 80]);
     assert!(all.iter().all(|of| of.existing < of.everything), "{all:?}");
     assert!(all.iter().all(|of| of.ours * 5 <= of.existing), "{all:?}");
-    // A user reads this few questions.
+    // A user can read this number of questions.
     assert!(all.iter().all(|of| of.ours <= 10), "{all:?}");
 }

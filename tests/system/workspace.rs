@@ -1,4 +1,4 @@
-//! Workspace proposals: the project in which an agent starts, and the folders that it reports.
+//! Questions about a workspace: the project in which an agent starts, and the folders that it reports.
 
 use crate::client::{BOUND, Client};
 use crate::scripted_user::{Next, paths};
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Starts a client in this folder.
+/// Starts a client in this working directory.
 fn connect(world: &World, folder: &Path) -> Client {
     let mut shim = Command::new(world.programs.join("ironcurtain-shim"));
     shim.args(["--server", "filesystem"]).current_dir(folder);
@@ -43,7 +43,7 @@ fn approved_workspace_is_mounted_as_an_ordinary_grant() {
         (grant.provenance.as_str(), grant.access.join("+").as_str()),
         ("proposed workspace", "read+write")
     );
-    // While the answer is valid, there is no new question.
+    // While the answer holds, there is no further question.
     let mut again = connect(&world, &project);
     assert_eq!(again.read(&notes).ok(), "in the project");
     assert!(world.user.asked().is_empty());
@@ -91,7 +91,7 @@ fn home_is_not_proposed_as_workspace_but_project_outside_home_is() {
         let asked = world.user.asked();
         assert!(asked.iter().all(|question| question.rule != "workspace"), "{}: {asked:?}", folder.display());
     }
-    // The permitted counterpart.
+    // Permitted counterpart.
     let project = outside(&world);
     world.user.will(Next::Allow(Reach::ProjectToChange, Lifetime::Session));
     let mut client = connect(&world, &project);
@@ -132,7 +132,7 @@ fn client_root_is_proposed_as_a_claim_and_mounted_only_after_approval() {
     let (project, notes) = (world.path("src/app"), world.path("src/app/lib/notes.txt"));
     std::os::unix::fs::symlink(&project, world.path("link")).unwrap();
     let mut client = connect(&world, Path::new("/"));
-    // Calls do not wait for the client's roots or the user's answer.
+    // Calls wait neither for the client's roots nor for the user's answer.
     client.read(&notes).refused("the user denied");
     world.user.asked();
     world.user.will(Next::Allow(Reach::ProjectToChange, Lifetime::Always));
@@ -144,7 +144,7 @@ fn client_root_is_proposed_as_a_claim_and_mounted_only_after_approval() {
     assert_eq!(question.consequences[0].note.as_deref(), Some("unverified, only the agent says so"));
     client.write(&project.join("new.txt"), "new").ok();
     assert_eq!(world.grants()[0].provenance, "proposed workspace");
-    // Each folder is proposed only once, even if the client reports more changes.
+    // Each folder causes at most one question, even if the client reports more changes.
     let other = world.file("src/other/a.txt", "other");
     client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/roots/list_changed" }));
     world.user.will(Next::Deny);
@@ -204,7 +204,7 @@ fn forbidden_client_root_is_refused_with_a_reason() {
         eventually(&format!("{uri}: {why}"), BOUND, || logs(&world).lines().any(is_said));
     }
     assert_eq!(workspace_questions(&world).len(), 0);
-    // The permitted counterpart.
+    // Permitted counterpart.
     client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/roots/list_changed" }));
     report_roots(&mut client, json!([{ "uri": uri(&world.path("src/app")) }]));
     eventually("the folder is proposed", BOUND, || workspace_questions(&world).len() == 1);
@@ -241,7 +241,7 @@ fn invalid_or_excessive_client_roots_do_not_stop_the_session() {
     client.read(&notes);
 }
 
-/// Creates a project outside the user's home.
+/// Creates a project outside the user's home directory.
 fn outside(world: &World) -> PathBuf {
     let project = world.home.person.parent().unwrap().join("srv/app");
     std::fs::create_dir_all(project.join(".git")).unwrap();
@@ -264,7 +264,7 @@ fn answer_roots_request(client: &mut Client, mut answer: Value) {
     client.send(&answer);
 }
 
-/// Returns the questions about workspaces since the last query.
+/// Returns the questions about a workspace since the last call.
 fn workspace_questions(world: &World) -> Vec<Question> {
     world.user.asked().into_iter().filter(|question| question.rule == "workspace").collect()
 }

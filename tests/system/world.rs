@@ -1,4 +1,4 @@
-//! A user's machine in a temporary directory, with the daemon running inside the test process.
+//! A user's machine in a temporary directory. The daemon runs inside the test process.
 
 use crate::client::Client;
 use crate::scripted_user::ScriptedUser;
@@ -30,29 +30,29 @@ impl World {
         Self::with(|_| {})
     }
 
-    /// Creates a world whose files are prepared before the daemon starts.
+    /// Creates a world. `prepare` prepares its files before the daemon starts.
     pub fn with(prepare: impl FnOnce(&Prepared)) -> Self {
         Self::with_programs(programs(), prepare)
     }
 
-    /// Creates a world with other helper programs.
+    /// Creates a world with these helper programs.
     pub fn with_programs(programs: PathBuf, prepare: impl FnOnce(&Prepared)) -> Self {
         Self::of(TestHome::new(prepare), programs, ScriptedUser::default())
     }
 
-    /// Creates the world of a place with this user.
+    /// Creates a world from this home directory, with this user.
     pub fn of(place: TestHome, programs: PathBuf, user: ScriptedUser) -> Self {
         let (home, user) = (place.home.clone(), Arc::new(user));
         let (runtime, daemon) = start_daemon(&home, &programs, &user);
         Self { user, daemon, home, programs, runtime: Some(runtime), place }
     }
 
-    /// Stops and restarts the daemon.
+    /// Stops the daemon and starts it again.
     pub fn restart(&mut self) {
         self.restart_after(|| {});
     }
 
-    /// As [`World::restart`], with a closure that runs while the daemon is stopped.
+    /// Like [`World::restart`], but calls `between` while the daemon is stopped.
     pub fn restart_after(&mut self, between: impl FnOnce()) {
         self.end();
         between();
@@ -70,12 +70,12 @@ impl World {
         }
     }
 
-    /// Returns a path in the user's home.
+    /// Returns a path in the user's home directory.
     pub fn path(&self, below: &str) -> PathBuf {
         self.home.person.join(below)
     }
 
-    /// Creates a file in the user's home.
+    /// Creates a file in the user's home directory.
     pub fn file(&self, below: &str, content: &str) -> PathBuf {
         self.place.file(below, content)
     }
@@ -93,7 +93,7 @@ impl World {
         Client::start(&self.programs, &self.ours(), server)
     }
 
-    /// Returns the folder in `IRONCURTAIN_HOME`.
+    /// Returns the directory to which `IRONCURTAIN_HOME` is set.
     pub fn ours(&self) -> PathBuf {
         self.place.ours()
     }
@@ -102,7 +102,7 @@ impl World {
         self.wait(self.daemon.request(request))
     }
 
-    /// Waits for an action of the daemon.
+    /// Runs a future of the daemon to completion.
     pub fn wait<T>(&self, doing: impl Future<Output = T>) -> T {
         self.runtime.as_ref().unwrap().block_on(doing)
     }
@@ -121,7 +121,7 @@ impl World {
         }
     }
 
-    /// Reopens the only question that timed out, as the user.
+    /// Shows the only expired question again, as the user would.
     pub fn ask_again(&self) -> bool {
         let missed = self.questions().missed;
         assert_eq!(missed.len(), 1, "{missed:?}");
@@ -142,7 +142,7 @@ impl World {
         }
     }
 
-    /// Revokes the only grant and returns the sessions whose server was restarted.
+    /// Revokes the only grant. Returns the sessions whose server was restarted.
     pub fn revoke_only_grant(&self) -> Vec<String> {
         let grants = self.grants();
         assert_eq!(grants.len(), 1, "{grants:?}");
@@ -173,7 +173,7 @@ impl World {
         String::from_utf8(log).unwrap()
     }
 
-    /// Returns the sandbox directory of the only session.
+    /// Returns the session folder of the only session.
     pub fn sandbox(&self) -> PathBuf {
         let sessions = self.sessions();
         assert_eq!(sessions.len(), 1, "{sessions:?}");
@@ -191,7 +191,7 @@ impl Drop for World {
 }
 
 impl World {
-    /// Prints the end of the audit log and of the servers' logs.
+    /// Prints the last lines of the audit log and of the server logs.
     fn tell(&self) {
         const LAST: usize = 12;
         let sessions = std::fs::read_dir(self.home.sessions()).into_iter().flatten().flatten();
@@ -214,7 +214,7 @@ fn start_daemon(home: &Home, programs: &Path, user: &Arc<ScriptedUser>) -> (Runt
     (runtime, daemon)
 }
 
-/// Returns the directory of the programs under test, which `cargo xtask test` builds first.
+/// Returns the directory of the programs under test, which `cargo xtask test` has built.
 pub fn programs() -> PathBuf {
     let dir = built();
     for name in ["ironcurtain-shim", "ironcurtain-sandbox", "ironcurtain-filesystem", "ironcurtain"] {
@@ -223,8 +223,8 @@ pub fn programs() -> PathBuf {
     dir
 }
 
-/// Returns the folder into which `cargo xtask test` installs a registry's packages: next to the
-/// programs under test, or in the checkout.
+/// Returns the folder into which `cargo xtask test` installs the packages of a registry: next to the programs under
+/// test, or in the checkout.
 pub fn installed(registry: &str) -> PathBuf {
     let checkout = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../target");
     let places = [programs().with_file_name(registry), checkout.join(registry)];

@@ -1,4 +1,4 @@
-//! Runs the trusted process on a separate thread and runtime, so that it and the shell do not block each other.
+//! Runs the trusted process on its own thread and runtime, so that it and the user interface do not block each other.
 
 use super::{Backend, BoxFuture, Trusted};
 use ironcurtain_consent::{Consent, LateError};
@@ -9,7 +9,7 @@ use std::sync::{Arc, mpsc};
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::watch;
 
-/// Number of worker threads of the trusted process.
+/// Number of the trusted process's worker threads.
 const WORKERS: usize = 2;
 
 /// Handle to the trusted process in this program.
@@ -19,19 +19,19 @@ pub(crate) struct TrustedProcess {
     options: DaemonOptions,
 }
 
-/// Reason why the trusted process is not running.
+/// Reason that the trusted process is not running.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TrustedProcessError {
     #[error(transparent)]
     Start(#[from] StartError),
-    #[error("failed to start a thread: {0}")]
+    #[error("failed to spawn a thread: {0}")]
     Thread(#[from] io::Error),
     #[error("IronCurtain stopped during startup; see its log")]
     Vanished,
 }
 
 impl TrustedProcessError {
-    /// Returns whether this user already runs another instance.
+    /// Returns `true` if the error is that another instance of this user is running.
     pub(crate) fn is_already_running(&self) -> bool {
         match self {
             Self::Start(error) => error.is_already_running(),
@@ -41,7 +41,7 @@ impl TrustedProcessError {
 }
 
 impl TrustedProcess {
-    /// Starts the trusted process and waits until it serves requests or fails.
+    /// Starts the trusted process. Returns when it serves requests or has failed.
     pub(crate) fn start(
         options: DaemonOptions,
         consent: Arc<dyn Consent>,
@@ -68,7 +68,7 @@ impl TrustedProcess {
     }
 }
 
-/// Serves until Quit, `ironcurtain` or the system asks it to stop.
+/// Serves requests until the app, the `ironcurtain` command or a signal stops the trusted process.
 async fn serve(daemon: Daemon) {
     tokio::select! {
         () = daemon.ended() => {}
@@ -89,7 +89,7 @@ async fn told_to_end() {
                 _ = interrupt.recv() => {}
             }
         }
-        // Without handlers the signals kill the process, which closes every session too.
+        // Without handlers, the signals kill the process, which also closes every session.
         (Err(_), _) | (_, Err(_)) => std::future::pending().await,
     }
 }

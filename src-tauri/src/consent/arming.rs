@@ -1,151 +1,150 @@
-//! Decides when a press of Allow counts: a state machine without toolkit and clock.
+//! Decides whether a press of Allow is accepted: a state machine without user interface toolkit and clock.
 //!
-//! - The time is an argument. Takes an [`Event`] and returns an [`Effect`], without any widgets.
-//! - INVARIANT: Allow needs a press and its release, both on Allow, after [`REST`] without any
-//!   press or change. The whole question must have been read and be in view, and the user must have
-//!   chosen Allow first: with the pointer, a finger, or the keyboard focus.
-//! - INVARIANT: the pointer chooses Allow by moving [`TRAVEL`] pixels on it and staying there for
-//!   [`HOVER`]. Only movement after the rest counts. After a press on something else in the dialog,
-//!   movement during the rest counts too.
-//! - INVARIANT: a finger chooses Allow by touching it after the rest, and allows with its next
-//!   touch after another rest. The focus chooses Allow if a key brought it there.
-//! - INVARIANT: if a cover of the dialog would go unnoticed, the press must last for [`HOLD`].
-//! - The pointer never has to leave Allow: after a rest, moving on it always chooses it.
+//! - Receives each [`Event`] with its time and returns an [`Effect`].
+//! - INVARIANT: Allow needs a press and its release, both on Allow, after [`REST`] without another press or change.
+//!   Before that, the whole question must have been read and be in view, and the user must have chosen Allow with the
+//!   pointer, a finger or the keyboard focus.
+//! - INVARIANT: the pointer chooses Allow by moving [`TRAVEL`] pixels on it and staying there for [`HOVER`]. Only
+//!   movement after the rest counts. After a press on another control of the dialog, movement during the rest counts
+//!   too.
+//! - INVARIANT: a finger chooses Allow by touching it after the rest, and its next touch after another rest allows.
+//!   The focus chooses Allow if a key moved it there.
+//! - INVARIANT: if another window could cover the dialog unnoticed, the press must last for [`HOLD`].
+//! - The pointer never has to leave Allow first: movement on it after a rest always chooses it.
 
 use std::time::{Duration, Instant};
 
-/// Minimum time without a press or a change before Allow counts. Longer than the gap between clicks
-/// or keys that were meant for something else.
+/// Minimum time without a press or change before Allow is accepted. It is longer than the interval between clicks or
+/// keys that were meant for another window.
 pub(crate) const REST: Duration = Duration::from_millis(800);
-/// Minimum time from the pointer's arrival on Allow to a press that counts.
+/// Minimum time between the pointer's arrival on Allow and a press that is accepted.
 pub(crate) const HOVER: Duration = Duration::from_millis(250);
-/// Minimum length of a press if Allow must be held.
+/// Minimum duration of a press if Allow must be held.
 pub(crate) const HOLD: Duration = Duration::from_millis(700);
-/// Distance in pixels that the pointer must move on Allow before a press counts.
+/// Distance that the pointer must move on Allow before a press is accepted, in pixels.
 pub(crate) const TRAVEL: u32 = 12;
 
-/// Device that presses Allow.
+/// Input device that presses Allow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum By {
-    /// First button of the pointer.
+    /// The first button of the pointer.
     Pointer,
     /// A finger on a touch screen.
     Touch,
-    /// Alt+A.
+    /// The key combination Alt+A.
     Key,
 }
 
-/// Visible part of the dialog.
+/// Visibility of the dialog.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum InView {
     Whole,
-    /// Another window overlaps it.
+    /// Another window covers a part of it.
     Covered,
-    /// Part of it is outside every screen.
+    /// A part of it is outside every screen.
     OffScreen,
 }
 
-/// Something that happened to the dialog.
+/// An event that concerns the dialog.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Event {
-    /// The dialog moved, grew, was shown again or scrolled, or another choice was made.
+    /// The dialog moved, grew, scrolled or was shown again, or the user changed a choice.
     Changed,
-    /// The dialog got or lost the keyboard.
+    /// The dialog received (`true`) or lost (`false`) the keyboard focus.
     Focused(bool),
-    /// The visible part changed.
+    /// The visibility of the dialog changed.
     InView(InView),
-    /// Everything that must be read has been in view, or has grown since.
+    /// `true` if everything that must be read has been in view, `false` if it has grown since.
     Read(bool),
-    /// Allow requires [`HOLD`], or no longer does.
+    /// `true` if Allow must be held for [`HOLD`].
     Slow(bool),
-    /// The pointer is on Allow, at this point of the screen in pixels.
+    /// The pointer is on Allow, at these screen coordinates in pixels.
     OnAllow(i32, i32),
     /// The pointer left Allow.
     OffAllow,
-    /// A key moved the focus to Allow, or the focus left it.
+    /// `true` if a key moved the focus to Allow, `false` if the focus left it.
     Keyed(bool),
-    /// The pointer's first button was pressed on anything but Allow: a choice, an expander, the
-    /// text.
+    /// The pointer's first button was pressed on another part of the dialog, such as a choice, an expander or text.
     Inside,
-    /// Any other button or key was pressed.
+    /// Another button or key was pressed.
     Press,
-    /// Allow was pressed. A key that repeats while held counts once.
+    /// Allow was pressed. A key that repeats while it is held counts as one press.
     Down(By),
     /// The press was released on Allow.
     Up(By),
-    /// A screen reader pressed Allow.
+    /// A screen reader activated Allow.
     Action,
 }
 
-/// Effect of an event.
+/// Result of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub(crate) enum Effect {
     Nothing,
-    /// Allow was pressed, but the press did not count.
+    /// Allow was pressed, but the press was not accepted.
     Ignored,
-    /// The user allowed.
+    /// The user allowed the call.
     Allowed,
 }
 
-/// State machine that decides whether a press of Allow counts.
+/// State machine that decides whether a press of Allow is accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Arming {
     slow: bool,
     read: bool,
     in_view: InView,
-    /// Time at which the dialog got the keyboard.
+    /// Time at which the dialog received the keyboard focus.
     focused: Option<Instant>,
     on_allow: Option<OnAllow>,
-    /// A finger touched Allow after a rest.
+    /// `true` if a finger touched Allow after a rest.
     touched: bool,
     keyed: bool,
-    /// Alt+A has not been released yet, as far as this window knows.
+    /// `true` if the release of Alt+A has not been reported to this window.
     key_held: bool,
     /// Time of the last press or change.
     disturbed: Instant,
-    /// Time of the last press on something else in the dialog, if everything since the preceding
-    /// rest was such a press or its consequence.
+    /// Time of the last press on another control, if only such presses and their consequences followed the preceding
+    /// rest.
     at_work: Option<Instant>,
     down: Option<(By, Instant)>,
 }
 
-/// Pointer on Allow.
+/// The pointer while it is on Allow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct OnAllow {
     since: Instant,
-    /// Point from which movement is measured.
+    /// Point from which its movement is measured.
     from: (i32, i32),
     at: (i32, i32),
     travelled: bool,
 }
 
-/// Condition that Allow is waiting for, as shown to the user.
+/// Condition for which Allow is waiting, as the user sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// Some of the question is unread.
+    /// A part of the question has not been read.
     Unread,
     /// Another window covers the dialog.
     Covered,
     /// A part of the dialog is outside every screen.
     OffScreen,
-    /// A valid press is being held since the first time; it counts from the second time on.
+    /// A press has been held since the first time and is accepted from the second time on.
     Holding(Instant, Instant),
-    /// The press was held long enough.
+    /// The press was held long enough and can be released.
     LetGo,
-    /// Resting from the first time until the second.
+    /// The rest began at the first time and ends at the second.
     Resting(Instant, Instant),
-    /// The pointer is on Allow and has not moved there since the rest.
+    /// The pointer is on Allow but has not moved there since the rest.
     Still,
-    /// Nothing has chosen Allow yet.
+    /// The user has not chosen Allow yet.
     Waiting,
-    /// A press counts.
+    /// A press with this device is accepted.
     Armed(By),
 }
 
 impl Arming {
-    /// Creates the state of a dialog that just opened, unread and without the keyboard.
+    /// Creates the state of a dialog that has just opened: unread and without the keyboard focus.
     pub(crate) fn new(slow: bool, now: Instant) -> Self {
         Self {
             slow,
@@ -162,7 +161,7 @@ impl Arming {
         }
     }
 
-    /// Handles an event.
+    /// Handles an event at the time `now`.
     pub(crate) fn on(&mut self, event: Event, now: Instant) -> Effect {
         match event {
             Event::Changed => self.change(now),
@@ -219,7 +218,7 @@ impl Arming {
         Effect::Nothing
     }
 
-    /// Returns the stage to show to the user.
+    /// Returns the stage that the user sees.
     pub(crate) fn stage(&self, now: Instant) -> Stage {
         let rest = self.disturbed + REST;
         match (self.down, self.chosen()) {
@@ -236,7 +235,7 @@ impl Arming {
         }
     }
 
-    /// Returns the device that chose Allow, since when, and when that is long enough.
+    /// Returns the device that chose Allow, the time of the choice, and the time from which a press is accepted.
     fn chosen(&self) -> Option<(By, Instant, Instant)> {
         let travelled = self.on_allow.filter(|pointer| pointer.travelled);
         let pointer = travelled.map(|pointer| (By::Pointer, pointer.since, pointer.since + HOVER));
@@ -259,7 +258,7 @@ impl Arming {
         now.saturating_duration_since(self.disturbed) >= REST
     }
 
-    /// Returns whether moving on Allow chooses it now.
+    /// Returns `true` if the pointer's movement on Allow currently chooses it.
     fn moves_count(&self, now: Instant) -> bool {
         self.rested(now) || self.at_work.is_some()
     }
@@ -277,7 +276,7 @@ impl Arming {
     }
 
     fn press(&mut self, by: By, now: Instant) -> Effect {
-        // A repeated key continues its press. Any other press would have to wait.
+        // A repeated key continues its press, whereas a new press must wait.
         if let Some(held @ (By::Key, _)) = self.down.filter(|_| by == By::Key) {
             self.disturb(now);
             self.down = Some(held);
@@ -288,7 +287,7 @@ impl Arming {
             let (on_allow, touched) = (self.on_allow, self.touched);
             self.disturb(now);
             self.down = Some((by, now));
-            // Keep the choice: a user who releases too early can press again after a rest.
+            // The choice is kept, so that a user who releases too early can press again after a rest.
             match by {
                 By::Pointer => self.on_allow = on_allow,
                 By::Touch => self.touched = touched,
@@ -311,15 +310,15 @@ impl Arming {
         }
     }
 
-    /// Handles a changed or moved Allow. Right after a press in the dialog, that press is
-    /// considered the cause.
+    /// Handles a change of the dialog. If a press in the dialog immediately precedes it, that press counts as its
+    /// cause.
     fn change(&mut self, now: Instant) {
         let at_work = self.at_work.filter(|pressed| now.saturating_duration_since(*pressed) < REST);
         self.disturb(now);
         self.at_work = at_work;
     }
 
-    /// Restarts the rest and drops every choice of Allow except the focus.
+    /// Restarts the rest and discards every choice of Allow except that of the focus.
     fn disturb(&mut self, now: Instant) {
         self.disturbed = now;
         self.at_work = None;

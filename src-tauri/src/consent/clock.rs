@@ -1,13 +1,13 @@
-//! Remaining time of a question.
+//! Countdown of a question.
 //!
-//! - The time is an argument.
+//! - The caller passes the current time.
 
 use std::time::{Duration, Instant};
 
-/// Minimum time between two reports that the user is working in the dialog.
+/// Minimum interval between two reports that the user is active in the dialog.
 const TELL_EVERY: Duration = Duration::from_secs(1);
 
-/// Remaining time of a question.
+/// Countdown that expires without activity of the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Countdown {
     length: Duration,
@@ -16,13 +16,12 @@ pub(crate) struct Countdown {
 }
 
 impl Countdown {
-    /// Starts the countdown of a new question.
+    /// Starts the countdown for a question that has this time limit.
     pub(crate) fn new(length: Duration, now: Instant) -> Self {
         Self { length, ends: now + length, told: None }
     }
 
-    /// Restarts the countdown because the user is working in the dialog. Returns whether to report
-    /// that.
+    /// Restarts the countdown because the user is active. Returns `true` if the caller should report the activity.
     pub(crate) fn work(&mut self, now: Instant) -> bool {
         if self.told.is_some_and(|told| now.saturating_duration_since(told) < TELL_EVERY) {
             return false;
@@ -43,18 +42,18 @@ impl Countdown {
         self.ends.saturating_duration_since(now)
     }
 
-    /// Returns whether the countdown has expired.
+    /// Returns `true` if the countdown has expired.
     pub(crate) fn is_over(&self, now: Instant) -> bool {
         now >= self.ends
     }
 }
 
-/// Returns the sentence about the remaining time.
+/// Returns the sentence that shows the remaining time.
 pub(crate) fn waiting_words(left: Duration) -> String {
     format!("Denied in {} if you don't answer", clock_words(left))
 }
 
-/// Formats the remaining time as `0:41`, rounding up to whole seconds.
+/// Formats the remaining time, rounded up to whole seconds, as `0:41`.
 fn clock_words(left: Duration) -> String {
     let seconds = left.as_millis().div_ceil(1000);
     format!("{}:{:02}", seconds / 60, seconds % 60)

@@ -1,11 +1,9 @@
 //! Computes the visible part of the dialog from the windows on an X11 screen.
 //!
-//! - X11 does not report covers under a compositor, so [`watch`] reads the stacking order.
-//! - INVARIANT: if in doubt, the dialog counts as covered: too many windows, or a dialog that is
-//!   not shown.
-//! - Windows of this process (menus, tooltips), windows that draw nothing, and the compositor's own
-//!   overlay do not count.
-//! - A compositor may draw content that is not a window. It is trusted like the rest of the desktop shell.
+//! - With a compositor, X11 does not report covered windows, so [`watch`] reads the stacking order.
+//! - INVARIANT: in doubt, the dialog counts as covered: if there are too many windows, or if the dialog is not shown.
+//! - Windows of this process (menus, tooltips), windows that draw nothing, and the compositor's overlay are ignored.
+//! - A compositor may draw over windows. It is trusted, like the rest of the desktop shell.
 
 mod watch;
 
@@ -13,12 +11,12 @@ pub(super) use watch::CoverWatch;
 
 use super::arming::InView;
 
-/// Maximum number of windows above the dialog to check; with more, the dialog counts as covered.
+/// Maximum number of windows above the dialog that are checked. With more, the dialog counts as covered.
 const MOST_WINDOWS: usize = 2000;
-/// Window ids of the X server have one of these bits. The compositor's overlay has no client.
+/// Bits that only ids assigned by the X server itself can have, such as that of the compositor's overlay window.
 const SERVER_IDS: u32 = 0xe000_0000;
 
-/// Rectangle on the screen, in pixels.
+/// A rectangle on the screen, in pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Area {
     x: i32,
@@ -27,13 +25,13 @@ struct Area {
     height: i32,
 }
 
-/// Window that may be above the dialog.
+/// A window that may be above the dialog.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Above {
     is_shown: bool,
-    /// The window draws pixels and does not only take input.
+    /// `true` if the window draws pixels, `false` if it only receives input.
     draws: bool,
-    /// Screen areas that it covers.
+    /// Areas of the screen that the window covers.
     areas: Vec<Area>,
 }
 
@@ -49,7 +47,7 @@ impl Area {
             && meet(self.y, self.height, other.y, other.height)
     }
 
-    /// Returns the parts of this area outside the other.
+    /// Returns the parts of this area that are outside the other.
     fn without(self, other: Self) -> Vec<Self> {
         if !self.overlaps(other) {
             return vec![self];
@@ -76,12 +74,13 @@ impl Area {
     }
 }
 
-/// Returns whether a window with this id can cover a dialog of the client with these ids.
+/// Returns `true` if the window belongs to another client than the dialog. `client_mask` covers the bits of the
+/// client.
 fn is_foreign(id: u32, dialog: u32, client_mask: u32) -> bool {
     id & SERVER_IDS == 0 && id & !client_mask != dialog & !client_mask
 }
 
-/// Returns the visible part of the dialog, given the screens and the windows above it.
+/// Returns the visibility of the dialog for these screens and these windows above it.
 fn in_view(dialog: Area, screens: &[Area], above: &[Above]) -> InView {
     let covers = |window: &Above| {
         window.is_shown && window.draws && window.areas.iter().any(|area| area.overlaps(dialog))
@@ -125,7 +124,7 @@ mod tests {
         {
             assert_eq!(seen(&[window(&[beside])]), InView::Whole, "{beside:?}");
         }
-        // A shaped window only covers its shape.
+        // A window with a shape covers only its shape.
         assert_eq!(seen(&[window(&[area(0, 0, 10, 10), area(1200, 0, 10, 10)])]), InView::Whole);
         assert_eq!(seen(&[window(&[area(0, 0, 10, 10), area(400, 300, 10, 10)])]), InView::Covered);
     }

@@ -1,11 +1,10 @@
-//! The native consent dialog (GTK 3), drawn from one [`ConsentView`].
+//! The native consent dialog (GTK 3), which shows a [`ConsentView`].
 //!
-//! - Never nests a main loop. Closes exactly once and then sends one [`DialogResult`].
-//! - Only [`Arming`] decides that the user allowed: Enter, Space, Escape, closing and time never
-//!   allow.
-//! - Allow never appears where the previous dialog had it, and does not count until everything that
-//!   it would allow was in view.
-//! - Does not take the keyboard when it opens. Everything shown is plain text.
+//! - Never runs a nested main loop. It closes exactly once and then sends one [`DialogResult`].
+//! - Only [`Arming`] decides that the user allowed the call. Enter, Space, Escape, closing and timeouts never allow.
+//! - Allow is never at its place in the previous dialog, and is not accepted until everything that it would allow was
+//!   in view.
+//! - Does not take the keyboard focus when it opens. All content is plain text.
 
 mod allow;
 mod allow_place;
@@ -39,16 +38,15 @@ use tokio::sync::mpsc::{self, WeakUnboundedSender};
 
 /// Interval between updates of the countdown.
 const TICK: Duration = Duration::from_secs(1);
-/// Time without user activity after which a notification points to the dialog: if it may be hidden,
-/// and if it is known to be in full view.
+/// Time without user activity after which a notification points to a dialog that may be hidden.
 const NOTIFY_HIDDEN_AFTER: Duration = Duration::from_secs(1);
 const IN_VIEW: Duration = Duration::from_secs(5);
-/// Remaining time at which screen readers are warned.
+/// Remaining time at which screen readers announce that it is nearly over.
 const WARN_BEFORE_END: Duration = Duration::from_secs(10);
-/// Interval between notifications for a dialog that may be hidden.
+/// Interval between notifications about a dialog that may be hidden.
 const NOTIFY_AGAIN_AFTER: Duration = Duration::from_secs(15);
 
-/// Difference between the machine's two clocks that counts as sleep; smaller ones are noise.
+/// Minimum difference between the machine's two clocks that counts as sleep. Smaller differences are inaccuracies.
 const SLEEP_THRESHOLD: Duration = Duration::from_millis(200);
 
 /// An open dialog.
@@ -70,21 +68,21 @@ struct Inner {
     gesture: RefCell<Option<gtk::GestureMultiPress>>,
     place: Cell<Option<Place>>,
     pointer_was: Cell<(i32, i32)>,
-    /// Last reported position of the pointer on Allow.
+    /// Position of the pointer on Allow that was reported last.
     pointer_on: Cell<Option<(i32, i32)>>,
     pressed: Cell<Option<Instant>>,
     seen: Cell<bool>,
-    /// The X server reports no cover. This is the only source of covers if the stacking order is
+    /// `true` if the X server reports the dialog as not covered. It is the only information if the stacking order is
     /// unavailable.
     unobscured: Cell<bool>,
     covers: RefCell<Option<CoverWatch>>,
-    /// Parts read so far.
+    /// Parts of the question that were read so far.
     read: RefCell<ReadProgress>,
-    /// Screen readers were warned that time is nearly up.
+    /// `true` if screen readers have announced that the time is nearly over.
     warned: Cell<bool>,
     mirrored: Cell<bool>,
     last: Option<AllowPlace>,
-    /// Total sleep of the machine at the last event.
+    /// Total time that the machine has slept, at the last event.
     asleep: Cell<Duration>,
     over: Cell<bool>,
 }
@@ -128,7 +126,7 @@ impl Dialog {
         inner.connect_input();
         inner.connect_denials();
         inner.refresh_choice();
-        // Some window managers do not shrink a window that was first shown too large.
+        // Some window managers do not shrink a window that was too large when it was shown.
         inner.layout.window.foreach(WidgetExt::show_all);
         inner.layout.fit();
         inner.layout.window.show_all();
@@ -139,19 +137,19 @@ impl Dialog {
         Self(inner)
     }
 
-    /// Sets the number of pending questions, and of those that could be shown together.
+    /// Sets the number of pending questions and of questions that could be shown together.
     pub(super) fn set_waiting(&self, all: usize, together: usize) {
         let shown = self.0.open().len();
         let together = if self.0.view.calls.is_empty() { together } else { 0 };
         self.0.layout.set_more(all.saturating_sub(shown), together);
     }
 
-    /// Returns whether the dialog shows this question.
+    /// Returns `true` if the dialog shows this question.
     pub(super) fn shows(&self, id: &str) -> bool {
         self.0.open().iter().any(|open| open == id)
     }
 
-    /// Removes an answered or expired question. Returns `true` if no question remains.
+    /// Removes a question that was answered or has expired. Returns `true` if no question remains.
     pub(super) fn settle(&self, id: &str) -> bool {
         if self.0.view.calls.is_empty() {
             return self.0.view.id == id;
@@ -160,14 +158,14 @@ impl Dialog {
         self.0.open().is_empty()
     }
 
-    /// Brings the dialog to the front at the user's request.
+    /// Brings the dialog to the front because the user requested it.
     pub(super) fn raise(&self) {
-        // The dialog may now be under the pointer or get the keyboard, so disarm Allow.
+        // The dialog may now be under the pointer or have the focus, so Allow is disarmed.
         self.0.on(Event::Changed);
         window_stack::raise(&self.0.layout.window);
     }
 
-    /// Returns the time of the last press of a button or a key in the dialog.
+    /// Returns the time of the last button or key press in the dialog.
     pub(super) fn pressed(&self) -> Option<Instant> {
         self.0.pressed.get()
     }
@@ -189,7 +187,7 @@ impl Inner {
         let weak = Rc::downgrade(self);
         self.layout.window.connect_response(move |_, response| {
             if let Some(inner) = weak.upgrade() {
-                // Deny, Escape, the close button and the session manager all deny.
+                // Escape, Deny, the close button and the session manager all deny.
                 inner.deny(response == ResponseType::Cancel);
             }
         });
@@ -221,7 +219,7 @@ impl Inner {
         });
     }
 
-    /// Returns a handler for everything that changes what Allow would do.
+    /// Returns a handler for all changes that affect the meaning of Allow.
     fn on_allow_changed(self: &Rc<Self>) -> impl Fn() + 'static {
         let weak = Rc::downgrade(self);
         move || {
@@ -242,7 +240,7 @@ impl Inner {
         });
     }
 
-    /// Handles an event, and closes the dialog if the user allowed.
+    /// Handles an event. Closes the dialog if the user has allowed the call.
     fn on(self: &Rc<Self>, event: Event) {
         if self.over.get() {
             return;
@@ -256,7 +254,7 @@ impl Inner {
         }
         let asleep = asleep();
         if asleep > self.asleep.replace(asleep) + SLEEP_THRESHOLD {
-            // This press may have woken the machine: disarm Allow.
+            // This press may have woken the machine, so Allow is disarmed.
             let _ = self.arming.borrow_mut().on(Event::Changed, now);
         }
         self.check_if_read(now);
@@ -290,17 +288,17 @@ impl Inner {
         }
     }
 
-    /// Returns the shown questions that are not answered yet.
+    /// Returns the ids of shown questions that have not been answered.
     fn open(&self) -> Vec<String> {
         if self.view.calls.is_empty() { vec![self.view.id.clone()] } else { self.layout.ticks.open() }
     }
 
-    /// Returns the questions that Allow applies to.
+    /// Returns the ids of the questions that Allow would allow.
     fn allowed_questions(&self) -> Vec<String> {
         if self.view.calls.is_empty() { self.open() } else { self.layout.ticks.ticked() }
     }
 
-    /// Updates everything that changes with time, and schedules the next update.
+    /// Updates everything that depends on time, and schedules the next update.
     fn tick(self: &Rc<Self>) {
         if self.over.get() {
             return;
@@ -323,12 +321,12 @@ impl Inner {
         }
         let stage = self.arming.borrow().stage(now);
         let soon = self.layout.allow.show(stage, slow, now);
-        // Just after the second has passed, because the text changes then.
+        // Updates shortly after the next full second, when the text changes.
         let second = Duration::from_millis(u64::from(left.subsec_millis()) + 5);
         self.schedule_tick(now + soon.unwrap_or(TICK).min(second));
     }
 
-    /// Checks whether everything was read. An unshown window has unlimited space, so this check must wait.
+    /// Checks whether everything was read. A window that is not shown has unlimited space, so the check waits for it.
     fn check_if_read(&self, now: Instant) {
         let measures = self.layout.reading();
         let is_read = self.read.borrow_mut().look(&measures);
@@ -337,7 +335,7 @@ impl Inner {
         }
     }
 
-    /// Sends a notification about a dialog that got no attention.
+    /// Sends a notification if the user has not reacted to the dialog.
     fn notify_if_ignored(&self, now: Instant) {
         let in_view = self.seen.get() && self.knows_covers();
         let due = match (self.last_notified.get(), in_view) {
@@ -376,21 +374,21 @@ impl Inner {
         }
     }
 
-    /// Returns whether Allow must be held: it allows more than reading a file, and covers are
-    /// undetectable.
+    /// Returns `true` if Allow must be held: it allows more than reading a file, and covering windows cannot be
+    /// detected.
     fn needs_holding(&self) -> bool {
         let (offer, _) = self.layout.choices.chosen();
         let little = self.view.choices.get(offer).is_some_and(|choice| choice.reads_one_file);
         !little && !self.knows_covers()
     }
 
-    /// Returns whether a cover of the dialog would be noticed. On Wayland a program cannot see
-    /// which windows are above its own.
+    /// Returns `true` if covering windows can be detected. On Wayland, a program does not see the windows above its
+    /// own.
     fn knows_covers(&self) -> bool {
         self.covers.borrow().is_some()
     }
 
-    /// Starts watching the windows above the dialog, if possible.
+    /// Starts to watch the windows above the dialog, if the display server supports it.
     fn watch_covers(self: &Rc<Self>) {
         let Some(number) =
             window_stack::x11_id(&self.layout.window).and_then(|number| u32::try_from(number).ok())
@@ -399,7 +397,7 @@ impl Inner {
         };
         let display = WidgetExt::display(&self.layout.window).name();
         let (tell, mut told) = mpsc::unbounded_channel();
-        // Without a dialog the result is not needed.
+        // The result is not needed after the dialog has closed.
         match CoverWatch::start(&display, number, move |in_view| {
             let _ = tell.send(in_view);
         }) {
@@ -417,21 +415,21 @@ impl Inner {
         });
     }
 
-    /// Checks again before a press counts, because a recent change may not have been reported yet.
+    /// Checks the windows above the dialog before a press is accepted, because a recent change may not have been
+    /// reported yet.
     fn check_covers(&self, now: Instant) {
         let in_view = self.look();
         self.seen.set(in_view == InView::Whole);
         let _ = self.arming.borrow_mut().on(Event::InView(in_view), now);
     }
 
-    /// Returns the visible part of the dialog as far as is known.
+    /// Returns the visibility of the dialog, as far as it is known.
     fn look(&self) -> InView {
         let by_stacking = self.covers.borrow().as_ref().map_or(InView::Whole, CoverWatch::look);
         self.in_view(by_stacking)
     }
 
-    /// Combines the stacking order with the X server's reports, which are reliable only without a
-    /// compositor.
+    /// Combines the stacking order with the X server's report, which is reliable only without a compositor.
     fn in_view(&self, by_stacking: InView) -> InView {
         if by_stacking == InView::Whole && !self.unobscured.get() { InView::Covered } else { by_stacking }
     }
@@ -442,13 +440,13 @@ impl Inner {
         }
     }
 
-    /// Sends a command about the first question shown.
+    /// Sends a command about the first shown question.
     fn send_first(&self, command: fn(String) -> Command) {
         self.open().into_iter().take(1).for_each(|id| self.send(command(id)));
     }
 
     fn send(&self, command: Command) {
-        // Without a queue the question is already denied.
+        // Without a queue, the question was already denied.
         if let Some(commands) = self.commands.upgrade() {
             let _ = commands.send(command);
         }

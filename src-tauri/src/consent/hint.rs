@@ -1,16 +1,16 @@
-//! The hint and the ring that show what Allow is waiting for, shared by all dialogs.
+//! Hint and ring that show the condition for which Allow is waiting, for all dialogs.
 
 use super::arming::{By, Stage};
 use std::time::{Duration, Instant};
 
-/// Interval between two frames of a filling ring.
+/// Interval between two frames of the ring while it fills.
 const FRAME: Duration = Duration::from_millis(80);
 
-/// The longest hint, to reserve space for it.
+/// The longest hint, for which space is reserved.
 pub(super) const LONGEST: &str =
     "To allow: move the pointer slightly on Allow, or press Tab until you are on it";
 
-/// Returns the hint for a stage; `slow` means that Allow must be held.
+/// Returns the hint for a stage. `slow` is `true` if Allow must be held.
 pub(super) fn words(stage: Stage, slow: bool) -> &'static str {
     match (stage, slow) {
         (Stage::Unread, _) => "To allow: read to the end first, with Page Down or the mouse",
@@ -30,7 +30,7 @@ pub(super) fn words(stage: Stage, slow: bool) -> &'static str {
     }
 }
 
-/// Returns the filled part of the ring, from 0 to 1, and when to redraw it if it changes with time.
+/// Returns the filled fraction of the ring and, if it changes with time, the time of the next frame.
 pub(super) fn ring(stage: Stage, now: Instant) -> (f64, Option<Duration>) {
     match stage {
         Stage::Resting(from, until) | Stage::Holding(from, until) => {
@@ -43,7 +43,7 @@ pub(super) fn ring(stage: Stage, now: Instant) -> (f64, Option<Duration>) {
     }
 }
 
-/// Returns whether a press counts, or a valid press is being held.
+/// Returns `true` if a press is accepted, or an accepted press is being held.
 pub(super) fn counts(stage: Stage) -> bool {
     matches!(stage, Stage::Armed(_) | Stage::Holding(..) | Stage::LetGo)
 }

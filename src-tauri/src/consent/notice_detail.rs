@@ -1,20 +1,20 @@
-//! User setting for the detail of notifications.
+//! Setting for the level of detail in notifications.
 
-/// Detail of notifications.
+/// Level of detail in notifications.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum NoticeDetail {
-    /// The agent and the kind of action.
+    /// Notifications name the agent and the kind of action.
     #[default]
     Full,
-    /// Only that something is pending.
+    /// Notifications say only that a question is pending.
     Plain,
-    /// No notifications.
+    /// Notifications are turned off.
     Off,
 }
 
 impl NoticeDetail {
-    /// Returns the text to show: the full text, `plain` or nothing.
+    /// Returns the text of a notification: `text`, `plain` or, if notifications are off, `None`.
     pub(super) fn of(self, text: String, plain: &str) -> Option<String> {
         match self {
             Self::Full => Some(text),

@@ -1,9 +1,9 @@
-//! Notifies the user of a pending question that got no attention.
+//! Notifies the user about a pending question that they have not noticed.
 //!
-//! - INVARIANT: a notification never allows. Any program on the bus can forge a reply, so a reply
-//!   can at most bring the dialog to the front or deny.
-//! - Names the agent and the kind of action, but no files: others may see the screen.
-//! - Runs on its own threads, since the notification service may be slow or missing.
+//! - INVARIANT: a notification cannot allow a call. Any program on the bus can forge a reply, so a reply can only
+//!   bring the dialog to the front or deny.
+//! - Names the agent and the kind of action, but no files, because other people may see the screen.
+//! - Runs on its own threads, because the notification service may be slow or missing.
 
 use super::{Command as QueueCommand, NoticeDetail};
 use notify_rust::{ActionResponse, Notification, NotificationHandle, Timeout, Urgency};
@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use tokio::sync::mpsc::WeakUnboundedSender;
 
-/// Handle to the thread that talks to the notification service.
+/// Handle to the thread that uses the notification service.
 pub(super) struct Notices {
     commands: Sender<Command>,
 }
@@ -24,10 +24,10 @@ enum Command {
 }
 
 impl Notices {
-    /// Starts the thread. Buttons pressed in a notification are sent to `queue`.
+    /// Spawns the thread. Presses of a notification's buttons are sent to `queue`.
     pub(super) fn start(queue: WeakUnboundedSender<QueueCommand>) -> Self {
         let (commands, inbox) = channel();
-        // Without the thread there are no notifications, but the dialog still works.
+        // Without the thread, there are no notifications, but the dialog still works.
         if let Err(error) =
             std::thread::Builder::new().name("notices".into()).spawn(move || serve(&inbox, &queue))
         {
@@ -36,17 +36,17 @@ impl Notices {
         Self { commands }
     }
 
-    /// Shows a notification and replaces an earlier one of the same question.
+    /// Shows a notification, which replaces an earlier one for the same question.
     pub(super) fn show(&self, id: &str, text: &str) {
         let _ = self.commands.send(Command::Show { id: id.to_owned(), text: text.to_owned() });
     }
 
-    /// Shows a notification that is not a question.
+    /// Shows a notification that is not about a question.
     pub(super) fn tell(&self, text: &str) {
         let _ = self.commands.send(Command::Tell { text: text.to_owned() });
     }
 
-    /// Sets how much detail notifications show.
+    /// Sets the level of detail in notifications.
     pub(super) fn set_detail(&self, detail: NoticeDetail) {
         let _ = self.commands.send(Command::Detail(detail));
     }
@@ -94,8 +94,8 @@ fn serve(commands: &Receiver<Command>, queue: &WeakUnboundedSender<QueueCommand>
     }
 }
 
-/// Returns whether the service parses markup; queried once, before the first notification. No reply
-/// counts as yes.
+/// Returns `true` if the notification service parses markup. It is queried once, before the first notification. A
+/// missing reply counts as `true`.
 fn reads_markup() -> bool {
     notify_rust::get_capabilities().map_or(true, |all| all.iter().any(|c| c == "body-markup"))
 }
@@ -113,7 +113,7 @@ fn notice(text: &str, reads_markup: bool) -> Notification {
         .finalize()
 }
 
-/// Waits for a button of a notification until it is closed.
+/// Waits until a button of the notification is pressed or the notification is closed.
 fn listen(notification: u32, question: String, queue: WeakUnboundedSender<QueueCommand>) {
     let wait = move || {
         let pressed = notify_rust::handle_action(notification, |response: &ActionResponse<'_>| {
@@ -122,7 +122,7 @@ fn listen(notification: u32, question: String, queue: WeakUnboundedSender<QueueC
                 ActionResponse::Custom("open" | "default") => QueueCommand::Raise,
                 ActionResponse::Custom(_) | ActionResponse::Closed(_) => return,
             };
-            // Without a queue the question is already denied.
+            // Without a queue, the question was already denied.
             if let Some(queue) = queue.upgrade() {
                 let _ = queue.send(command);
             }
@@ -143,7 +143,7 @@ fn notification(text: &str, reads_markup: bool) -> Notification {
         .summary("A question is waiting for you")
         .body(&body)
         .icon("ironcurtain-desktop")
-        // A click on the notification itself.
+        // Action for a click on the notification itself.
         .action("default", "Open")
         .action("open", "Open")
         .action("deny", "Deny")

@@ -1,13 +1,11 @@
-//! A question as a page of the system's web engine, for systems without a native dialog.
+//! Shows a question as a page of the system's web engine, on systems without a native dialog.
 //!
-//! - Drawn from the same [`ConsentView`] and judged by the same [`Arming`]. The page reports events
-//!   and decides nothing.
-//! - INVARIANT: reports count only in order. A missing or repeated report counts as a press of
-//!   something else.
-//! - [`ReadExtent`] judges here what was read, from the page's measurements. The page cannot claim
-//!   more space than the system reports for its window.
-//! - INVARIANT: covers of the window are undetectable here, so Allow must be held, except for
-//!   reading one file.
+//! - The page shows the same [`ConsentView`] as the dialog. It reports events and decides nothing; [`Arming`] decides.
+//! - INVARIANT: reports must arrive in order. A missing or repeated report counts as a press outside Allow.
+//! - [`ReadExtent`] decides what was read, from the page's measurements. The page cannot claim a height greater than
+//!   that of the window, which the system reports.
+//! - INVARIANT: covering windows cannot be detected here, so Allow must be held, unless it only allows reading one
+//!   file.
 
 use super::DialogResult;
 use super::arming::{Arming, By, Effect, Event};
@@ -19,52 +17,52 @@ use ironcurtain_consent::{Answer, DenialReach, Lifetime};
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 
-/// Remaining time at which screen readers are warned.
+/// Remaining time at which screen readers announce that it is nearly over.
 const WARN_BEFORE_END: Duration = Duration::from_secs(10);
 
-/// One question on a page.
+/// A page that shows one question.
 #[derive(Debug)]
 pub(super) struct Page {
-    /// Distinguishes this page from every other, including pages of the same question.
+    /// Number of the page, which no other page has, even one of the same question.
     number: u64,
     view: ConsentView,
     arming: Arming,
     countdown: Countdown,
     offer: usize,
     lifetime: Lifetime,
-    /// Expected number of the page's next report.
+    /// Number that the page's next report must have.
     next: u64,
     pressed: Option<Instant>,
-    /// Number of presses of Allow that did not count.
+    /// Number of presses of Allow that were not accepted.
     ignored: u64,
     more: usize,
-    /// Allow is at the place of Deny on the previous page.
+    /// `true` if Allow is at the place that Deny had on the previous page.
     mirrored: bool,
     reading: ReadExtent,
-    /// Last measurement of the page: the extent of the required text, and the scroll offset.
+    /// Last measurement of the page: the extent of the text that must be read, and the scroll offset.
     measure: Option<(Extent, f64)>,
-    /// Height of the window as reported by the system. Until it is available, nothing counts as read.
+    /// Height of the window as the system reports it. Until it is reported, nothing counts as read.
     tall: f64,
     over: bool,
 }
 
-/// Event on the page.
+/// Event that the page reports.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(tag = "did", rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) enum Did {
-    /// The page scrolled or was resized: scroll offset, visible height, and height of the required text.
+    /// The page was scrolled or resized: scroll offset, visible height, and height of the text that must be read.
     LaidOut { above: f64, room: f64, height: f64 },
-    /// Anything else on the page moved or changed.
+    /// Another part of the page moved or changed.
     Changed,
     /// The pointer moved on the page.
     Moved,
-    /// The pointer is on Allow, at this point of the screen.
+    /// The pointer is on Allow, at these screen coordinates.
     OnAllow { x: i32, y: i32 },
     /// The pointer left Allow.
     OffAllow,
-    /// A key moved the focus to Allow, or the focus left it.
+    /// `true` if a key moved the focus to Allow, `false` if the focus left it.
     Keyed { on: bool },
-    /// The pointer's first button or a finger pressed anything but Allow.
+    /// The pointer's first button or a finger pressed another part of the page.
     Inside,
     /// Any other button or key was pressed.
     Press,
@@ -72,13 +70,13 @@ pub(crate) enum Did {
     Down { by: By },
     /// A press of Allow was released on it.
     Up { by: By },
-    /// Another offer or lifetime was chosen, by index.
+    /// The user chose the offer and the lifetime with these indices.
     Choose { offer: usize, lifetime: usize },
     /// The user denied.
     Deny { note: String, reach: Reach },
 }
 
-/// Scope of a denial.
+/// Extent of a denial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Reach {
@@ -88,30 +86,30 @@ pub(crate) enum Reach {
     Pause,
 }
 
-/// Everything that the page draws once.
+/// Content of the page that never changes.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Drawn {
     #[serde(flatten)]
     view: ConsentView,
-    /// Labels of each choice's lifetimes.
+    /// Labels of the lifetimes, for each choice.
     times: Vec<Vec<&'static str>>,
     mirrored: bool,
 }
 
-/// Everything on the page that changes.
+/// Content of the page that changes.
 #[derive(Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Changing {
-    /// Hint with the next thing to do.
+    /// Hint that tells the user the next step.
     hint: &'static str,
-    /// Filled part of the ring, from 0 to 1.
+    /// Filled fraction of the ring, from 0 to 1.
     filled: f64,
-    /// A press of Allow would count, or is being held.
+    /// `true` if a press of Allow would be accepted or is being held.
     armed: bool,
-    /// Number of presses of Allow that did not count; when it grows, the page flashes.
+    /// Number of presses of Allow that were not accepted. The page flashes when it increases.
     ignored: u64,
-    /// Time until the next poll, in milliseconds.
+    /// Time until the page asks again, in milliseconds.
     again_ms: u64,
     clock: String,
     soon: bool,
@@ -173,14 +171,14 @@ impl Page {
         self.more = more;
     }
 
-    /// Returns everything that the page draws once.
+    /// Returns the content that never changes.
     pub(super) fn drawn(&self) -> Drawn {
         let words = |times: &[Lifetime]| times.iter().map(|time| time.words()).collect();
         let times = self.view.choices.iter().map(|choice| words(&choice.lifetimes)).collect();
         Drawn { view: self.view.clone(), times, mirrored: self.mirrored }
     }
 
-    /// Returns everything that changes.
+    /// Returns the content that changes.
     pub(super) fn changing(&mut self, now: Instant) -> Changing {
         let slow = self.needs_holding();
         let _ = self.arming.on(Event::Slow(slow), now);
@@ -203,7 +201,8 @@ impl Page {
         }
     }
 
-    /// Handles a report of the page. Returns the outcome, if any, and whether the user is active.
+    /// Handles a report of the page. Returns the result of the question, if there is one, and `true` if the user is
+    /// active.
     pub(super) fn on(&mut self, number: u64, did: Did, now: Instant) -> (Option<DialogResult>, bool) {
         if self.over {
             return (None, false);
@@ -213,7 +212,7 @@ impl Page {
         }
         let in_turn = number == self.next;
         self.next = number.saturating_add(1);
-        // A denial needs no proof of order.
+        // A denial is accepted out of order.
         if !in_turn && !matches!(did, Did::Deny { .. }) {
             return (self.tell(Event::Press, now), self.countdown.work(now));
         }
@@ -249,12 +248,12 @@ impl Page {
         (self.tell(event, now), self.countdown.work(now))
     }
 
-    /// Handles a window event from the system.
+    /// Handles an event of the window that the system reports.
     pub(super) fn window(&mut self, event: Event, now: Instant) {
         let _ = self.arming.on(event, now);
     }
 
-    /// Sets the height of the window as reported by the system, in CSS pixels.
+    /// Stores the height of the window as the system reports it, in CSS pixels.
     pub(super) fn sized(&mut self, tall: f64, now: Instant) {
         self.tall = tall;
         self.check_if_read(now);
@@ -267,12 +266,12 @@ impl Page {
         }
     }
 
-    /// Denies because the user closed the window.
+    /// Denies the call because the user closed the window.
     pub(super) fn close(&mut self) -> Option<DialogResult> {
         self.end(DialogResult::Answered(Answer::Deny { note: None, reach: DenialReach::Call }))
     }
 
-    /// Returns the outcome of a question that has expired.
+    /// Returns the result if the question has expired.
     pub(super) fn late(&mut self, now: Instant) -> Option<DialogResult> {
         let is_late = !self.over && self.countdown.is_over(now);
         if is_late { self.end(DialogResult::TimedOut) } else { None }

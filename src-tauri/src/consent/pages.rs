@@ -1,9 +1,8 @@
-//! The queue of pending questions on systems without a native dialog, and the page that shows the
-//! first one.
+//! Queue of pending questions on systems without a native dialog, and the page of the first one.
 //!
-//! - Knows no windows: its owner reports window events and asks for the page to show.
-//! - A question is settled once: answered, timed out, withdrawn, or dropped, which denies.
-//! - While the screen is locked or the machine asleep there is no page; questions stay pending and expire as usual.
+//! - Independent of windows: the owner reports their events and queries the current page.
+//! - A question ends once: it is answered, expires, is withdrawn or is dropped, which denies it.
+//! - While the screen is locked or the machine sleeps, no page is shown. Questions stay pending and expire as usual.
 
 use super::clock::Countdown;
 use super::page::Page;
@@ -15,27 +14,27 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::watch;
 
-/// Minimum time between the last press on one page and the next page, which the press was not meant for.
+/// Minimum time between the last press on a page and the next page, for which the press was not meant.
 const APART: Duration = Duration::from_secs(1);
 
-/// Gap between two polls that indicates sleep: nothing else delays a poll that long.
+/// Interval between two polls that indicates sleep. Nothing else delays a poll that long.
 const SLEPT: Duration = Duration::from_secs(5);
 
 /// All pending questions.
 pub(super) struct Pages {
     home: PathBuf,
     publish: watch::Sender<Vec<PendingQuestion>>,
-    /// The first one is on the page.
+    /// Pending questions. The page shows the first one.
     queue: VecDeque<Entry>,
     page: Option<Page>,
-    /// Number of pages opened so far.
+    /// Number of pages that were opened.
     opened: u64,
     not_before: Option<Instant>,
     mirrored: bool,
     locked: bool,
     asleep: bool,
-    /// Last poll, by the monotonic clock, which stops during sleep on some machines, and by the
-    /// wall clock.
+    /// Time of the last poll. The monotonic clock stops during sleep on some machines, so the wall clock is stored
+    /// too.
     looked: Option<(Instant, SystemTime)>,
 }
 
@@ -69,7 +68,7 @@ impl Pages {
         self.queue.push_back(Entry { view, sink, countdown, pending });
     }
 
-    /// Settles a question, optionally with an answer.
+    /// Ends a question, with an answer if there is a result.
     pub(super) fn end(&mut self, id: &str, result: Option<DialogResult>) {
         let Some(at) = self.queue.iter().position(|entry| entry.view.id == id) else { return };
         if let Some(page) = self.page.take_if(|page| page.id() == id) {
@@ -103,20 +102,20 @@ impl Pages {
         }
     }
 
-    /// Closes the page. The next one starts disarmed.
+    /// Closes the page. The next page starts disarmed.
     fn take_page_away(&mut self) {
         if let Some(page) = self.page.take() {
             self.mirrored = page.is_mirrored();
         }
     }
 
-    /// Settles expired questions, closes a page that the machine slept through, and opens the next
-    /// page if allowed. Returns the open page, if any.
+    /// Ends expired questions, closes a page that was open while the machine slept, and opens the next page if
+    /// possible. Returns the open page.
     pub(super) fn look(&mut self, now: Instant, wall: SystemTime) -> Option<&mut Page> {
         if let Some((then, wall_then)) = self.looked.replace((now, wall)) {
             let by_wall = wall.duration_since(wall_then).unwrap_or_default();
             if by_wall.max(now.saturating_duration_since(then)) > SLEPT {
-                // Not every system reports sleep, so disarm here.
+                // Not every system reports sleep, so the page is closed here.
                 self.take_page_away();
             }
         }
@@ -143,7 +142,7 @@ impl Pages {
         }
     }
 
-    /// Publishes the pending questions.
+    /// Publishes the list of pending questions.
     fn tell(&mut self) {
         let more = self.queue.len().saturating_sub(1);
         if let Some(page) = &mut self.page {
@@ -162,7 +161,7 @@ impl Pages {
         self.page.as_mut()
     }
 
-    /// Extends the time of all questions, because the user is answering them one after another.
+    /// Restarts the countdown of all questions, because the user answers them one after another.
     pub(super) fn prolong_all(&mut self, now: Instant) {
         for entry in &mut self.queue {
             entry.countdown.work(now);
@@ -191,7 +190,7 @@ mod tests {
         fn working(&self) {}
     }
 
-    /// Pages with a clock controlled by the test.
+    /// Pages with clocks that the test controls.
     struct Scene {
         pages: Pages,
         waiting: watch::Receiver<Vec<PendingQuestion>>,
@@ -212,7 +211,7 @@ mod tests {
             self.pages.ask(&question, Box::new(self.sink.clone()), self.now);
         }
 
-        /// Polls after these times of the monotonic clock and the wall clock.
+        /// Polls after both clocks have advanced by these durations.
         fn after(&mut self, ms: u64, wall_ms: u64) -> Option<String> {
             self.now += Duration::from_millis(ms);
             self.wall += Duration::from_millis(wall_ms);
@@ -243,7 +242,7 @@ mod tests {
         let mut scene = Scene::new();
         scene.ask("q1");
         scene.pages.set_locked(true);
-        // More than a question's time, in steps too short to count as sleep.
+        // Exceeds the time limit of a question in steps that are too short to count as sleep.
         for _ in 0..60 {
             assert_eq!(scene.after(2_000, 2_000), None);
         }
@@ -268,7 +267,7 @@ mod tests {
             let before = which(&mut scene).unwrap();
             assert_eq!(scene.after(ms, wall_ms).as_deref(), Some("q1"), "{why}");
             let now = which(&mut scene).unwrap();
-            // Allow is at another place on a new page.
+            // A new page has Allow at another place.
             assert_eq!((now.0 != before.0, now.1 != before.1), (is_new, is_new), "{why}");
         }
     }

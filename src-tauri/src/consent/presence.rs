@@ -1,8 +1,8 @@
-//! Reports when the screen is locked and when the machine goes to sleep. The user cannot answer
-//! then, and a key or click meant to unlock or wake the machine must not count as an answer.
+//! Reports a locked screen and sleep of the machine. The user cannot answer then, and a key or click that unlocks or
+//! wakes the machine must not count as an answer.
 //!
-//! - Follows the login manager (logind) on the system bus. No question is shown until its first
-//!   reply. Without logind, the user always counts as present.
+//! - Follows logind on the system bus. No question is shown before its first reply. Without logind, the user always
+//!   counts as present.
 
 use super::Command;
 use gtk::gio::{self, prelude::*};
@@ -16,21 +16,22 @@ const MANAGER: &str = "/org/freedesktop/login1";
 const MANAGER_INTERFACE: &str = "org.freedesktop.login1.Manager";
 const SESSION: &str = "org.freedesktop.login1.Session";
 const PROPERTIES: &str = "org.freedesktop.DBus.Properties";
-/// Property that lock screens set.
+/// D-Bus property that lock screens set.
 const LOCKED: &str = "LockedHint";
-/// Time allowed for a reply, in milliseconds.
+/// Maximum time to wait for a reply, in milliseconds.
 const PATIENCE: i32 = 5_000;
 
-/// Returns the time that the machine has slept since boot. Its clocks show sleep before any program is notified.
+/// Returns the total time that the machine has slept since boot. The clocks show sleep before programs are notified of
+/// it.
 pub(super) fn asleep() -> Duration {
     let read = |clock| Duration::try_from(clock_gettime(clock)).unwrap_or_default();
     let awake = read(ClockId::Monotonic);
     read(ClockId::Boottime).saturating_sub(awake)
 }
 
-/// Sends every change to the queue while the app runs. Call it on the main thread.
+/// Sends every change to the queue while the app runs. Must be called on the main thread.
 pub(super) async fn follow(queue: WeakUnboundedSender<Command>) -> std::convert::Infallible {
-    // The subscription lives as long as its bus connection.
+    // The subscription ends when its bus connection is dropped.
     let bus = begin(&queue).await;
     if let Err(error) = &bus {
         tracing::info!(%error, "cannot detect a locked screen or a sleeping machine");
@@ -85,7 +86,7 @@ async fn begin(queue: &WeakUnboundedSender<Command>) -> Result<gio::DBusConnecti
 }
 
 fn tell(queue: &WeakUnboundedSender<Command>, command: Command) {
-    // Without a queue there is nothing to hide.
+    // Without a queue, nothing is shown.
     if let Some(queue) = queue.upgrade() {
         let _ = queue.send(command);
     }

@@ -1,9 +1,9 @@
-//! The queue of pending questions, and the dialog that shows the first one.
+//! Queue of pending questions, and the dialog of the first one.
 //!
-//! - Runs on the main thread as one loop over commands. Dialogs send their results as commands, so
-//!   there is no reentrancy.
-//! - A question leaves the queue once: answered, withdrawn, or dropped, which denies.
-//! - While the screen is locked or the machine asleep there is no dialog; questions stay pending and expire as usual.
+//! - Runs on the main thread as one loop over commands. Dialogs also send their results as commands, so no function is
+//!   re-entered.
+//! - A question leaves the queue once: it is answered, withdrawn or dropped, which denies it.
+//! - While the screen is locked or the machine sleeps, no dialog is shown. Questions stay pending and expire as usual.
 
 use super::clock::Countdown;
 use super::dialog::{AllowPlace, Dialog};
@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, watch};
 
-/// Minimum time between the last press in one dialog and the next dialog, which the press was not meant for.
+/// Minimum time between the last press in a dialog and the next dialog, for which the press was not meant.
 const APART: Duration = Duration::from_secs(1);
 
 pub(super) struct DialogQueue {
@@ -25,16 +25,16 @@ pub(super) struct DialogQueue {
     to_self: mpsc::WeakUnboundedSender<Command>,
     publish: watch::Sender<Vec<PendingQuestion>>,
     notices: Notices,
-    /// The first one is in the dialog, unless the dialog shows several.
+    /// Pending questions. The dialog shows the first one, or several of one agent.
     queue: VecDeque<QueuedQuestion>,
     dialog: Option<Dialog>,
-    /// Earliest time of the next dialog.
+    /// Earliest time at which the next dialog may open.
     not_before: Option<Instant>,
     /// Place of Allow in the last dialog.
     last: Option<AllowPlace>,
-    /// The screen is locked, or its state is not known yet.
+    /// `true` if the screen is locked or its state is not known yet.
     locked: bool,
-    /// The machine is asleep or about to sleep.
+    /// `true` if the machine sleeps or is about to sleep.
     asleep: bool,
 }
 
@@ -47,7 +47,7 @@ struct QueuedQuestion {
 }
 
 impl DialogQueue {
-    /// Runs until every sender is dropped.
+    /// Runs until all senders are dropped.
     pub(super) async fn run(parts: LoopParts) {
         let LoopParts { home, mut commands, to_self, waiting } = parts;
         let mut queue = Self {
@@ -117,7 +117,7 @@ impl DialogQueue {
         self.show();
     }
 
-    /// Settles a question without the dialog, with an answer if there is one.
+    /// Ends a question without the dialog, with an answer if there is one.
     fn remove(&mut self, id: &str, answer: Option<Answer>) {
         if self.dialog.as_ref().is_some_and(|dialog| dialog.settle(id)) {
             self.close();
@@ -126,7 +126,7 @@ impl DialogQueue {
         self.show();
     }
 
-    /// Handles the outcome of the dialog for these questions.
+    /// Handles the dialog's result for the questions with these ids.
     fn decided(&mut self, ids: &[String], verdict: &DialogResult) {
         if self.dialog.as_ref().is_some_and(|dialog| ids.iter().any(|id| dialog.shows(id))) {
             self.close();
@@ -158,8 +158,8 @@ impl DialogQueue {
         }
     }
 
-    /// Reopens the dialog with everything that can be answered together with the current question,
-    /// or with the first question alone. It opens at once, because the user asked for it.
+    /// Opens the dialog again immediately, because the user requested it: with all questions that can be answered
+    /// together with the current one, or with the first question alone.
     fn reopen(&mut self, together: bool) {
         let Some(dialog) = self.dialog.take() else { return };
         self.last = Some(dialog.close());
@@ -176,7 +176,8 @@ impl DialogQueue {
         self.show();
     }
 
-    /// Returns the first question and those that can be answered together with it; empty if it must be answered alone.
+    /// Returns the first question and those that can be answered together with it. Empty if it must be answered
+    /// separately.
     fn batch(&self) -> Vec<&QueuedQuestion> {
         let mut batch: Vec<&QueuedQuestion> = Vec::new();
         let first = self.queue.iter().take(1).filter(|first| first.question.fits_a_batch);
@@ -188,7 +189,7 @@ impl DialogQueue {
         batch
     }
 
-    /// Returns the number of pending questions from the first question's agent.
+    /// Returns the number of pending questions of the first question's agent.
     fn of_first(&self) -> usize {
         let first = self.queue.front();
         let is_its = |entry: &&QueuedQuestion| {
@@ -197,10 +198,10 @@ impl DialogQueue {
         self.queue.iter().filter(is_its).count()
     }
 
-    /// Extends the time of all questions, because the user is answering them one after another.
+    /// Restarts the countdown of all questions, because the user answers them one after another.
     fn prolong_all(&mut self, id: &str) {
         if self.dialog.as_ref().is_some_and(|dialog| dialog.shows(id)) {
-            // The user has found the dialog.
+            // The user has noticed the dialog.
             self.notices.close(id);
             let now = Instant::now();
             for entry in &mut self.queue {
@@ -218,7 +219,7 @@ impl DialogQueue {
         }
     }
 
-    /// Opens the dialog of the first question if none is open, and publishes the pending questions.
+    /// Opens the dialog for the first question if none is open. Publishes the list of pending questions.
     fn show(&mut self) {
         let now = Instant::now();
         let wait = self.not_before.map_or(Duration::ZERO, |moment| moment.saturating_duration_since(now));
@@ -248,7 +249,7 @@ impl DialogQueue {
     fn show_in(&self, wait: Duration) {
         let to_self = self.to_self.clone();
         glib::timeout_add_local_once(wait, move || {
-            // Without a queue there is nothing to show.
+            // Without a queue, nothing is shown.
             if let Some(to_self) = to_self.upgrade() {
                 let _ = to_self.send(Command::Show);
             }

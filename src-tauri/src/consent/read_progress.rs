@@ -1,23 +1,22 @@
-//! Judges whether all required text was in view. The caller only measures.
+//! Determines from measurements whether all text that must be read was in view.
 //!
-//! - Every scrolling part must be read to its end: the question itself, each text block, and the
-//!   outcome of Allow.
-//! - Text that was in view counts as read until it grows or has less space.
+//! - Each scrolling part must be read to its end: the question, the text blocks and the effect of Allow.
+//! - Text that was in view counts as read until it grows or its visible area shrinks.
 
-/// Height of the text that must be read, and of the viewport.
+/// Heights of a text that must be read and of its visible area.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Extent {
     pub(super) height: f64,
     pub(super) room: f64,
 }
 
-/// Extent at the time the whole text had been in view.
+/// Extent of a part when its whole text had been in view.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct ReadExtent(Option<Extent>);
 
 impl ReadExtent {
-    /// Records a measurement with its scroll offset. Returns whether everything has been in view,
-    /// or `None` before the layout is known.
+    /// Records a measurement with its scroll offset. Returns `true` if everything has been in view, or `None` before
+    /// the layout is known.
     pub(super) fn look(&mut self, extent: Extent, above: f64) -> Option<bool> {
         let Extent { height, room } = extent;
         if !(height > 1.0 && room > 1.0) {
@@ -29,20 +28,19 @@ impl ReadExtent {
         Some(self.0.is_some())
     }
 
-    /// Returns whether everything was in view at the last measurement.
+    /// Returns `true` if everything had been in view at the last measurement.
     pub(super) fn is_read(&self) -> bool {
         self.0.is_some()
     }
 }
 
-/// Reading state of each part.
+/// Reading progress of each part.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ReadProgress(Vec<ReadExtent>);
 
 impl ReadProgress {
-    /// Records a measurement of each part, in order; a part without one keeps its state. Returns
-    /// whether all parts were read, or `None` if the first one, the question itself, is not laid
-    /// out yet.
+    /// Records a measurement of each part, in order. A part with `None` keeps its state. Returns `true` if all parts
+    /// were read, or `None` if the first part, which is the question, is not laid out yet.
     pub(super) fn look(&mut self, measures: &[Option<(Extent, f64)>]) -> Option<bool> {
         self.0.resize_with(measures.len(), ReadExtent::default);
         let mut is_laid_out = false;
@@ -53,7 +51,7 @@ impl ReadProgress {
         is_laid_out.then(|| self.0.iter().all(ReadExtent::is_read))
     }
 
-    /// Returns the index of the first unread part.
+    /// Returns the index of the first part that was not read.
     pub(super) fn unread(&self) -> Option<usize> {
         self.0.iter().position(|part| !part.is_read())
     }

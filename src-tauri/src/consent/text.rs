@@ -1,35 +1,35 @@
-//! Sanitizes untrusted text for display.
+//! Prepares untrusted text for display.
 //!
-//! - The result is bounded in length, and control and bidirectional formatting characters of the input are escaped.
+//! - The result has a limited length. Control and bidirectional formatting characters of the input are escaped.
 //! - The result is plain text, never markup.
 
 use ironcurtain_visible as visible;
 use std::path::Path;
 
-/// Maximum length of a program, server or tool name in a sentence.
+/// Maximum length of a program's, server's or tool's name in a sentence, in characters.
 const NAME_CHARS: usize = 48;
-/// Maximum length of a line before it continues on the next one. The toolkit lays out whole lines,
-/// and blocks during that.
+/// Maximum length of a line before it is broken, in characters. The toolkit lays out each line as a whole, which
+/// blocks the main thread.
 const LINE_CHARS: usize = 2_000;
-/// Prefix of a continued line.
+/// Prefix of the rest of a broken line.
 const GOES_ON: &str = "\u{21aa} ";
 const LEFT_TO_RIGHT: &str = "\u{200e}";
 const ISOLATE: &str = "\u{2068}";
 const END_OF_ISOLATE: &str = "\u{2069}";
 
-/// Returns a short name on one line.
+/// Returns a name on one line, shortened.
 pub(crate) fn name(text: &str) -> String {
     clip(&line(text), NAME_CHARS)
 }
 
-/// Returns text on one line, with control and bidirectional formatting characters made visible.
+/// Returns text on one line, with control and bidirectional formatting characters escaped.
 pub(crate) fn line(text: &str) -> String {
     visible::line(text)
 }
 
-/// Returns text with left-to-right direction in which each right-to-left run is isolated, so that
-/// our sentence and the end of a name stay on their sides. Adds directional marks, so escape those
-/// of the input first. Call this last and only once; do not cut the result.
+/// Returns left-to-right text in which each right-to-left run is isolated, so that IronCurtain's words and the end of
+/// a name keep their places. Adds directional marks, so it must be called once, on escaped text, and its result must
+/// not be shortened.
 pub(crate) fn isolated(text: &str) -> String {
     text.split_inclusive('\n').map(isolated_line).collect()
 }
@@ -38,7 +38,7 @@ fn isolated_line(text: &str) -> String {
     if !text.contains(is_right_to_left) {
         return text.to_owned();
     }
-    // Without this mark a renderer takes the direction of the line from its first letter.
+    // Without this mark, a renderer derives the direction of the line from its first letter.
     let mut out = String::from(LEFT_TO_RIGHT);
     let mut rest = text;
     while let Some((before, from)) = rest.find(is_right_to_left).and_then(|at| rest.split_at_checked(at)) {
@@ -49,7 +49,7 @@ fn isolated_line(text: &str) -> String {
     out + rest
 }
 
-/// Adds marks to the lines of a diff so that each sign stays at the left.
+/// Adds marks to the lines of a diff that keep each sign on the left.
 pub(crate) fn signs_first(diff: &str) -> String {
     let line = |line: &str| match line.split_at_checked(1) {
         Some((sign, text)) if text.contains(is_right_to_left) => format!("{sign}{LEFT_TO_RIGHT}{text}"),
@@ -71,7 +71,7 @@ fn run_end(text: &str) -> usize {
     end
 }
 
-/// Returns whether Unicode reserves the code point for right-to-left scripts.
+/// Returns `true` if Unicode reserves the code point for right-to-left scripts.
 fn is_right_to_left(c: char) -> bool {
     matches!(
         c,
@@ -80,12 +80,12 @@ fn is_right_to_left(c: char) -> bool {
     )
 }
 
-/// Like [`line`] for text of several lines: keeps line ends and tabs, and cuts nothing.
+/// Like [`line`], but for several lines. Keeps line ends and tabs, and shortens nothing.
 pub(crate) fn block(text: &str) -> String {
     broken(&visible::lines(text))
 }
 
-/// Breaks lines that are too long.
+/// Breaks lines that are longer than [`LINE_CHARS`].
 fn broken(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut length = 0;
@@ -103,7 +103,7 @@ fn broken(text: &str) -> String {
     out
 }
 
-/// Returns at most the first `limit` characters, with an ellipsis for the rest.
+/// Returns at most the first `limit` characters. An ellipsis replaces the rest.
 pub(crate) fn clip(text: &str, limit: usize) -> String {
     if text.chars().count() <= limit {
         return text.to_owned();
@@ -112,7 +112,7 @@ pub(crate) fn clip(text: &str, limit: usize) -> String {
     format!("{head}\u{2026}")
 }
 
-/// Returns at most the last `limit` characters, with an ellipsis for the rest.
+/// Returns at most the last `limit` characters. An ellipsis replaces the rest.
 pub(crate) fn tail(text: &str, limit: usize) -> String {
     let left = text.chars().count().saturating_sub(limit);
     if left == 0 {
@@ -122,7 +122,7 @@ pub(crate) fn tail(text: &str, limit: usize) -> String {
     format!("\u{2026}{end}")
 }
 
-/// Splits a path into its start and its last two components, with the user's home as `~`.
+/// Splits a path before its last two components. The home directory becomes `~`.
 pub(crate) fn path_parts(path: &str, home: &Path) -> (String, String) {
     let short = line(&home_relative(path, home));
     let cut = short.trim_end_matches('/').rmatch_indices('/').nth(1).map_or(0, |(at, _)| at + 1);
@@ -130,19 +130,19 @@ pub(crate) fn path_parts(path: &str, home: &Path) -> (String, String) {
     (lead.to_owned(), strong.to_owned())
 }
 
-/// Returns the last two components of a path, or the whole path if it is shorter.
+/// Returns the last two components of a path.
 pub(crate) fn last_names(path: &str, home: &Path) -> String {
     let (lead, strong) = path_parts(path, home);
     if lead == "/" { lead + &strong } else { strong }
 }
 
-/// Returns a path on one line, with the user's home as `~`.
+/// Returns a path on one line. The home directory becomes `~`.
 pub(crate) fn short_path(path: &str, home: &Path) -> String {
     line(&home_relative(path, home))
 }
 
 fn home_relative(path: &str, home: &Path) -> String {
-    // A home directory of `/` is not abbreviated.
+    // A home directory of `/` is not replaced by `~`.
     if home.parent().is_none() {
         return path.to_owned();
     }
@@ -184,10 +184,10 @@ mod tests {
         assert_eq!(of("~/a/b.txt"), "~/a/b.txt");
         assert_eq!(of("~/\u{5e9}\u{5dc}/b.txt"), "LRM~/<\u{5e9}\u{5dc}>/b.txt");
         assert_eq!(of("with x:\n\u{5d0}\nb"), "with x:\nLRM<\u{5d0}>\nb");
-        // The extension stays at the end, and the sentence continues after it.
+        // The extension stays at the end, followed by the rest of the sentence.
         assert_eq!(of("\u{627}.md"), "LRM<\u{627}>.md");
         assert_eq!(of("\u{5d0} \u{5d1} may read ~/\u{5d2}"), "LRM<\u{5d0} \u{5d1}> may read ~/<\u{5d2}>");
-        // Formatting characters of the input are escaped before they get here.
+        // Formatting characters of the input were escaped before.
         assert_eq!(signs_first("+\u{5d0}\n-b\n"), "+\u{200e}\u{5d0}\n-b\n");
         assert_eq!(of(&line("\u{5d0}\u{202e}x")), "LRM<\u{5d0}>\\u{202e}x");
     }

@@ -1,9 +1,9 @@
-//! The content of one question's dialog, as a plain value. The dialog adds nothing to it.
+//! Content of a question's dialog, as a plain value. The dialog adds nothing to it.
 //!
-//! - Pure: a function of the question and the user's home directory.
+//! - Pure: depends only on the question and the user's home directory.
 //! - INVARIANT: everything that is sent is in [`ConsentView::headline`], `lines`, `with` or
 //!   `preview`, or else in `rest`.
-//! - All texts are plain, without control characters.
+//! - All text is plain and contains no control characters.
 
 #[cfg_attr(
     not(target_os = "linux"),
@@ -27,17 +27,17 @@ use shorten::Rest;
 use std::path::Path;
 use std::time::Duration;
 
-/// Maximum length of the description of a session-wide denial.
+/// Maximum length of the description of a denial for the session, in characters.
 const DENIAL_CHARS: usize = 80;
 /// Warning about a server without a sandbox.
 const NOT_SANDBOXED: &str = "\u{26a0} NOT SANDBOXED";
-/// Second sentence of the outcome for an unsandboxed server.
+/// Sentence that follows the effect of allowing an unsandboxed server.
 const ANYTHING: &str = " This server is not sandboxed: it can already do anything you can.";
 
 /// Warning about a remote server.
 const REMOTE: &str = "\u{26a0} REMOTE, cannot be sandboxed: it sees everything that is sent to it.";
 
-/// A question, ready to draw.
+/// Everything that the dialog shows about a question.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ConsentView {
@@ -45,46 +45,46 @@ pub(crate) struct ConsentView {
     pub(crate) id: String,
     /// Sentence such as "Claude Code wants to **write** ~/tax/summary.md (new file, 101 bytes)".
     pub(crate) headline: Vec<Span>,
-    /// Summary without names of things for notifications, such as "Claude Code wants to write a
-    /// file or folder".
+    /// Summary for notifications, which names no file or other object, such as "Claude Code wants to write a file or
+    /// folder".
     pub(crate) kind: String,
     /// Warning that settings other than those of the user's account are in use.
     pub(crate) notice: Option<String>,
     /// Warning about a server that is not sandboxed or is remote.
     pub(crate) band: Option<&'static str>,
-    /// All consequences, the worst first, unless the headline says everything.
+    /// All effects, worst first. Empty if the headline contains everything.
     pub(crate) lines: Vec<LineView>,
-    /// Arguments that no line mentions.
+    /// Arguments that no effect mentions.
     pub(crate) with: Vec<LineView>,
-    /// Consequences of allowing beyond the lines.
+    /// Effects of allowing in addition to those in `lines`.
     pub(crate) also: Vec<String>,
-    /// Name of the client, for its icon.
+    /// Name of the client, from which its icon is derived.
     #[serde(skip)]
     pub(crate) client: String,
-    /// Confinement of the server, for its icon.
+    /// Containment of the server, which its icon shows.
     #[serde(skip)]
     pub(crate) server: ServerSign,
-    /// The client, and the tool and server.
+    /// Rows about the client, and about the tool and server.
     pub(crate) facts: Vec<Fact>,
     /// Text that would be written.
     pub(crate) preview: Option<TextBlock>,
-    /// Full texts that are shortened elsewhere. Allow counts only after they were read to the end.
+    /// Complete texts that are shortened elsewhere. Allow is accepted only after they were read to the end.
     pub(crate) rest: Option<TextBlock>,
     /// Everything known, one fact per line.
     pub(crate) details: String,
-    /// Offers to allow, the narrowest first.
+    /// Offers that the user can allow, narrowest first.
     pub(crate) choices: Vec<Choice>,
     /// Calls of a batch; empty for a single question.
     #[serde(skip)]
     pub(crate) calls: Vec<CallView>,
-    /// Description of the calls that a session-wide denial covers.
+    /// Description of the calls that a denial for the session covers.
     pub(crate) denial: String,
-    /// Time limit of the question.
+    /// Time limit of the question without activity of the user.
     #[serde(skip)]
     pub(crate) deadline: Duration,
 }
 
-/// Icon of a server, which says how it is confined.
+/// Icon of a server, which shows its containment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ServerSign {
     Sandboxed,
@@ -92,7 +92,7 @@ pub(crate) enum ServerSign {
     Remote,
 }
 
-/// Piece of a sentence.
+/// A part of a sentence.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Span {
@@ -100,34 +100,34 @@ pub(crate) struct Span {
     pub(crate) tone: Tone,
 }
 
-/// Emphasis of a piece of text. The text itself carries the meaning of every tone except `Plain`.
+/// Emphasis of text. The text itself also expresses each tone except `Plain`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Tone {
-    /// Verified and ordinary.
+    /// Ordinary and verified.
     Plain,
-    /// The most important thing.
+    /// Most important.
     Strong,
-    /// Claimed only, or less important.
+    /// Unverified or less important.
     Quiet,
-    /// Unusual and important to notice.
+    /// Unusual, and important to notice.
     Warn,
     Danger,
 }
 
-/// One line: a consequence or an argument.
+/// A line about an effect or an argument.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct LineView {
-    /// Verb and object; the last two components of a path are strong.
+    /// Verb and object. The last two components of a path are emphasized.
     pub(crate) words: Vec<Span>,
     /// Note about the existing object, such as "12 kB".
     pub(crate) note: Option<String>,
-    /// The name that the agent used, if it differs, and any symlink out of its folder.
+    /// The name that the agent used, if it differs, and any symlink that leads out of its folder.
     pub(crate) notes: Vec<Span>,
 }
 
-/// One labelled row.
+/// A row with a label.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Fact {
@@ -135,24 +135,24 @@ pub(crate) struct Fact {
     pub(crate) lines: Vec<Vec<Span>>,
 }
 
-/// Text of several lines that must be read to its end.
+/// Text of several lines, which must be read to its end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct TextBlock {
     pub(crate) title: &'static str,
     pub(crate) text: String,
-    /// Lines begin with `+` and `-`.
+    /// `true` if the lines start with `+` and `-`.
     pub(crate) diff: bool,
 }
 
-/// One offer to allow.
+/// An offer that the user can allow.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Choice {
     pub(crate) label: String,
     pub(crate) sentence: String,
     pub(crate) lifetimes: Vec<Lifetime>,
-    /// The offer only lets a sandboxed server read one file.
+    /// `true` if the offer only lets a sandboxed server read one file.
     pub(crate) reads_one_file: bool,
     /// The offer is a decision that holds until the user changes it.
     pub(crate) is_decision: bool,
@@ -195,12 +195,12 @@ impl ConsentView {
         }
     }
 
-    /// Returns the headline without emphasis.
+    /// Returns the headline as plain text.
     pub(crate) fn sentence(&self) -> String {
         plain(&self.headline)
     }
 
-    /// Returns the worst consequence in full, such as "write ~/notes/plan.md (new file)".
+    /// Returns the worst effect in full, such as "write ~/notes/plan.md (new file)".
     pub(crate) fn worst(&self) -> String {
         match self.lines.iter().find(|line| !line.words.is_empty()) {
             Some(line) => plain(&line.words),
@@ -213,8 +213,8 @@ impl ConsentView {
         self.choices.get(choice).map_or("_Allow", |choice| allow_words(choice, lifetime))
     }
 
-    /// Returns the outcome of Allow in one sentence, and the access that the server already has in
-    /// another. Empty for an invalid choice.
+    /// Returns a sentence about the effect of Allow and one about the access that the server already has. Empty for an
+    /// invalid choice.
     pub(crate) fn outcome(&self, choice: usize, lifetime: Lifetime) -> String {
         let Some(choice) = self.choices.get(choice) else { return String::new() };
         let sentence = choice.sentence.trim_end_matches('.');
@@ -259,21 +259,21 @@ fn allow_words(choice: &Choice, lifetime: Lifetime) -> &'static str {
     }
 }
 
-/// Returns the plain text of some spans.
+/// Returns the text of the spans without emphasis.
 pub(crate) fn plain(spans: &[Span]) -> String {
     spans.iter().map(|span| span.text.as_str()).collect()
 }
 
-/// Creates a span whose text reads from left to right.
+/// Creates a span of left-to-right text.
 pub(crate) fn span(text: impl Into<String>, tone: Tone) -> Span {
     Span { text: text::isolated(&text.into()), tone }
 }
 
-/// Returns whether the call only reads one file.
+/// Returns `true` if the call only reads one file.
 fn reads_one_file(question: &Question) -> bool {
     let [only] = question.consequences.as_slice() else { return false };
     let one_path = matches!(only.object.as_slice(), [Piece::Path(_)]);
-    // Folders have no size.
+    // A note about a folder contains no size.
     let has_a_size = only.note.as_deref().is_some_and(|note| note.starts_with(|c: char| c.is_ascii_digit()));
     question.sandboxed && only.verb == Verb::Read && one_path && has_a_size && question.also.is_empty()
 }

@@ -1,12 +1,11 @@
-//! Web engine windows that ask questions on systems without a native dialog.
+//! Windows of the web engine that show questions, on systems without a native dialog.
 //!
-//! - [`Pages`] decides which question is shown and how it is settled; this module creates the
-//!   windows and forwards their events.
-//! - A window answers only for the question that it was opened for, by its label. Closing it
-//!   denies.
-//! - Windows are created outside the lock, because creating one reports its focus synchronously.
-//! - Sleep is detected from the clocks. A locked screen is not detected, but a window under it does
-//!   not get the keyboard.
+//! - [`Pages`] determines the shown question and its end. This module creates the windows and forwards their events.
+//! - A window answers only the question for which it was opened, as its label shows. Closing the window denies the
+//!   question.
+//! - Windows are created while the lock is not held, because creating a window reports its focus synchronously.
+//! - Sleep is detected from the clocks. A locked screen is not detected, but a window below it does not receive the
+//!   keyboard focus.
 
 use super::arming::Event;
 use super::page::{Changing, Did, Drawn, Page};
@@ -17,13 +16,13 @@ use std::time::{Duration, Instant, SystemTime};
 use tauri::ipc::Invoke;
 use tauri::{AppHandle, Manager, State, WebviewUrl, WebviewWindow, WebviewWindowBuilder, WindowEvent};
 
-/// Poll interval for timed-out questions and the next page.
+/// Interval between polls for expired questions and for the next page.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// Questions, shared with the app's commands.
+/// Pending questions, to which the app's commands have access.
 pub(crate) struct Questions(Mutex<Pages>);
 
-/// Error for a page whose question is settled.
+/// Error for a page whose question has ended.
 #[derive(Debug, thiserror::Error, serde::Serialize)]
 #[error("this question is already settled")]
 pub(crate) struct NoQuestionError;
@@ -58,22 +57,22 @@ fn handle(app: &AppHandle, command: Command) {
         Command::Raise => {
             let open = questions.lock().page().map(|page| label(page));
             if let Some(window) = open.and_then(|label| app.get_webview_window(&label)) {
-                // A window that cannot get the focus still exists.
+                // A window without the focus can still be used.
                 let _ = window.set_focus();
             }
         }
         Command::Tell(notice) => tracing::info!(notice, "no way to show a notice on this platform"),
-        // The remaining commands concern the native dialog's queue.
+        // The other commands concern only the native dialog.
         _ => {}
     }
 }
 
-/// Returns the page of a window.
+/// Returns the page that a window shows.
 fn page_of<'a>(pages: &'a mut Pages, window: &str) -> Result<&'a mut Page, NoQuestionError> {
     pages.page().filter(|page| label(page) == window).ok_or(NoQuestionError)
 }
 
-/// Opens the window of the current page and closes all others.
+/// Opens the window of the current page and closes all other windows.
 fn show(app: &AppHandle) {
     let shown = {
         let questions = app.state::<Questions>();
@@ -82,7 +81,7 @@ fn show(app: &AppHandle) {
     };
     for (name, window) in app.webview_windows() {
         if name.starts_with(LABEL) && shown.as_ref().is_none_or(|(label, _)| *label != name) {
-            // A window that cannot be destroyed gets no further replies.
+            // A window that cannot be destroyed receives no further replies.
             let _ = window.destroy();
         }
     }
@@ -95,7 +94,7 @@ fn show(app: &AppHandle) {
     }
 }
 
-/// Prefix of our window labels.
+/// Prefix of the window labels.
 const LABEL: &str = "consent-";
 
 /// Returns the window label of a page.
@@ -117,7 +116,7 @@ fn open(app: &AppHandle, label: &str, title: &str) -> tauri::Result<()> {
         WindowEvent::Focused(on) => happened(&told, Event::Focused(*on)),
         WindowEvent::Moved(_) | WindowEvent::Resized(_) | WindowEvent::ScaleFactorChanged { .. } => {
             happened(&told, Event::Changed);
-            // If the size is unavailable, the page keeps its last one.
+            // Without a size, the page keeps the last one.
             let _ = sized(&told);
         }
         WindowEvent::CloseRequested { .. } | WindowEvent::Destroyed => {
@@ -134,7 +133,7 @@ fn happened(window: &WebviewWindow, event: Event) {
     }
 }
 
-/// Reports the window's height to the page.
+/// Reports the height of the window to its page.
 fn sized(window: &WebviewWindow) -> tauri::Result<()> {
     let size = window.inner_size()?.to_logical::<f64>(window.scale_factor()?);
     if let Ok(page) = page_of(&mut window.state::<Questions>().lock(), window.label()) {
@@ -143,7 +142,7 @@ fn sized(window: &WebviewWindow) -> tauri::Result<()> {
     Ok(())
 }
 
-/// Denies because the window was closed.
+/// Denies the question because its window was closed.
 fn closed(app: &AppHandle, label: &str) {
     let questions = app.state::<Questions>();
     let mut pages = questions.lock();
@@ -153,7 +152,7 @@ fn closed(app: &AppHandle, label: &str) {
     }
 }
 
-/// Returns everything that the page of this window draws once.
+/// Returns the content of the window's page that never changes.
 #[tauri::command]
 pub(crate) fn consent_page(
     window: WebviewWindow,
@@ -162,7 +161,7 @@ pub(crate) fn consent_page(
     page_of(&mut questions.lock(), window.label()).map(|page| page.drawn())
 }
 
-/// Returns everything on the page that changes.
+/// Returns the content of the window's page that changes.
 #[tauri::command]
 pub(crate) fn consent_changing(
     window: WebviewWindow,
@@ -171,7 +170,7 @@ pub(crate) fn consent_changing(
     page_of(&mut questions.lock(), window.label()).map(|page| page.changing(Instant::now()))
 }
 
-/// Handles a report from the page.
+/// Handles a report from the window's page.
 #[tauri::command]
 pub(crate) fn consent_tell(
     window: WebviewWindow,
@@ -193,7 +192,7 @@ pub(crate) fn consent_tell(
     Ok(changing)
 }
 
-/// Returns the handler of these windows' commands, for the app's builder.
+/// Returns the handler of the windows' commands, for the app builder.
 pub(crate) fn commands() -> impl Fn(Invoke) -> bool + Send + Sync + 'static {
     tauri::generate_handler![consent_page, consent_changing, consent_tell]
 }

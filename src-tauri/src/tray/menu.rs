@@ -1,41 +1,41 @@
-//! The tray menu as plain data.
+//! Content of the tray menu, as plain data.
 //!
-//! - Pure: a function of its input, so tests compare whole values.
+//! - Pure: depends only on its input, so that tests compare complete menus.
 
 use crate::consent::{PendingQuestion, text};
 use ironcurtain_protocol::{Protection, QuestionState, QuestionView, SessionView, StatusView};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Maximum number of agents, sessions of an agent, or questions in the menu; the window lists all.
+/// Maximum number of agents, sessions of an agent, and questions in the menu. The window lists all.
 const MOST: usize = 12;
 
-/// Maximum length of a question's line.
+/// Maximum length of a question in the menu, in characters.
 const LINE: usize = 60;
 
-/// Input of the menu.
+/// State from which the menu is built.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct TrayState {
-    /// State of the trusted process, once known.
+    /// State of the trusted process, or `None` before it is known.
     pub(crate) status: Option<StatusView>,
-    /// Live sessions.
+    /// Active sessions.
     pub(crate) sessions: Vec<SessionView>,
     /// Pending questions.
     pub(crate) questions: Vec<PendingQuestion>,
-    /// Questions that expired unanswered.
+    /// Questions that expired without an answer.
     pub(crate) missed: Vec<QuestionView>,
 }
 
-/// Everything that the tray shows.
+/// Everything that the tray icon and its menu show.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TrayMenu {
     pub(crate) protection: Protection,
     pub(crate) tooltip: String,
-    /// Text next to the icon: the number of questions, or nothing.
+    /// Text beside the icon: the number of questions, or nothing.
     pub(crate) badge: String,
     pub(crate) entries: Vec<MenuEntry>,
 }
 
-/// One line of the menu.
+/// An entry of the menu.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum MenuEntry {
     Line(String),
@@ -50,7 +50,7 @@ pub(crate) enum MenuAction {
     AskAgain {
         question: String,
     },
-    /// Pauses or resumes all sessions of the agent of this name.
+    /// Pauses or resumes all sessions of the agent with this name.
     Pause {
         agent: String,
         on: bool,
@@ -66,7 +66,7 @@ pub(crate) enum MenuAction {
 }
 
 impl MenuAction {
-    /// Returns the id of the menu entry.
+    /// Returns the id of the entry.
     pub(crate) fn id(&self) -> String {
         match self {
             Self::Questions => "questions".to_owned(),
@@ -81,7 +81,7 @@ impl MenuAction {
         }
     }
 
-    /// Parses the id of a menu entry.
+    /// Parses the id of an entry.
     pub(crate) fn from_id(id: &str) -> Option<Self> {
         match id {
             "questions" => Some(Self::Questions),
@@ -130,8 +130,8 @@ impl TrayMenu {
     }
 }
 
-/// Returns the state to show. Problems take precedence over questions, because an answer may not
-/// help until they are fixed.
+/// Returns the state that the icon shows. Problems take precedence over questions, because an answer may have no
+/// effect until they are fixed.
 fn protection(state: &TrayState) -> Protection {
     match &state.status {
         None => Protection::Degraded,
@@ -170,7 +170,7 @@ fn protected(sessions: &[SessionView]) -> String {
     }
 }
 
-/// Returns an entry for each pending question. Each brings the dialog to the front.
+/// Returns an entry for each pending question, which brings the dialog to the front.
 fn questions(questions: &[PendingQuestion]) -> Vec<MenuEntry> {
     let press = |text| MenuEntry::Press { text, action: MenuAction::Questions };
     let mut entries: Vec<MenuEntry> = questions
@@ -208,7 +208,7 @@ fn agent(name: &str, sessions: &[&SessionView]) -> MenuEntry {
     MenuEntry::Sub { text: mnemonics_off(&text::isolated(&format!("{}{state}", text::name(name)))), presses }
 }
 
-/// Returns the entry for expired questions that can still be reopened.
+/// Returns the entry for expired questions, which can be shown again.
 fn missed(missed: &[QuestionView]) -> MenuEntry {
     let open = missed.iter().filter(|question| question.state == QuestionState::Missed);
     let presses: Vec<_> = open
@@ -243,7 +243,7 @@ fn count(n: usize, word: &str) -> String {
     if n == 1 { format!("1 {word}") } else { format!("{n} {word}s") }
 }
 
-/// Escapes ampersands, which mark access keys in native menus.
+/// Escapes ampersands, which mark access keys in menus.
 fn mnemonics_off(text: &str) -> String {
     text.replace('&', "&&")
 }

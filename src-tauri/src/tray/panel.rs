@@ -1,8 +1,7 @@
 //! Detects whether a panel shows tray icons.
 //!
-//! - Current panels register a StatusNotifierWatcher on the session bus. Older ones (`tint2`) own
-//!   the selection of the XEmbed system tray; for them the tray library shows the same icon as a
-//!   window in the panel.
+//! - Current panels register a `StatusNotifierWatcher` on the session bus. Older ones, such as `tint2`, own the
+//!   selection of the XEmbed system tray. For them, the tray library shows the same icon as a window in the panel.
 
 use gtk::prelude::*;
 use gtk::{gdk, gio};
@@ -11,13 +10,13 @@ use x11rb::errors::ReplyError;
 use x11rb::protocol::xproto::ConnectionExt;
 use x11rb::rust_connection::RustConnection;
 
-/// Names the icon. The tray library sends no tooltip on Linux; panels show this name instead, and the menu's first line says the
-/// state.
+/// Sets the name of the icon. On Linux, the tray library sends no tooltip and panels show this name instead. The first
+/// menu entry shows the state.
 pub(super) fn name_icon() {
     gtk::glib::set_application_name("IronCurtain Desktop");
 }
 
-/// Returns whether a panel can show the icon.
+/// Returns `true` if a panel can show the icon.
 pub(super) fn shows_icons() -> bool {
     has_notifier_watcher() || has_embedding_tray()
 }
@@ -45,7 +44,7 @@ fn has_embedding_tray() -> bool {
     connected.is_some_and(|(screen, number)| tray_owner(&screen, number).is_ok_and(|owner| owner != 0))
 }
 
-/// Returns the window that owns the tray of this screen, or 0 if there is none.
+/// Returns the window that owns the system tray of this screen, or 0 if no window does.
 fn tray_owner(screen: &RustConnection, number: usize) -> Result<u32, ReplyError> {
     let name = format!("_NET_SYSTEM_TRAY_S{number}");
     let selection = screen.intern_atom(false, name.as_bytes())?.reply()?.atom;

@@ -1,18 +1,18 @@
-//! The picture of the tray icon, in the size that fits the screen.
+//! Returns the image of the tray icon in the size for the screen.
 //!
-//! - Each size is drawn on its own pixels, so the panel should not have to scale it.
+//! - Each size is drawn pixel by pixel, so that the panel does not have to scale it.
 
 use ironcurtain_protocol::Protection;
 use tauri::AppHandle;
 use tauri::image::Image;
 
-/// The system tints the icons of its panel, so they have one colour.
+/// `true` if the system tints the icons in its panel. The icons then have one colour.
 pub(super) const IS_TINTED: bool = cfg!(target_os = "macos");
 
-/// Size of an icon in the panel of this system at scale 1.
+/// Size of an icon in this system's panel at scale 1, in pixels.
 const NOMINAL: f64 = if cfg!(target_os = "windows") { 16.0 } else { 22.0 };
 
-/// One picture in each size, the smallest first.
+/// One image in several sizes, smallest first.
 type Sizes = [(f64, &'static [u8]); 5];
 
 macro_rules! sizes {
@@ -33,7 +33,7 @@ macro_rules! pictures {
     };
 }
 
-/// Returns the picture of a state.
+/// Returns the image for a state.
 pub(super) fn picture(app: &AppHandle, protection: Protection) -> tauri::Result<Image<'static>> {
     let scale = app.primary_monitor()?.map_or(1.0, |monitor| monitor.scale_factor());
     Image::from_bytes(fitting(&sizes(protection), scale))
@@ -48,7 +48,7 @@ fn sizes(protection: Protection) -> Sizes {
     }
 }
 
-/// Returns the picture of the next size: making a picture smaller loses less than making it larger.
+/// Returns the image of the next larger size, because reducing an image loses less than enlarging it.
 fn fitting(sizes: &Sizes, scale: f64) -> &'static [u8] {
     let wanted = NOMINAL * scale;
     let [.., (_, largest)] = *sizes;

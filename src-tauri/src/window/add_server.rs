@@ -1,7 +1,6 @@
-//! Commands that add a new server: by package, by address, or by the configuration that its
-//! documentation prints.
+//! Commands that add a server from a package, an address or a configuration in the server's documentation.
 //!
-//! - The plan is shown first and kept here, so that exactly what was shown is written.
+//! - The planned server is stored here when it is shown, and written exactly as shown.
 
 use super::AppState;
 use super::command_error::{CommandError, aside};
@@ -20,28 +19,28 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Planned server that awaits the user's confirmation.
+/// A planned server that the user has not confirmed yet.
 #[derive(Default)]
 pub(super) struct AdditionDraft(Arc<Mutex<Draft>>);
 
-/// The displayed server, and its bundle.
+/// The planned server that was shown, and its bundle.
 #[derive(Default)]
 pub(super) struct Draft {
     bundle: Option<OpenBundle>,
     planned: Option<Addition>,
 }
 
-/// Server as requested by the page.
+/// Server that the page requests.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WantedAddition {
-    /// Package, address, or configuration text.
+    /// Package, address or configuration text.
     what: String,
-    /// Name of the server; empty for the default.
+    /// Name of the server, or empty for the default name.
     name: String,
 }
 
-/// Server as it would be added.
+/// The planned server, as the page shows it.
 #[derive(Debug, Serialize)]
 pub(super) struct PlannedServer {
     name: String,
@@ -49,15 +48,15 @@ pub(super) struct PlannedServer {
     entry: String,
     reaches: Vec<String>,
     remote: bool,
-    /// Names of the secrets that keep typed values, by bundle setting.
+    /// Names of the secrets that store the typed values, by setting of the bundle.
     secrets: BTreeMap<String, String>,
-    /// A variable or header has a plain value, which may be a key.
+    /// `true` if a variable or header has a plain value, which may be a secret.
     plain_values: bool,
-    /// Description of existing state under this name.
+    /// Description of the state already stored under this name.
     kept: Option<String>,
 }
 
-/// Reason why a server is not added.
+/// Reason that a server was not added.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum PlanError {
     #[error(transparent)]
@@ -88,7 +87,7 @@ pub(super) async fn write_server(state: &AppState) -> Result<String, CommandErro
 }
 
 impl AdditionDraft {
-    /// Runs a function on the draft on a blocking thread.
+    /// Calls a function with the draft on a blocking thread.
     pub(super) async fn with<T: Send + 'static, E: Display + Send + 'static>(
         &self,
         act: impl FnOnce(&mut Draft) -> Result<T, E> + Send + 'static,
@@ -118,7 +117,7 @@ impl Draft {
         self.show(home, adding)
     }
 
-    /// Keeps the plan and returns its description.
+    /// Stores the planned server and returns its description.
     fn show(&mut self, home: &Home, adding: Addition) -> Result<PlannedServer, PlanError> {
         let servers = match candidates(home, &adding, false) {
             Err(AddError::There { name, .. }) => return Err(PlanError::There(name)),
@@ -136,7 +135,7 @@ impl Draft {
             reaches: server.map(reaches).unwrap_or_default(),
             remote: server.is_some_and(|server| server.remote.is_some()),
             secrets,
-            // A bundle declares which settings are secret.
+            // For a bundle, the manifest says which settings are secret.
             kept: Some(kept(home, &adding.name)?)
                 .filter(|kept| !kept.is_empty())
                 .map(|kept| kept.to_string()),
@@ -146,7 +145,7 @@ impl Draft {
         Ok(planned)
     }
 
-    /// Writes the plan that was shown.
+    /// Writes the planned server that was shown.
     pub(super) fn write(&mut self, home: &Home) -> Result<String, PlanError> {
         let adding = self.planned.as_ref().ok_or(PlanError::NotShown)?;
         let added = add_server(home, adding, false)?;

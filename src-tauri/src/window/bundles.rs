@@ -1,9 +1,9 @@
-//! Commands that add the server of a bundle (`.mcpb`): choosing the bundle, picking its files and
-//! folders, and showing the plan, which [`write_server`](super::add_server::write_server) writes.
+//! Commands that add the server of a bundle (`.mcpb`): they open the bundle, pick its files and folders, and show the
+//! planned server. [`write_server`](super::add_server::write_server) writes it.
 //!
-//! - The bundle is only unpacked and read. Nothing in it runs, and it is deleted unless its server is added.
-//! - INVARIANT: the bundle and its files and folders come from a system picker in this process. The
-//!   page cannot name paths.
+//! - The bundle is only unpacked and read. None of its code runs, and it is deleted unless its server is added.
+//! - INVARIANT: the bundle and its files and folders come from a system picker in this process. The page cannot name
+//!   paths.
 
 use super::AppState;
 use super::add_server::PlannedServer;
@@ -43,7 +43,7 @@ pub(super) async fn pick_for_bundle(
     }
     let picked = state.addition.with(move |draft| {
         let bundle = draft.bundle()?;
-        // The user may have chosen another bundle in the meantime.
+        // The user may have opened another bundle meanwhile.
         if bundle.folder() == folder { bundle.pick(&setting, paths) } else { Err(OpenBundleError::Gone) }
     });
     picked.await.map(Some)

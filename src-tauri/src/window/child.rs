@@ -1,9 +1,7 @@
-//! The window's process: draws the page and forwards its commands to the trusted process, which
-//! started it.
+//! The process of the window, which shows the page and forwards its commands to the trusted process that started it.
 //!
-//! - Keeps no state: it exits with its window, or when the trusted process exits.
-//! - INVARIANT: its only connection to the trusted process is the inherited socket, which its own
-//!   children do not inherit.
+//! - Stores nothing. It exits when its window is closed or the trusted process exits.
+//! - INVARIANT: its only connection to the trusted process is a socket that it inherits and its own children do not.
 
 #[cfg(target_os = "linux")]
 mod engine;
@@ -25,33 +23,33 @@ use std::time::Duration;
 use tauri::ipc::{Invoke, InvokeBody, InvokeError, InvokeResolver, InvokeResponseBody};
 use tauri::{AppHandle, Context, Emitter, Manager, WebviewWindow, WebviewWindowBuilder, Wry};
 
-/// Label of the window, also named by the capability in `tauri.conf.json`.
+/// Label of the window, to which the capability in `tauri.conf.json` applies.
 const LABEL: &str = "main";
-/// Event that makes the page query again.
+/// Name of the event that makes the page query the state again.
 const CHANGED: &str = "changed";
-/// Name of the process; Linux keeps 15 characters.
+/// Name of the process, of which Linux shows 15 characters.
 #[cfg(target_os = "linux")]
 const NAME: &std::ffi::CStr = c"ironcurtain-win";
-/// Time for the toolkit to exit after the window is closed.
+/// Maximum time for the toolkit to exit after the window was closed.
 const ENDING: Duration = Duration::from_secs(1);
 
-/// Reason why there is no window.
+/// Reason that the window cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum WindowError {
-    /// The process was not started by IronCurtain.
+    /// IronCurtain did not start this process.
     #[error(
         "`--window` is for IronCurtain itself; start `ironcurtain-desktop` without it to open the window"
     )]
     NotOurs,
-    /// Error of the operating system.
+    /// Connecting to the trusted process failed.
     #[error("failed to connect to IronCurtain: {0}")]
     Channel(#[from] io::Error),
-    /// Error of the toolkit.
+    /// The toolkit failed to open the window.
     #[error("failed to open the window: {0}")]
     Toolkit(#[from] tauri::Error),
 }
 
-/// Pending calls of the page.
+/// Calls of the page that wait for a result.
 struct Calls {
     to: Mutex<UnixStream>,
     waiting: Mutex<Waiting>,
@@ -63,13 +61,13 @@ struct Waiting {
     next: u64,
 }
 
-/// Runs the window's process until the window is closed.
+/// Runs the process of the window until the window is closed.
 ///
 /// # Errors
 /// Returns [`WindowError`] if the window cannot be opened.
 pub fn run() -> Result<(), WindowError> {
     let from = channel()?;
-    // Without this, the process has the name of the link by which it was started.
+    // Otherwise, the process has the name of the link through which it was started.
     #[cfg(target_os = "linux")]
     rustix::thread::set_name(NAME).map_err(io::Error::from)?;
     let to = from.try_clone()?;
@@ -90,12 +88,12 @@ pub fn run() -> Result<(), WindowError> {
     Ok(())
 }
 
-/// Returns the embedded page, icons and capability.
+/// Returns the context with the embedded page, the icons and the capability.
 pub(crate) fn context() -> Context {
     tauri::generate_context!()
 }
 
-/// Takes the inherited socket from standard input.
+/// Returns the inherited socket, which is standard input.
 fn channel() -> Result<UnixStream, WindowError> {
     let input = File::from(io::stdin().as_fd().try_clone_to_owned()?);
     if !input.metadata()?.file_type().is_socket() {
@@ -105,7 +103,7 @@ fn channel() -> Result<UnixStream, WindowError> {
     Ok(UnixStream::from(OwnedFd::from(input)))
 }
 
-/// Follows the trusted process's messages until it exits.
+/// Handles messages from the trusted process until it exits.
 fn listen(app: &AppHandle, from: UnixStream, calls: &Arc<Calls>) {
     let mut from = BufReader::new(from);
     let mut begun = false;
@@ -130,7 +128,7 @@ fn listen(app: &AppHandle, from: UnixStream, calls: &Arc<Calls>) {
                             tracing::error!(%error, "failed to open the window");
                             handle.exit(1);
                         }
-                        // A window that is closing sends no reply, and the app opens a new one.
+                        // A window that is closing does not confirm, and the app then opens a new one.
                         Ok(_) | Err(_) => {}
                     }
                 });
@@ -141,7 +139,7 @@ fn listen(app: &AppHandle, from: UnixStream, calls: &Arc<Calls>) {
             Err(why) => {
                 tracing::debug!(%why, "the trusted process closed the connection");
                 app.exit(0);
-                // Exit even if the toolkit hangs.
+                // Exits even if the toolkit hangs.
                 thread::sleep(ENDING);
                 std::process::exit(1);
             }
@@ -149,7 +147,7 @@ fn listen(app: &AppHandle, from: UnixStream, calls: &Arc<Calls>) {
     }
 }
 
-/// Opens the window and returns its id.
+/// Opens the window. Returns its X11 id, if it has one.
 fn open(app: &AppHandle) -> tauri::Result<Option<u64>> {
     #[cfg(target_os = "linux")]
     let page = engine::empty()?;
@@ -165,7 +163,7 @@ fn open(app: &AppHandle) -> tauri::Result<Option<u64>> {
     number(&window)
 }
 
-/// Brings the window to the front and returns its id.
+/// Brings the window to the front. Returns its X11 id, if it has one.
 fn raise(app: &AppHandle) -> tauri::Result<Option<u64>> {
     let window = app.get_webview_window(LABEL).ok_or(tauri::Error::WindowNotFound)?;
     #[cfg(target_os = "linux")]
@@ -189,7 +187,7 @@ fn number(_: &WebviewWindow) -> tauri::Result<Option<u64>> {
 }
 
 impl Calls {
-    /// Forwards a command of the page.
+    /// Forwards a command of the page to the trusted process.
     fn send(&self, invoke: Invoke) {
         let Invoke { message, resolver, .. } = invoke;
         let InvokeBody::Json(arguments) = message.payload() else {

@@ -1,7 +1,7 @@
-//! Commands about agent clients: finding, connecting and disconnecting them.
+//! Commands that list, connect and disconnect agent clients.
 //!
-//! - A planned change is kept here until the user confirms it. Exactly what was shown is written,
-//!   and only if the settings file is unchanged.
+//! - A planned change is stored here until the user confirms it. It is written exactly as shown, and only if the
+//!   settings file has not changed.
 
 use super::AppState;
 use super::command_error::{CommandError, aside};
@@ -17,30 +17,30 @@ use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-/// Changes that await the user's confirmation, by client.
+/// Planned changes that the user has not confirmed yet, by client.
 #[derive(Default)]
 pub(super) struct ClientDrafts(Mutex<HashMap<String, ClientChange>>);
 
-/// Requested change of a client.
+/// Change of a client that the page requests.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) enum ClientWish {
     /// Adds an entry for each server.
     Connect,
-    /// Adds one entry for the servers of a profile.
+    /// Adds a single entry for the servers of a profile.
     Profile { profile: String },
     /// Moves the client's own servers to IronCurtain.
     Move {
-        /// Servers to move; `None` moves every movable one.
+        /// Names of the servers to move, or `None` for all that can be moved.
         only: Option<Vec<String>>,
-        /// Also moves their plain secrets to the keyring.
+        /// `true` to also move their unprotected secrets to the keyring.
         secrets: bool,
     },
-    /// Restores the client's previous entries.
+    /// Restores the previous entries of the client.
     Disconnect,
 }
 
-/// Agent client for the page.
+/// An agent client, as the page shows it.
 #[derive(Debug, Serialize)]
 pub(super) struct FoundClient {
     id: &'static str,
@@ -55,18 +55,18 @@ pub(super) struct FoundClient {
 struct FoundEntry {
     name: String,
     way: String,
-    /// The entry bypasses IronCurtain.
+    /// `true` if the entry bypasses IronCurtain.
     past: bool,
 }
 
-/// Change of a client's settings, as it would be written.
+/// A planned change of a client's settings, as the page shows it.
 #[derive(Debug, Serialize)]
 pub(super) struct PlannedChange {
     file: String,
     diff: String,
     servers_diff: Option<String>,
     left: Vec<String>,
-    /// Secrets that move to the keyring.
+    /// Secrets that are moved to the keyring.
     secrets: Vec<PlainSecretRow>,
 }
 

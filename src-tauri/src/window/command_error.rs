@@ -1,4 +1,4 @@
-//! The error of a command, as sent to the page.
+//! Error of a command, which is sent to the page.
 
 use ironcurtain_protocol::{ErrorCode, Reply};
 use ironcurtain_visible as visible;
@@ -8,7 +8,7 @@ use std::fmt::Display;
 /// Maximum length of a message, in characters.
 const LONGEST: usize = 2000;
 
-/// Reason why a command failed. The page matches on `code` and shows `message`.
+/// Reason that a command failed. The page tests `code` and shows `message`.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct CommandError {
     code: ErrorCode,
@@ -16,19 +16,18 @@ pub(crate) struct CommandError {
 }
 
 impl CommandError {
-    /// Creates the error of a request that cannot be fulfilled. The message may contain untrusted
-    /// text.
+    /// Creates the error for a request that failed. The message may contain untrusted text.
     pub(super) fn refused(problem: impl Display) -> Self {
         let message = visible::lines(&visible::head(&problem.to_string(), LONGEST));
         Self { code: ErrorCode::Storage, message }
     }
 
-    /// Creates the error of an invalid request.
+    /// Creates the error for an invalid request.
     pub(super) fn malformed(problem: impl Display) -> Self {
         Self { code: ErrorCode::Malformed, message: problem.to_string() }
     }
 
-    /// Converts an error reply. Any other unexpected reply is a failure too.
+    /// Converts an error reply. Any other reply becomes an error about an unexpected reply.
     pub(super) fn of(reply: Reply) -> Self {
         if let Reply::Failed { code, message } = reply {
             return Self { code, message };

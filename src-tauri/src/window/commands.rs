@@ -1,6 +1,6 @@
-//! Dispatches the page's commands by name: the only way from the window's process into this one.
+//! Runs the page's commands by name. The window's process has no other access to this process.
 //!
-//! - Rejects unknown commands and arguments, and arguments of the wrong type.
+//! - Unknown commands, unknown arguments and arguments of a wrong type are errors.
 
 use super::command_error::CommandError;
 use super::{
@@ -13,10 +13,11 @@ use serde::de::DeserializeOwned;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
 
-/// Generates [`run`] from the commands and their argument names. The functions determine the argument types.
+/// Generates [`run`] from the names of the commands and their arguments. The functions' signatures determine the
+/// argument types.
 macro_rules! commands {
     ($($module:ident::$command:ident($($argument:ident),*);)*) => {
-        /// Runs one command of the page.
+        /// Runs a command of the page.
         pub(super) async fn run(
             state: &AppState,
             command: &str,
@@ -33,7 +34,7 @@ macro_rules! commands {
             }
         }
 
-        /// All commands with their argument names.
+        /// All commands with the names of their arguments.
         #[cfg(test)]
         const ALL: &[(&str, &[&str])] = &[$((stringify!($command), &[$(stringify!($argument)),*])),*];
     };
@@ -107,7 +108,7 @@ commands! {
     settings::change_settings(changes);
 }
 
-/// Arguments of a command that have not been taken yet.
+/// Arguments of a command that have not been used yet.
 struct Arguments(Map<String, Value>);
 
 impl Arguments {
@@ -121,7 +122,7 @@ impl Arguments {
         }
     }
 
-    /// A missing argument counts as null.
+    /// Removes and deserializes an argument. A missing argument counts as null.
     fn take<T: DeserializeOwned>(&mut self, name: &str) -> Result<T, CommandError> {
         let value = self.0.remove(name).unwrap_or_default();
         serde_json::from_value(value)
@@ -152,7 +153,7 @@ mod tests {
     use std::sync::{Arc, Mutex};
     use tokio::sync::watch;
 
-    /// Backend that accepts every request and records it.
+    /// Backend that accepts and records every request.
     #[derive(Default)]
     struct Asked(Mutex<Vec<Request>>);
 

@@ -1,8 +1,8 @@
 //! System pickers for files and folders. They stay above the window and close with it.
 //!
-//! - They run in the trusted process, so their result is really the user's choice. The window's
-//!   process only reports its window id; a wrong one merely places the picker above another window.
-//! - INVARIANT: after the window is closed, nothing can be picked for it.
+//! - They run in the trusted process, so that their result is certainly the user's choice. The window's process only
+//!   reports the id of its window; a wrong id only places the picker above another window.
+//! - INVARIANT: nothing can be picked for a window that is closed.
 
 #[cfg(not(target_os = "linux"))]
 mod elsewhere;
@@ -17,7 +17,7 @@ use linux::open;
 use std::path::{Path, PathBuf};
 use tokio::sync::watch;
 
-/// Kind of object to pick.
+/// Kind of object that the user picks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Picked {
@@ -30,24 +30,24 @@ enum Purpose {
     One(Picked),
     Several(Picked),
     Bundle,
-    /// Path for a new file with this suggested name.
+    /// Path of a new file, for which this name is suggested.
     PlaceFor(String),
 }
 
-/// Picker to open.
+/// A picker to open.
 struct Picker {
     title: String,
     start: PathBuf,
     purpose: Purpose,
-    /// Id of the window that it stays above.
+    /// X11 id of the window above which the picker stays.
     before: Option<u64>,
 }
 
-/// Pickers of one window.
+/// All pickers of a window.
 #[derive(Default)]
 pub(super) struct Pickers(watch::Sender<Owner>);
 
-/// Window that owns the pickers.
+/// Window that the pickers belong to.
 #[derive(Default)]
 struct Owner {
     number: Option<u64>,
@@ -55,32 +55,32 @@ struct Owner {
 }
 
 impl Pickers {
-    /// Records that the window is on the screen with this id.
+    /// Stores that the window is on the screen, with its X11 id.
     pub(super) fn stand_before(&self, number: Option<u64>) {
         self.0.send_modify(|owner| owner.number = number);
     }
 
-    /// Records that the window is closed.
+    /// Stores that the window is closed, which closes its pickers.
     pub(super) fn close(&self) {
         self.0.send_modify(|owner| owner.is_gone = true);
     }
 
-    /// Lets the user pick a file or folder; returns `None` if they cancel.
+    /// Lets the user pick a file or folder. Returns `None` if the user cancels.
     pub(super) async fn pick(&self, title: &str, kind: Picked, start: &Path) -> Option<PathBuf> {
         self.open(title, start, Purpose::One(kind)).await.pop()
     }
 
-    /// Lets the user pick several files or folders; returns none if they cancel.
+    /// Lets the user pick several files or folders. Returns an empty list if the user cancels.
     pub(super) async fn pick_several(&self, title: &str, kind: Picked, start: &Path) -> Vec<PathBuf> {
         self.open(title, start, Purpose::Several(kind)).await
     }
 
-    /// Lets the user pick a bundle; returns `None` if they cancel.
+    /// Lets the user pick a bundle. Returns `None` if the user cancels.
     pub(super) async fn pick_bundle(&self, title: &str, start: &Path) -> Option<PathBuf> {
         self.open(title, start, Purpose::Bundle).await.pop()
     }
 
-    /// Lets the user pick the path of a new file; returns `None` if they cancel.
+    /// Lets the user choose the path of a new file. Returns `None` if the user cancels.
     pub(super) async fn place_for(&self, title: &str, start: &Path, name: &str) -> Option<PathBuf> {
         self.open(title, start, Purpose::PlaceFor(name.to_owned())).await.pop()
     }

@@ -1,4 +1,4 @@
-//! Commands about grants: revoking, restoring, changing, and granting in advance.
+//! Commands that revoke, restore and change grants, and grant access in advance.
 
 use super::AppState;
 use super::command_error::CommandError;
@@ -18,19 +18,19 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// Maximum number of revoked grants that can be restored.
 const UNDO: usize = 1000;
 
-/// Outcome of revoking one grant.
+/// Result of revoking a grant.
 #[derive(Debug, Serialize)]
 pub(super) struct RevokedRow {
     grant: String,
-    /// Time at which the revocation was verified.
+    /// Time at which the revocation was verified, in milliseconds since the Unix epoch. `None` if it was not.
     at_ms: Option<u64>,
-    /// Number of servers restarted for it.
+    /// Number of servers that were restarted for the revocation.
     restarted: usize,
     note: Option<String>,
     problem: Option<String>,
 }
 
-/// Access as named by the page.
+/// Kind of access, as the page names it.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum AccessWord {
@@ -39,7 +39,7 @@ pub(super) enum AccessWord {
     Delete,
 }
 
-/// Lifetime as named by the page. A single call cannot be granted here.
+/// Lifetime, as the page names it. A single call cannot be granted in advance.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum LifetimeWord {
@@ -49,20 +49,20 @@ pub(super) enum LifetimeWord {
     Always,
 }
 
-/// Grant requested in advance. Files and folders are picked separately.
+/// A grant that the user requests in advance. Files and folders are picked separately.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RequestedGrant {
     client: String,
     server: String,
     kind: GrantKind,
-    /// Host or tool name.
+    /// Name of the host or the tool.
     what: String,
     access: Vec<AccessWord>,
     lifetime: LifetimeWord,
 }
 
-/// Kind of the granted object.
+/// Kind of object that is granted.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum GrantKind {
@@ -72,13 +72,13 @@ pub(super) enum GrantKind {
     Tool,
 }
 
-/// New terms of a grant.
+/// New conditions of a grant.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WantedTerms {
     access: Option<Vec<AccessWord>>,
     lifetime: Option<LifetimeWord>,
-    /// A folder within it is picked.
+    /// `true` if the user picks a folder inside the granted one.
     part: bool,
 }
 
@@ -86,7 +86,7 @@ pub(super) async fn revoke_grants(
     state: &AppState,
     grants: Vec<String>,
 ) -> Result<Vec<RevokedRow>, CommandError> {
-    // Each request denies access at once; verifying that takes time.
+    // Each request denies access immediately. Its verification takes longer.
     let asked = grants.into_iter().map(|grant| {
         let held = state.backend.trusted().and_then(|trusted| trusted.daemon.active_grant(&grant));
         let reply = state.backend.request(Request::Revoke { grant: grant.clone() });
@@ -189,7 +189,7 @@ pub(super) async fn grant_beforehand(
     Ok(Some(visible::path(&granted)))
 }
 
-/// Runs a grant operation on the trusted process's own threads.
+/// Runs an operation on grants on the trusted process's own threads.
 async fn given<T: Send + 'static>(
     trusted: &Trusted,
     giving: impl Future<Output = Result<T, GrantRequestError>> + Send + 'static,
@@ -198,7 +198,7 @@ async fn given<T: Send + 'static>(
     given.map_err(CommandError::refused)
 }
 
-/// Returns the trusted process of this program.
+/// Returns the trusted process, which must run in this program.
 pub(super) fn trusted(state: &AppState) -> Result<Trusted, CommandError> {
     state.backend.trusted().ok_or_else(|| CommandError::malformed("this window is not connected to the app"))
 }

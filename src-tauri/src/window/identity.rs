@@ -1,4 +1,4 @@
-//! The user's decision about a server's grants after its program changed.
+//! Commands that decide about the grants of a server whose program has changed.
 
 use super::AppState;
 use super::command_error::{CommandError, aside};
@@ -13,23 +13,23 @@ use ironcurtain_visible as visible;
 use serde::Serialize;
 use std::path::Path;
 
-/// A server that now starts another program, and the previous program's state under its name.
+/// A server that now starts another program, and the state that the previous program has stored under its name.
 #[derive(Debug, Serialize)]
 pub(super) struct SuspendedRow {
-    /// The previous program, if known.
+    /// Program that owned the name before, if it is known.
     before: Option<String>,
     now: String,
     change: String,
-    /// Sentences about the access that the grants allow, the most harmful first.
+    /// Sentences about the access that the grants allow, most harmful first.
     grants: Vec<String>,
     data: Option<String>,
     annotated: usize,
     secrets: Vec<String>,
-    /// Identifies the program that was shown.
+    /// Identity of the program that was shown, to which the decision applies.
     found: String,
 }
 
-/// Keeps the grants for the new program, or sets them aside. `found` is the program that was shown.
+/// Keeps the grants for the new program or sets them aside. `found` is the identity of the program that was shown.
 pub(super) async fn decide_identity(
     state: &AppState,
     server: String,
@@ -55,7 +55,7 @@ pub(super) async fn decide_identity(
     let (noted, name) = (suspended.clone(), visible::line(&suspended.name));
     let file = aside(move || noted.note_put_aside()).await?;
     for grant in &suspended.kept.grants {
-        // Any grant that could not be revoked is refused below.
+        // A grant that could not be revoked causes an error below.
         let _ = state.backend.request(Request::Revoke { grant: grant.id.clone() }).await;
     }
     aside(move || suspended.start_afresh()).await?;
@@ -85,7 +85,7 @@ impl SuspendedRow {
     }
 }
 
-/// Orders grants by the harm that a hostile program could do with them; grants to change files are first.
+/// Orders grants by the harm that a hostile program could do with them. Grants to change files come first.
 fn harm(grant: &StandingGrant) -> u8 {
     match &grant.what {
         Granted::Files(files) if files.access.write || files.access.delete => 0,
@@ -95,13 +95,13 @@ fn harm(grant: &StandingGrant) -> u8 {
     }
 }
 
-/// Returns a path with the home directory as `~`.
+/// Returns a path in which `~` replaces the home directory.
 fn shown(home: &Home, path: &str) -> String {
     let below = Path::new(path).strip_prefix(&home.person).ok().filter(|below| !below.as_os_str().is_empty());
     visible::path(&below.map_or_else(|| path.to_owned(), |below| format!("~/{}", below.display())))
 }
 
-/// Returns a sentence about the access that a grant allows, without its client.
+/// Returns a sentence about the access that a grant allows. Does not name the client.
 fn allows(home: &Home, grant: &StandingGrant) -> String {
     let what = visible::path(&grant.what.to_string());
     match &grant.what {

@@ -1,8 +1,7 @@
-//! A bundle (`.mcpb`) under review in the window: its texts for the page, and the user's values for
-//! its settings.
+//! A bundle (`.mcpb`) that the user reviews in the window: its texts for the page, and the user's values for its
+//! settings.
 //!
-//! - INVARIANT: its files and folders come from a system picker in this process. The page cannot
-//!   name paths.
+//! - INVARIANT: its files and folders come from a system picker in this process. The page cannot name paths.
 //! - The bundle's texts are shortened and escaped before they reach the page.
 
 use super::file_picker::Picked;
@@ -15,28 +14,28 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// Maximum length of a bundle's text, in characters.
+/// Maximum length of text from a bundle, in characters.
 const LONGEST: usize = 300;
 
-/// Unpacked bundle, and the paths picked for its settings.
+/// An unpacked bundle and the paths that the user picked for its settings.
 pub(super) struct OpenBundle {
     bundle: Bundle,
     picked: BTreeMap<String, Vec<String>>,
 }
 
-/// Values from the page, except files and folders.
+/// Values from the page, which are not files or folders.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WantedBundle {
-    /// Name of the server; empty for the default.
+    /// Name of the server, or empty for the default name.
     pub(super) name: String,
-    /// Typed values, by setting.
+    /// Values that the user typed, by setting.
     pub(super) values: BTreeMap<String, Vec<String>>,
-    /// Optional secrets that the user leaves out.
+    /// Optional secrets that the user omits.
     pub(super) without: BTreeSet<String>,
 }
 
-/// Bundle for the page.
+/// A bundle, as the page shows it.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub(super) struct BundleView {
     file: String,
@@ -58,7 +57,7 @@ struct SettingRow {
     proposed: Vec<String>,
 }
 
-/// Picker that a setting requires.
+/// Picker that a setting needs.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct PathWish {
     pub(super) title: String,
@@ -66,7 +65,7 @@ pub(super) struct PathWish {
     pub(super) several: bool,
 }
 
-/// Reason why the values are rejected.
+/// Reason that a value was rejected.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum OpenBundleError {
     #[error(transparent)]
@@ -88,7 +87,7 @@ impl OpenBundle {
         Ok((Self { bundle, picked: BTreeMap::new() }, view))
     }
 
-    /// Returns the folder of the unpacked bundle, which is unique.
+    /// Returns the folder of the unpacked files, which identifies the bundle.
     pub(super) fn folder(&self) -> PathBuf {
         self.bundle.folder().to_path_buf()
     }
@@ -107,7 +106,7 @@ impl OpenBundle {
         Ok(PathWish { title: format!("Pick {what} that {name} is to work with"), kind, several })
     }
 
-    /// Records the picked paths of a setting.
+    /// Stores the paths that the user picked for a setting.
     pub(super) fn pick(&mut self, key: &str, paths: Vec<PathBuf>) -> Result<Vec<String>, OpenBundleError> {
         self.path_wish(key)?;
         let texts = paths.into_iter().map(|path| path.into_os_string().into_string());
@@ -116,7 +115,7 @@ impl OpenBundle {
         Ok(texts)
     }
 
-    /// Builds the server from the user's values.
+    /// Creates the server from the user's values.
     pub(super) fn addition(&self, home: &Home, wanted: WantedBundle) -> Result<Addition, OpenBundleError> {
         let WantedBundle { name, mut values, without } = wanted;
         let settings = &self.bundle.manifest.user_config;
@@ -129,14 +128,14 @@ impl OpenBundle {
         Ok(self.bundle.addition(home, name, &BundleAnswers { values, without })?)
     }
 
-    /// Returns the names of a server's secrets in the keyring, by setting.
+    /// Returns the names under which the keyring stores the secrets of a server, by setting.
     pub(super) fn secrets(&self, server: &str) -> BTreeMap<String, String> {
         let settings = self.bundle.manifest.user_config.iter();
         let secrets = settings.filter(|(_, setting)| setting.kind() == SettingKind::Secret);
         secrets.map(|(key, _)| (key.clone(), secret_name(server, key))).collect()
     }
 
-    /// Keeps the unpacked bundle for its server.
+    /// Keeps the unpacked files, because the server was added.
     pub(super) fn keep(self) {
         self.bundle.keep();
     }

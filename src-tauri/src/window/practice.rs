@@ -1,7 +1,7 @@
-//! Commands of the first steps: a practice question without effect, and an attempt to read a
-//! private folder, which the sandbox refuses.
+//! Commands of the first steps: a practice question without effect, and an attempt to read a private folder that the
+//! sandbox prevents.
 //!
-//! - The real dialog shows the practice question, but no call waits for the answer and nothing is recorded.
+//! - The practice question appears in the real dialog, but no call waits for the answer and nothing is recorded.
 
 use super::AppState;
 use super::command_error::{CommandError, aside};
@@ -24,7 +24,8 @@ const DEADLINE: Duration = Duration::from_secs(60);
 /// Time limit of the attempt.
 const ATTEMPT_LIMIT: Duration = Duration::from_secs(20);
 
-/// Private folders that agents do not need, relative to home. The attempt uses the first nonempty one, or home itself.
+/// Private folders that no agent needs, relative to the home directory. The attempt uses the first one that is not
+/// empty, or else the home directory.
 const PRIVATE: [&str; 5] = [".ssh", ".gnupg", ".aws", ".config", ""];
 
 /// Answer to the practice question.
@@ -33,17 +34,17 @@ const PRIVATE: [&str; 5] = [".ssh", ".gnupg", ".aws", ".config", ""];
 pub(super) enum PracticeAnswer {
     Allowed,
     Denied,
-    /// Closed or not answered.
+    /// The dialog was closed, or the time limit passed.
     Unanswered,
 }
 
-/// Numbers of names in a private folder, and of those visible to a program without permissions.
+/// Number of names in a private folder, and the number that a program without grants sees.
 #[derive(Debug, Serialize)]
 pub(super) struct PrivateFolderAttempt {
     folder: String,
     /// Number of names in the folder.
     there: usize,
-    /// Number of names that the program saw.
+    /// Number of names that the sandboxed program listed.
     seen: usize,
     said: String,
 }
@@ -67,7 +68,7 @@ pub(super) async fn try_private_folder(state: &AppState) -> Result<PrivateFolder
     Ok(PrivateFolderAttempt { folder, there, seen: listing.seen.len(), said: listing.complaint })
 }
 
-/// Records that the user finished or skipped the first steps, so that they do not open automatically again.
+/// Stores that the user has finished or skipped the first steps, so that they do not open again.
 pub(super) async fn finish_first_steps(state: &AppState) -> Result<(), CommandError> {
     let home = trusted(state)?.home;
     aside(move || Preferences { welcomed: true, ..Preferences::load(&home) }.store(&home)).await
@@ -127,7 +128,7 @@ struct Told(oneshot::Sender<PracticeAnswer>);
 
 impl AnswerSink for Told {
     fn answer(self: Box<Self>, answer: Answer) {
-        // The window may be closed by now.
+        // The window may have been closed meanwhile.
         let _ = self.0.send(match answer {
             Answer::Allow { .. } => PracticeAnswer::Allowed,
             Answer::Deny { .. } => PracticeAnswer::Denied,

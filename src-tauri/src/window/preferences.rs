@@ -1,5 +1,5 @@
-//! The user's preferences for this program's appearance and notifications: `window.json` in the
-//! configuration folder.
+//! The user's preferences for the app's appearance and notifications, stored as `window.json` in the configuration
+//! directory.
 
 use crate::consent::NoticeDetail;
 use ironcurtain_config::home::Home;
@@ -7,21 +7,21 @@ use ironcurtain_paths::atomic_file;
 use serde::{Deserialize, Serialize};
 use std::io;
 
-/// User preferences. A missing or unreadable file means the defaults; no decision depends on them.
+/// The user's preferences. A missing or unreadable file means the defaults. No decision about a call depends on them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Preferences {
     pub(super) appearance: Appearance,
     pub(crate) notifications: NoticeDetail,
-    /// The first steps are done or skipped.
+    /// `true` if the user has finished or skipped the first steps.
     pub(super) welcomed: bool,
 }
 
-/// Colours of the window.
+/// Colour scheme of the window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Appearance {
-    /// Follows the system.
+    /// Uses the colour scheme of the system.
     #[default]
     System,
     Light,

@@ -7,25 +7,25 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// Argument that makes this program run as the window.
+/// Command-line argument that makes this program run as the window's process.
 pub(crate) const ARGUMENT: &str = "--window";
 
-/// Variables that let other programs drive the toolkit's page. With two of them the engine listens
-/// on a port, where any user of the machine could connect and press buttons for the user.
+/// Environment variables that let other programs control the page. With two of them, the engine listens on a port to
+/// which any user of the machine could connect.
 const DRIVEN_BY: [&str; 3] =
     ["TAURI_WEBVIEW_AUTOMATION", "WEBKIT_INSPECTOR_SERVER", "WEBKIT_INSPECTOR_HTTP_SERVER"];
 
-/// Started window process, which shows nothing until requested.
+/// A started process of the window. It shows nothing until the window is requested.
 pub struct WindowProcess {
     pub(super) process: Process,
     pub(super) channel: UnixStream,
 }
 
-/// Process that is killed when dropped.
+/// A child process that is killed on drop.
 pub(super) struct Process(Child);
 
 impl WindowProcess {
-    /// Starts this program again from its image in memory, even if its file has been replaced.
+    /// Starts this program again from its image in memory, so that a replaced file has no effect.
     ///
     /// # Errors
     /// Returns the operating system's error if the process cannot be started.
@@ -37,7 +37,7 @@ impl WindowProcess {
     }
 }
 
-/// Builds the command. Only test builds let other programs drive the page.
+/// Returns the command that starts the process. Only a test build lets other programs control the page.
 fn command(this: &Path, is_for_tests: bool) -> Command {
     let program = if cfg!(target_os = "linux") { Path::new("/proc/self/exe") } else { this };
     let mut command = Command::new(program);
@@ -52,7 +52,7 @@ fn command(this: &Path, is_for_tests: bool) -> Command {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // The process may already have exited.
+        // Killing fails only if the process has exited.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

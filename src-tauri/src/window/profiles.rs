@@ -1,4 +1,4 @@
-//! Commands about profiles: sets of servers behind one entry of a client.
+//! Commands about profiles. A profile is a set of servers that a client reaches through one entry.
 
 use super::AppState;
 use super::command_error::{CommandError, aside};
@@ -13,9 +13,9 @@ use std::collections::BTreeSet;
 pub(super) struct ProfileRow {
     name: String,
     servers: Vec<String>,
-    /// Servers of the profile that do not exist.
+    /// Servers in the profile that are not configured.
     missing: Vec<String>,
-    /// Clients that use the profile.
+    /// Display names of the clients that use the profile.
     clients: Vec<&'static str>,
 }
 

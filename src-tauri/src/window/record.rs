@@ -1,5 +1,4 @@
-//! The activity log for the page: one row per call over the whole log, details, checking it, and
-//! exporting it.
+//! The activity log for the page: a row for each call, the details of a call, verification and export.
 
 mod calls;
 mod meaning;
@@ -21,30 +20,30 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Maximum number of calls of one page.
+/// Maximum number of calls on a page of the log.
 const MOST_CALLS: usize = 1000;
-/// Length of one column of the last day.
+/// Duration of one column in the chart of the last day.
 const QUARTER_MS: u64 = 15 * 60 * 1000;
-/// Number of columns of the last day.
+/// Number of columns in the chart of the last day.
 const QUARTERS: usize = 96;
 
-/// Page of calls, newest first.
+/// A page of calls, newest first.
 #[derive(Debug, Serialize)]
 pub(super) struct CallPage {
     calls: Vec<Call>,
-    /// Place of the last call if there may be more, which follow from there on.
+    /// Position of the last call, from which the next page continues. `None` at the end of the log.
     next: Option<u64>,
 }
 
-/// Decisions of the last 24 hours, by quarter-hour.
+/// Number of decisions in the last 24 hours, by quarter of an hour.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Day {
     from_ms: u64,
-    /// Allowed, asked and denied.
+    /// Numbers of allowed, escalated and denied calls, oldest first.
     quarters: Vec<[u64; 3]>,
 }
 
-/// Filter of the page.
+/// Filter that the page requests.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WantedCalls {
@@ -53,9 +52,9 @@ pub(super) struct WantedCalls {
     server: String,
     client: String,
     path: String,
-    /// Earliest time, or 0.
+    /// Time of the oldest entry in milliseconds since the Unix epoch, or 0 for no limit.
     from_ms: u64,
-    /// Time that all entries precede, or 0.
+    /// Time before which all entries were recorded, in milliseconds since the Unix epoch, or 0 for no limit.
     to_ms: u64,
 }
 
@@ -101,7 +100,7 @@ pub(super) async fn export_activity(
     let place = state.pickers.place_for("Write the record to", &state.home, name).await;
     let Some(place) = place else { return Ok(None) };
     aside(move || {
-        // The log is private to the user. The picker has already asked before replacing a file.
+        // Only the user may read the log. The picker has asked before a file is replaced.
         let file = File::options().write(true).create(true).truncate(true).mode(0o600).open(&place);
         let file = file.map_err(ExportError::Write)?;
         export(&trusted.home, &filter, form, BufWriter::new(&file), |line| line)?;
@@ -116,7 +115,7 @@ pub(super) async fn check_log(state: &AppState) -> Result<AuditCheckView, Comman
     if let Reply::Audit(check) = reply { Ok(check) } else { Err(CommandError::of(reply)) }
 }
 
-/// Returns the newest calls of a log that were decided.
+/// Returns the newest calls in a log that have a decision.
 pub(super) fn newest_calls(log: &Path, most: usize, meanings: &impl Meanings) -> io::Result<Vec<Call>> {
     let found = search_calls(log, &Filter::default(), None, most * 6)?;
     let calls = found.into_iter().filter_map(|found| Call::of(found.entries, meanings));
@@ -130,7 +129,7 @@ pub(super) fn last_day(log: &Path) -> io::Result<Day> {
     Ok(Day { from_ms, quarters: counts.iter().map(|one| [one.allowed, one.asked, one.denied]).collect() })
 }
 
-/// Converts entries that another program has already formatted, newest first.
+/// Converts entries that another program has formatted, newest first.
 pub(super) fn calls_of(entries: Vec<ActivityView>) -> Vec<Call> {
     entries.into_iter().rev().map(Call::from).collect()
 }
@@ -201,7 +200,7 @@ mod tests {
     fn pages_continue_where_the_last_one_ended_and_repeat_no_call() {
         let dir = tempfile::tempdir().unwrap();
         let mut entries: Vec<Entry> = (1..=9).map(|seq| decision(seq, seq, true)).collect();
-        // Its call is not repeated on the page with its decision.
+        // The call is on the page of its decision, so it is not repeated.
         let mut end = Entry::end_of(2, CallResult::Ok, 1);
         (end.seq, end.timestamp) = (10, 10);
         entries.push(end);

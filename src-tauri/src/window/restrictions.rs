@@ -1,7 +1,7 @@
-//! Commands that pause a session, lock down, and undo denials.
+//! Commands that pause a session, turn lockdown on, and remove denials.
 //!
-//! - INVARIANT: none of them allows a call. A reopened question can be answered only in its dialog.
-//!   After a restriction is lifted, the user is asked as before.
+//! - INVARIANT: no command allows a call. A question that is shown again is answered only in its dialog. When a
+//!   restriction ends, the user is asked as before.
 
 use super::AppState;
 use super::command_error::CommandError;
@@ -15,13 +15,13 @@ pub(super) async fn lock_down(state: &AppState, on: bool, end_sessions: bool) ->
     done(state, Request::Lockdown { on, end_servers: on && end_sessions }).await
 }
 
-/// Removes a denial or an expired question, or undoes a late approval.
+/// Removes a denial, an expired question or a late approval.
 pub(super) async fn forget_question(state: &AppState, question: String) -> Result<(), CommandError> {
     done(state, Request::Forget { question }).await
 }
 
-/// Reopens a question in its dialog. Returns `true` if the user allowed, so that the same call is
-/// now allowed once.
+/// Shows an expired question in its dialog again. Returns `true` if the user allowed it, which allows the same call
+/// once.
 pub(super) async fn ask_again(state: &AppState, question: String) -> Result<bool, CommandError> {
     state.backend.ask_again(question).await.map_err(CommandError::refused)
 }

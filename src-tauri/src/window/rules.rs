@@ -1,4 +1,4 @@
-//! Commands about the rules: showing, explaining, testing and saving them.
+//! Commands that show, explain, test and save the policy rules.
 
 use super::AppState;
 use super::command_error::{CommandError, aside};
@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Period over which decisions are counted and rules are tried.
+/// Period in which decisions are counted and on whose calls rules are tried: one week.
 const WEEK_MS: u64 = 7 * 86_400_000;
 
 #[derive(Debug, Serialize)]
@@ -25,9 +25,9 @@ pub(super) struct RulesView {
     rules: Vec<RuleView>,
     text: String,
     file: String,
-    /// The user has a policy file.
+    /// `true` if the user has a policy file.
     own: bool,
-    /// Findings that concern no single rule.
+    /// Findings that do not concern a single rule.
     findings: Vec<String>,
     counted_since_ms: u64,
     tools: Vec<ToolsOf>,
@@ -39,14 +39,14 @@ struct RuleView {
     description: String,
     then: &'static str,
     reason: String,
-    /// Source text.
+    /// Source text of the rule.
     text: String,
-    /// Number of calls that it decided.
+    /// Number of calls that the rule decided.
     decided: u64,
     findings: Vec<String>,
 }
 
-/// Callable tools of a server.
+/// A server and its tools that can be called.
 #[derive(Debug, Serialize)]
 struct ToolsOf {
     server: String,
@@ -79,7 +79,7 @@ struct ExplainedStep {
     passed: Vec<PassedRule>,
 }
 
-/// Rule that does not match a value, and the reason.
+/// A rule that did not match a value, with the reason.
 #[derive(Debug, Serialize)]
 struct PassedRule {
     rule: String,
@@ -88,7 +88,7 @@ struct PassedRule {
 
 #[derive(Debug, Default, Serialize)]
 pub(super) struct DryRun {
-    /// Reason why the rules would be rejected.
+    /// Reason that the rules are invalid, or `None` if they are valid.
     problem: Option<String>,
     findings: Vec<String>,
     added: Vec<String>,
@@ -101,7 +101,7 @@ pub(super) struct DryRun {
     calls: usize,
 }
 
-/// Similar calls whose result changes.
+/// Similar calls for which the decision changes.
 #[derive(Debug, Serialize)]
 struct ChangedCalls {
     server: String,
@@ -146,7 +146,7 @@ fn view(home: &Home) -> Result<RulesView, RulesError> {
     let snapshot = &trial.snapshot;
     let findings = findings(&trial);
     let counted_since_ms = week_ago();
-    // The counts are optional: show the rules even without them.
+    // The numbers are optional, so the rules are shown without them if counting fails.
     let decided = decisions_by_rule(&home.audit(), counted_since_ms).unwrap_or_default();
     let texts = written(snapshot.policy_text());
     let rules = snapshot.policy.rules().iter().enumerate().map(|(at, rule)| {

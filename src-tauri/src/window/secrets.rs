@@ -1,7 +1,6 @@
-//! Commands about servers' secrets, kept in the desktop's keyring or in the user's encrypted file.
+//! Commands about the secrets of servers, which the desktop's keyring or the user's encrypted file contains.
 //!
-//! - INVARIANT: no secret and no passphrase is sent to the page. It sets them and receives only
-//!   names.
+//! - INVARIANT: no secret and no passphrase is sent to the page. The page sends new ones and receives only names.
 
 use super::AppState;
 use super::command_error::{CommandError, aside};
@@ -12,16 +11,16 @@ use ironcurtain_visible as visible;
 use serde::Serialize;
 use std::sync::{Mutex, PoisonError};
 
-/// Plain secrets that await the user's confirmation to be moved.
+/// A planned move of unprotected secrets that the user has not confirmed yet.
 #[derive(Default)]
 pub(super) struct SecretMoveDraft(Mutex<Option<SecretMove>>);
 
-/// Secret stored unprotected in settings, and its location.
+/// An unprotected secret and its position in the settings.
 #[derive(Debug, Serialize)]
 pub(super) struct PlainSecretRow {
     server: String,
     place: String,
-    /// Name that it will have in the keyring.
+    /// Name under which the keyring will store the secret.
     name: String,
 }
 
@@ -35,7 +34,7 @@ impl PlainSecretRow {
     }
 }
 
-/// Returns the unprotected secrets in the servers' settings file.
+/// Returns the unprotected secrets in `mcp-servers.json`.
 pub(super) async fn plan_secret_move(state: &AppState) -> Result<Vec<PlainSecretRow>, CommandError> {
     let home = trusted(state)?.home;
     let plan = aside(move || SecretMove::plan(&home, None)).await?;
@@ -52,7 +51,7 @@ pub(super) async fn write_secret_move(state: &AppState) -> Result<String, Comman
     Ok("Moved. The servers now refer to them by name.".to_owned())
 }
 
-/// Moves plain secrets to the keyring or encrypted file.
+/// Stores unprotected secrets in the keyring or the encrypted file.
 pub(super) async fn kept(state: &AppState, secrets: &[PlainSecret]) -> Result<(), CommandError> {
     if secrets.is_empty() {
         return Ok(());
@@ -61,13 +60,13 @@ pub(super) async fn kept(state: &AppState, secrets: &[PlainSecret]) -> Result<()
     asked(state, move |store| keep(store, &secrets)).await
 }
 
-/// Secrets for the page.
+/// The stored secrets, as the page shows them.
 #[derive(Debug, Serialize)]
 pub(super) struct SecretsView {
     place: PlaceView,
     /// Path of the encrypted file, which may not exist.
     file: String,
-    /// Names of the secrets; empty while locked.
+    /// Names of the secrets. Empty while the file is locked.
     names: Vec<String>,
 }
 

@@ -1,9 +1,7 @@
-//! Commands that change existing servers: removing and restoring them, opening and closing hosts
-//! and folders, and limits.
+//! Commands that change configured servers: they remove and restore servers, and change hosts, folders and limits.
 //!
-//! - The plan is kept here until the user confirms it, so that exactly what was shown is written.
-//! - INVARIANT: a folder is opened only as a system picker passed it to this process. The page
-//!   cannot name paths.
+//! - A planned change is stored here until the user confirms it, and is written exactly as shown.
+//! - INVARIANT: a folder is allowed only if a system picker returned it to this process. The page cannot name paths.
 
 use super::AppState;
 use super::command_error::{CommandError, aside};
@@ -20,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-/// Changes that await the user's confirmation.
+/// Planned changes that the user has not confirmed yet.
 #[derive(Default)]
 pub(super) struct ServerChangeDrafts {
     removal: Mutex<Option<Removal>>,
@@ -28,18 +26,18 @@ pub(super) struct ServerChangeDrafts {
     limits: Mutex<Option<LimitsChange>>,
 }
 
-/// Planned removal of a server.
+/// A planned removal of a server, as the page shows it.
 #[derive(Debug, Serialize)]
 pub(super) struct PlannedRemoval {
     name: String,
     entry: String,
-    /// Descriptions of the client entries that start it.
+    /// Descriptions of the client entries that start the server.
     clients: Vec<String>,
     profiles: Vec<String>,
     data: Option<String>,
 }
 
-/// Opening requested by the page. A folder is picked separately.
+/// Host or folder that the page requests for a server. A folder is picked separately.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) enum WantedOpening {
@@ -48,14 +46,14 @@ pub(super) enum WantedOpening {
     Write,
 }
 
-/// Planned opening.
+/// A planned opening, as the page shows it.
 #[derive(Debug, Serialize)]
 pub(super) struct PlannedOpening {
     what: String,
     words: String,
 }
 
-/// Planned limits.
+/// Planned limits, as the page shows them.
 #[derive(Debug, Serialize)]
 pub(super) struct PlannedLimits {
     differences: Vec<PlannedLimit>,
@@ -130,7 +128,7 @@ pub(super) async fn plan_opening(
     shown(state, move || OpeningChange::open(&home, &server, opening(folder))).await
 }
 
-/// Keeps the planned opening and returns its description.
+/// Stores the planned opening and returns its description.
 async fn shown(
     state: &AppState,
     plan: impl FnOnce() -> Result<OpeningChange, ServerChangeError> + Send + 'static,
@@ -192,13 +190,13 @@ pub(super) async fn write_limits(state: &AppState) -> Result<String, CommandErro
     Ok("Changes apply to new sessions.".to_owned())
 }
 
-/// Closes the live sessions of a server, which still have its old access, and returns their number.
+/// Closes the server's active sessions, which still have the previous access. Returns the number of closed sessions.
 async fn end_sessions_of(state: &AppState, server: &str) -> Result<usize, CommandError> {
     let reply = state.backend.request(Request::Sessions).await;
     let Reply::Sessions(all) = reply else { return Err(CommandError::of(reply)) };
     let mut ended = 0;
     for session in all.into_iter().filter(|one| one.server == server) {
-        // A session may already be closed.
+        // A session may already be closed, so a refusal is ignored.
         let reply = state.backend.request(Request::EndSession { session: session.id }).await;
         ended += usize::from(matches!(reply, Reply::Done));
     }

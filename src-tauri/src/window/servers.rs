@@ -1,7 +1,6 @@
-//! Commands about servers: listing, adding, installing and updating them, and reviewing their
-//! tools.
+//! Commands that list, add, install and update servers, and review the annotations of their tools.
 //!
-//! - A proposal is kept here until the user confirms it, so that exactly what was shown is written.
+//! - A proposal is stored here until the user confirms it, and is written exactly as shown.
 
 use super::AppState;
 use super::command_error::{CommandError, aside};
@@ -20,13 +19,13 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// Time limit of a package manager.
+/// Maximum time for the package manager.
 const INSTALLING: Duration = Duration::from_secs(600);
 
-/// Time limit for a server to list its tools.
+/// Maximum time for a server to list its tools.
 const LISTING: Duration = Duration::from_secs(60);
 
-/// Proposals that await the user's confirmation, by server.
+/// Proposals that the user has not confirmed yet, by server.
 #[derive(Default)]
 pub(super) struct ServerDrafts {
     tools: Mutex<HashMap<String, Draft>>,
@@ -41,7 +40,7 @@ pub(super) struct WantedServer {
     settings: BTreeMap<String, String>,
 }
 
-/// Reason why a catalog server is not added.
+/// Reason that a server of the catalog was not added.
 #[derive(Debug, thiserror::Error)]
 enum AddFailed {
     #[error(transparent)]
@@ -110,7 +109,7 @@ pub(super) async fn check_for_update(state: &AppState, name: String) -> Result<F
             found
         }
     };
-    // The package lock allows one update at a time, so drop an older one.
+    // The package lock allows only one update at a time, so an earlier one is dropped.
     *state.drafts.updates.lock().unwrap_or_else(PoisonError::into_inner) = updates;
     Ok(found)
 }

@@ -1,4 +1,4 @@
-//! Servers for the page: descriptions of their access and of their tools.
+//! Builds the page's description of servers, with their access and tools.
 
 use super::changed_tools::{ChangedToolRow, changed_tool_rows};
 use super::identity::SuspendedRow;
@@ -33,26 +33,26 @@ const DESCRIPTION: usize = 300;
 pub(super) struct ServersView {
     servers: Vec<ServerRow>,
     catalog: Vec<CatalogRow>,
-    /// Servers that were removed and can be restored.
+    /// Removed servers that can be restored.
     removed: Vec<RemovedRow>,
     file: String,
 }
 
-/// Removed server.
+/// A removed server, as the page shows it.
 #[derive(Debug, Serialize)]
 struct RemovedRow {
     name: String,
     entry: String,
 }
 
-/// Host or folder that is permanently open to a server.
+/// A host or folder to which a server has permanent access.
 #[derive(Debug, Serialize)]
 struct OpeningRow {
     opening: Opening,
     words: String,
 }
 
-/// Resource limit of a server.
+/// A resource limit of a server, as the page shows it.
 #[derive(Debug, Serialize)]
 struct LimitRow {
     limit: Limit,
@@ -62,7 +62,7 @@ struct LimitRow {
     default: Option<u64>,
 }
 
-/// Reason why the servers are not shown.
+/// Reason that the servers cannot be shown.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ServersError {
     #[error(transparent)]
@@ -86,10 +86,10 @@ struct ServerRow {
     description: Option<String>,
     command: String,
     sandboxed: bool,
-    /// The server is remote.
+    /// `true` if the server is remote.
     remote: bool,
     reaches: Vec<String>,
-    /// Network of a sandboxed server, if it has any.
+    /// Network access of a sandboxed server, or `None` if it has none.
     network: Option<NetworkRow>,
     tools: Vec<ToolRow>,
     /// Tools that it changed or added.
@@ -98,28 +98,28 @@ struct ServerRow {
     problem: Option<String>,
     can_install: bool,
     live: Vec<LiveServer>,
-    /// Hosts and folders permanently open to it, the worst first.
+    /// Hosts and folders to which the server has permanent access, most dangerous first.
     openings: Vec<OpeningRow>,
     limits: Vec<LimitRow>,
-    /// Names of the secrets that its entry uses.
+    /// Names of the secrets that the server's entry uses.
     secrets: Vec<String>,
 }
 
-/// Hosts that a server may reach, and whether the user is asked about others.
+/// Hosts that a server may reach, and the treatment of all other hosts.
 #[derive(Debug, Serialize)]
 struct NetworkRow {
     hosts: Vec<String>,
     asks: bool,
 }
 
-/// Process of a server in one session.
+/// Process of a server in a session.
 #[derive(Debug, Serialize)]
 struct LiveServer {
     session: String,
     client: String,
     started_ms: u64,
     restarts: u64,
-    /// Reason why it is not running.
+    /// Reason that the process is not running, or `None` while it runs.
     trouble: Option<String>,
 }
 
@@ -141,7 +141,7 @@ struct CatalogRow {
     package: bool,
 }
 
-/// Result of checking for an update.
+/// An available update, as the page shows it.
 #[derive(Debug, Serialize)]
 pub(super) struct FoundUpdate {
     from: String,
@@ -150,7 +150,7 @@ pub(super) struct FoundUpdate {
     tools: Vec<String>,
 }
 
-/// Proposed annotations of a server's tools.
+/// Proposed annotations of a server's tools, as the page shows them.
 #[derive(Debug, Serialize)]
 pub(super) struct ProposedTools {
     tools: Vec<ProposedTool>,
@@ -163,7 +163,7 @@ struct ProposedTool {
     name: String,
     left_out: Option<String>,
     change: &'static str,
-    /// Descriptions of the differences from the current annotation.
+    /// Descriptions of the differences from the stored annotation.
     differs: Vec<String>,
     arguments: Vec<ProposedMeaning>,
 }
@@ -262,7 +262,7 @@ fn removed(one: RemovedServer) -> RemovedRow {
     RemovedRow { name: visible::line(&one.name), entry: visible::lines(&one.entry) }
 }
 
-/// Returns the roles of a tool's arguments without duplicates.
+/// Returns the distinct roles of a tool's arguments as words.
 fn means(tool: &ToolAnnotation) -> String {
     let mut names: Vec<&str> = Vec::new();
     for role in tool.arguments.iter().flat_map(|(_, roles)| &roles.default) {
@@ -273,7 +273,7 @@ fn means(tool: &ToolAnnotation) -> String {
     if names.is_empty() { "no files or hosts".to_owned() } else { names.join(", ") }
 }
 
-/// Describes the access of a server.
+/// Returns sentences about the access of a server.
 pub(super) fn reaches(server: &Server) -> Vec<String> {
     if server.remote.is_some() {
         return vec!["Files: none directly; it sees everything that is sent to it".to_owned()];
@@ -399,7 +399,7 @@ impl ProposedTools {
     }
 }
 
-/// Describes the differences between a tool's reviewed and current version.
+/// Describes the differences between the stored and the proposed annotation of a tool.
 fn differences(change: &AnnotationChange) -> Vec<String> {
     let AnnotationChange::Other { schema_changed, arguments } = change else { return Vec::new() };
     let schema = schema_changed.then(|| "its server describes its arguments differently now".to_owned());

@@ -1,9 +1,9 @@
-//! The trusted process's side of the window: at most one window, in its own process, whose page's
-//! commands run here.
+//! The trusted process's side of the window. At most one window is open, in its own process, and the commands of its
+//! page run here.
 //!
-//! - If that process dies, nothing else is affected: commands in flight complete, and their results are dropped.
-//! - A request for a window opens a new one if the old one is just closing, because its process
-//!   must confirm that it is on the screen.
+//! - If the window's process exits, running commands complete and their results are dropped.
+//! - When a window is requested while the old one closes, a new one is opened: each window must confirm that it is on
+//!   the screen.
 
 use super::command_error::CommandError;
 use super::process::WindowProcess;
@@ -22,10 +22,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Maximum number of commands in flight from one page.
+/// Maximum number of commands of the page that run at once.
 const MOST_CALLS: usize = 64;
 
-/// Handle to the window, open or not.
+/// Handle to the window, which may be open or closed.
 #[derive(Clone)]
 pub(crate) struct Window(Arc<Parts>);
 
@@ -38,23 +38,23 @@ struct Parts {
 
 #[derive(Default)]
 struct Now {
-    /// Process that was started before the trusted process was ready.
+    /// Process that was started before the trusted process was ready, for the first window.
     ahead: Option<WindowProcess>,
     open: Option<Open>,
 }
 
-/// Open window.
+/// State of the open window.
 struct Open {
     lines: Sender<Line>,
-    /// A change notification is already queued.
+    /// `true` if a notification about a change is already queued.
     told: Arc<AtomicBool>,
-    /// The window was requested and has not confirmed that it is on the screen.
+    /// `true` if the window was requested but has not confirmed that it is on the screen.
     wanted: bool,
-    /// The window has been on the screen.
+    /// `true` if the window has been on the screen.
     shown: bool,
 }
 
-/// Line to the window's process, and the permit of its call, released once the line is written.
+/// A message to the window's process. The permit of its call is released after the message is written.
 struct Line(ToWindow, Option<OwnedSemaphorePermit>);
 
 impl Window {
@@ -67,12 +67,12 @@ impl Window {
         Self(Arc::new(Parts { backend, desktop, home, now: Mutex::new(Now { ahead, open: None }) }))
     }
 
-    /// Opens the window, or brings it to the front.
+    /// Opens the window or brings it to the front.
     pub(crate) fn open(&self) {
         self.open_in(&mut self.now());
     }
 
-    /// Notifies the page, if open, that something changed.
+    /// Notifies the page of a change, if the window is open.
     pub(crate) fn notify_changed(&self) {
         if let Some(open) = &self.now().open
             && !open.told.swap(true, Ordering::Relaxed)
@@ -93,7 +93,7 @@ impl Window {
         }
     }
 
-    /// Serves a window's process on two threads that end with it.
+    /// Serves the process of a window on two threads, which exit with the process.
     fn serve(&self, window: WindowProcess) -> io::Result<Open> {
         let WindowProcess { process, channel: from } = window;
         let to = from.try_clone()?;
@@ -111,7 +111,7 @@ impl Window {
         Ok(open)
     }
 
-    /// Runs the commands of a page until its process exits.
+    /// Runs the page's commands until the window's process exits.
     fn read(&self, from: UnixStream, lines: &Sender<Line>) -> FrameError {
         let Parts { backend, desktop, home, .. } = &*self.0;
         let state = Arc::new(AppState::new(backend.clone(), desktop.clone(), home.clone()));
@@ -142,7 +142,7 @@ impl Window {
         let mut now = self.now();
         match now.open.take() {
             Some(Open { shown: false, .. }) => tracing::error!(%why, "failed to open the window"),
-            // It was already closing when it was requested.
+            // The window was already closing when it was requested.
             Some(Open { wanted: true, .. }) => self.open_in(&mut now),
             Some(_) | None => tracing::debug!(%why, "the window is closed"),
         }
@@ -155,7 +155,7 @@ impl Window {
 
 impl Open {
     fn tell(&self, line: ToWindow) {
-        // The process may have exited.
+        // The window's process may have exited.
         let _ = self.lines.send(Line(line, None));
     }
 }
@@ -170,7 +170,7 @@ async fn run(
         Some(_) => commands::run(&state, &command, arguments).await,
         None => Err(CommandError::refused("too many commands in progress in this window; try again")),
     };
-    // The window may be closed by now.
+    // The window may have been closed meanwhile.
     let _ = lines.send(Line(ToWindow::Answer { id, outcome }, room));
 }
 
@@ -187,7 +187,7 @@ fn write(queue: &Receiver<Line>, mut to: UnixStream, told: &AtomicBool) {
             (written, _) => written,
         };
         if written.is_err() {
-            // The other thread notices the error too.
+            // The reading thread also receives the error.
             return;
         }
     }

@@ -1,5 +1,4 @@
-//! Commands about sessions: closing one, deciding about the files it left, and showing the pending
-//! question.
+//! Commands that close a session, decide about the files that it left behind, and show the pending question.
 
 use super::AppState;
 use super::command_error::CommandError;

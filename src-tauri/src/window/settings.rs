@@ -1,4 +1,4 @@
-//! Commands about settings: `config.json`, autostart, and the window's appearance.
+//! Commands that show and change the settings: `config.json`, autostart and the appearance of the window.
 
 use super::AppState;
 use super::command_error::{CommandError, aside};
@@ -29,7 +29,7 @@ pub(super) struct SettingsView {
     file: String,
 }
 
-/// Settings to change; absent ones keep their values.
+/// Settings to change. A setting with `None` keeps its value.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SettingsChanges {
@@ -44,7 +44,7 @@ pub(super) struct SettingsChanges {
     appearance: Option<Appearance>,
 }
 
-/// Reason why the settings are not shown or changed.
+/// Reason that the settings cannot be shown or changed.
 #[derive(Debug, thiserror::Error)]
 enum SettingsFailed {
     #[error(transparent)]

@@ -1,4 +1,4 @@
-//! The state that every page draws: sessions, grants and pending questions.
+//! State that all pages of the window show: sessions, grants and pending questions.
 
 use super::AppState;
 use super::command_error::{CommandError, aside};
@@ -17,44 +17,43 @@ use std::path::PathBuf;
 /// Number of recent calls on the home page.
 const RECENT: usize = 6;
 
-/// State that every page draws.
+/// State that all pages of the window show.
 #[derive(Debug, Serialize)]
 pub(crate) struct Snapshot {
     status: StatusView,
     sessions: Vec<SessionView>,
-    /// Records of live sessions, and of closed ones whose autostart files await the user's
-    /// decision.
+    /// Records of active sessions, and of closed sessions with autostart files about which the user must decide.
     records: Vec<SessionRecordView>,
-    /// Sessions with files in quarantine, reduced to those files.
+    /// Records of sessions with quarantined files. They contain only those files.
     quarantine: Vec<SessionRecordView>,
     grants: Vec<GrantView>,
-    /// Servers that now start another program, about which the user must decide.
+    /// Names of servers that now start another program, about which the user must decide.
     changed_servers: Vec<String>,
     /// Servers with suspended tools, about which the user must decide.
     changed_tools: Vec<String>,
     waiting: Vec<PendingQuestion>,
-    /// Questions that expired unanswered, and denials that last until a session closes.
+    /// Expired questions, and denials that last until their session ends.
     questions: QuestionsView,
     clients: Vec<ClientRow>,
     recent: Vec<Call>,
-    /// `None` if the trusted process is another program.
+    /// Decisions of the last day, or `None` if the trusted process runs in another program.
     day: Option<Day>,
     home: PathBuf,
-    /// Program that a client should start.
+    /// Path of the program that agent clients should start.
     shim: PathBuf,
     appearance: Appearance,
-    /// The first steps were not shown yet, and no client has connected.
+    /// `true` if the first steps were not shown yet and no client has connected.
     first_run: bool,
 }
 
-/// Client that can receive grants.
+/// A client to which access can be granted.
 #[derive(Debug, Serialize)]
 struct ClientRow {
     key: String,
     name: String,
     servers: Vec<String>,
     live: Vec<String>,
-    /// Tools that can be granted without binding values, by server.
+    /// Tools that can be granted for any arguments, by server.
     tools: BTreeMap<String, Vec<String>>,
 }
 
@@ -130,7 +129,7 @@ async fn records(state: &AppState, live: &[SessionView]) -> Result<Vec<SessionRe
     let reply = state.backend.request(Request::LeftBehind).await;
     let Reply::LeftBehind(mut records) = reply else { return Err(CommandError::of(reply)) };
     for SessionView { id, .. } in live {
-        // A session that was just closed or just started may have none.
+        // A session that has just started or closed may have no record.
         if let Reply::Session(record) = state.backend.request(Request::Session { session: id.clone() }).await
         {
             records.push(record);

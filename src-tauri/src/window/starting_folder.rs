@@ -1,8 +1,8 @@
-//! The starting folder, in which every agent may work from the beginning: a rule before all others
-//! that ask or allow, shown and removable on the Rules page.
+//! The starting folder, in which all agents may work without asking. It is a policy rule before all other rules that
+//! ask or allow, and the Rules page can remove it.
 //!
-//! - INVARIANT: a system picker passed the folder to this process. The home directory and its
-//!   parents are refused.
+//! - INVARIANT: the folder comes from a system picker in this process. The home directory and its ancestors are
+//!   refused.
 
 use super::AppState;
 use super::command_error::{CommandError, aside};
@@ -15,10 +15,10 @@ use serde_json::{Value, json};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Name of the rule.
+/// Name of the policy rule.
 const RULE: &str = "starting-folder";
 
-/// Reason why there is no starting folder.
+/// Reason that the starting folder cannot be set.
 #[derive(Debug, thiserror::Error)]
 enum StartingFolderError {
     #[error("failed to resolve `{0}`: {1}")]
@@ -56,7 +56,7 @@ fn open_folder(home: &Home, folder: &Path, write: bool) -> Result<String, Starti
     } else {
         ("reading", json!(["read-path"]))
     };
-    // Keep leading denials in front.
+    // Denials at the start of the list stay before the new rule.
     let denies = |rule: &&Value| rule.get("then").and_then(Value::as_str) == Some("deny");
     let place = rules.iter().take_while(denies).count();
     rules.insert(

@@ -43,7 +43,7 @@ impl Made {
         Self::with(state)
     }
 
-    /// With the data of the documentation's picture.
+    /// Creates the backend with the data for the documentation's picture.
     pub(crate) fn for_picture() -> Self {
         let now = now();
         Self::with(State {

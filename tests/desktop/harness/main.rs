@@ -1,4 +1,4 @@
-//! The desktop shell alone, for display tests: the real dialog, tray and window with fake questions and data.
+//! The app's user interface for display tests: the real dialog, tray and window with fake questions and data.
 //!
 //! Never shipped. Reads one order per line from standard input and writes one event per line: `ask NAME ID
 //! MILLISECONDS`, `withdraw ID`, `idle` / `ID allow OFFER LIFETIME`, `ID deny [NOTE]`, `ID dropped`, `ID working`,
@@ -63,7 +63,7 @@ fn read_orders(desktop: &DialogConsent) {
                 desktop.ask_with(question, Box::new(Printed { id: (*id).to_owned(), answered: false }));
             }
             ["withdraw", id] => desktop.withdraw(id, Withdrawn::Cancelled),
-            // Runs with lower priority than the display's pending events, which are processed by then.
+            // Runs after the display's pending events, because it has a lower priority.
             ["idle"] => drop(gtk::glib::idle_add_once(|| println!("idle"))),
             _ => println!("`{line}` is not an order"),
         }
@@ -71,7 +71,7 @@ fn read_orders(desktop: &DialogConsent) {
     std::process::exit(0);
 }
 
-/// Prints the answer, or that it was dropped unanswered.
+/// Receiver that prints the answer to a question, or that the question was dropped.
 struct Printed {
     id: String,
     answered: bool,

@@ -1,8 +1,8 @@
-//! A window of another program that accepts text, covers an area or fills the screen.
+//! A window of another program, which accepts text, covers an area or fills the screen.
 
 use gtk::prelude::*;
 
-/// Shows the window until standard input ends or a line arrives. Prints `ready` once it is visible.
+/// Shows the window until standard input contains a line or ends. Prints `ready` when the window is visible.
 pub(crate) fn show(arguments: &[String]) {
     gtk::init().expect("a display");
     let kind = arguments.first().map_or("window", String::as_str);
@@ -27,7 +27,7 @@ pub(crate) fn show(arguments: &[String]) {
     window.show_all();
     std::thread::spawn(|| {
         let mut line = String::new();
-        // End of input or any line closes the window.
+        // Any line, or the end of input, closes the window.
         let _ = std::io::stdin().read_line(&mut line);
         std::process::exit(0);
     });

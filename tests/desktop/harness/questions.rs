@@ -9,7 +9,7 @@ use ironcurtain_consent::{Consequence, Lifetime, Offer, Piece, Preview, Question
 use ironcurtain_protocol::{ClientView, ProcessView};
 use std::time::Duration;
 
-/// Returns the question with that name.
+/// Returns the question with this name, or `None` if there is none.
 pub(crate) fn named(name: &str, id: &str, deadline: Duration) -> Option<Question> {
     let write = write(id, deadline);
     match name {
@@ -74,7 +74,7 @@ fn write(id: &str, deadline: Duration) -> Question {
     }
 }
 
-/// Returns an offer of one call with this effect.
+/// Returns an offer to allow one call, with this effect.
 fn call_once(what: &str) -> Offer {
     Offer {
         reach: Reach::Paths,
@@ -118,7 +118,7 @@ fn foreign(text: &str) -> Piece {
     Piece::Foreign(text.into())
 }
 
-/// Returns Claude Code, started by zsh in a terminal.
+/// Returns a client named Claude Code that zsh started in a terminal.
 pub(crate) fn client() -> ClientView {
     let process = |pid, name: &str, exe: &str| ProcessView { pid, name: name.into(), exe: Some(exe.into()) };
     ClientView {

@@ -1,4 +1,4 @@
-//! Scenes of accidental input around a dialog, and the deliberate answer.
+//! Scenes of accidental input while a dialog opens or closes, followed by a deliberate answer.
 
 use super::Try;
 use super::user_input::{Act, Desk, Spot};
@@ -6,20 +6,20 @@ use crate::harness::{DIALOG, Harness};
 use Act::{Click, Down, HeldAllow, Key, Move, Up, Wait};
 use std::time::{Duration, Instant};
 
-/// Duration of a scene in milliseconds.
+/// Duration of a scene, in milliseconds.
 const LENGTH: u64 = 2600;
-/// Time for which input runs before the question appears.
+/// Duration of the input before the question appears.
 const BEFORE: Duration = Duration::from_millis(300);
-/// Milliseconds for which a deliberate answer holds Allow, which requires 0.7 s: the app may see the press later than
-/// the release.
+/// Duration for which a deliberate answer holds Allow, in milliseconds. Allow requires 0.7 s, and the app may see the
+/// press later than the release.
 const HOLD: u64 = 860;
-/// A place far from every dialog.
+/// Point that is far from every dialog.
 const FAR: (i32, i32) = (25, 770);
 
-/// Label that leads to two calls together.
+/// Label of the button that shows two calls together.
 const TWO: &str = "See all 2 together";
 
-/// One way to click accidentally.
+/// A kind of accidental input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scene {
     Clicks,
@@ -61,7 +61,7 @@ pub(crate) const SCENES: [Scene; 17] = [
     Scene::Together,
 ];
 
-/// Places of the first dialog, of the next one, and of a batch of two calls.
+/// Positions in the first dialog, in the next one, and in a batch of two calls.
 pub(crate) struct Spots {
     first: Spot,
     second: Spot,
@@ -69,7 +69,7 @@ pub(crate) struct Spots {
 }
 
 impl Spots {
-    /// Opens two dialogs and finds their places.
+    /// Opens the dialogs and determines the positions in them.
     pub(crate) fn look(desk: &Desk) -> Self {
         let mut harness = Harness::start(&desk.screen, &["dialog"]);
         harness.order("ask write q1 60000");
@@ -90,7 +90,7 @@ impl Spots {
 }
 
 impl Scene {
-    /// Plays the scene, and then answers deliberately if `meant`.
+    /// Plays the scene. If `meant` is `true`, then answers deliberately.
     pub(crate) fn run(self, desk: &mut Desk, spots: &Spots, pace: u64, meant: bool) -> Try {
         let name = format!("{}: {self:?}, every {pace} ms", desk.manager);
         desk.act(&[Move(FAR.0, FAR.1)]);
@@ -135,7 +135,7 @@ impl Scene {
         Try { name, accident, meant }
     }
 
-    /// Performs the accidental input. Returns the other windows still open.
+    /// Performs the accidental input. Returns other windows that are still open.
     fn play(self, desk: &mut Desk, spots: &Spots, pace: u64, harness: &mut Harness) -> Vec<Harness> {
         let ask = |harness: &mut Harness| harness.order("ask write q1 60000");
         let (x, y) = spots.first.allow;
@@ -212,7 +212,7 @@ impl Scene {
                 let cover = desk.cover(spots.first.words);
                 desk.act(&[Wait(900), Move(FAR.0, FAR.1), Move(x, y), Wait(900)]);
                 drop(cover);
-                // The window is gone, and the text under it is unread.
+                // The other window is closed, but the text below it was not read.
                 desk.act(&[Click, Wait(pace), Move(x, y), Click]);
             }
             Self::FullScreen => {
@@ -229,10 +229,10 @@ impl Scene {
                 });
             }
             Self::Together => {
-                // Input that continues at the Allow of one question, or at that of the batch.
+                // The input continues on Allow in the dialog of one question or of the batch.
                 let (x, y) = if pace.is_multiple_of(100) { spots.together.allow } else { (x, y) };
                 during(desk, &[vec![Move(x, y)], clicks(LENGTH)].concat(), || {
-                    // The input may have denied one of the two by then.
+                    // The input may already have denied one of the questions.
                     desk.screen.helper("accessible.py", &["press", DIALOG, "push button", TWO]);
                 });
             }
@@ -249,19 +249,19 @@ impl Scene {
         vec![]
     }
 
-    /// Answers deliberately: selects Allow and presses it, which are two actions.
+    /// Answers deliberately, with two actions: selects Allow and then presses it.
     fn mean(self, desk: &Desk, mut spot: Spot, harness: &Harness) -> Result<Duration, String> {
         let by_key =
             [Self::EarlyKeys, Self::HeldKeys, Self::TypingElsewhere, Self::LateFocus].contains(&self);
         if !by_key {
-            // First the user sees the dialog ready for input.
+            // First, the user sees a dialog that accepts input.
             desk.act(&[Move(spot.beside.0, spot.beside.1)]);
             desk.wait_until_armable(DIALOG);
-            // Then they see its Allow.
+            // Then, the user sees its Allow button.
             spot = desk.look(DIALOG);
         }
         if self == Self::OtherWorkspace {
-            // The pointer is on Allow.
+            // The pointer is already on Allow.
             desk.focus(DIALOG);
         }
         let begin = Instant::now();
@@ -297,7 +297,7 @@ fn two(desk: &Desk) -> Harness {
     harness
 }
 
-/// Opens another program's window with the keyboard focus.
+/// Opens a window of another program, which has the keyboard focus.
 fn other(desk: &Desk, kind: &[&str]) -> Harness {
     let other = Harness::start(&desk.screen, &[&["other"], kind].concat());
     assert_eq!(other.event(), "ready");
@@ -305,7 +305,7 @@ fn other(desk: &Desk, kind: &[&str]) -> Harness {
     other
 }
 
-/// Gives the dialog the keyboard focus as soon as it exists.
+/// Moves the keyboard focus to the dialog as soon as it is shown.
 fn focus_when_shown(desk: &Desk) {
     for _ in 0..6 {
         desk.focus(DIALOG);
@@ -313,7 +313,7 @@ fn focus_when_shown(desk: &Desk) {
     }
 }
 
-/// Performs actions, and runs `meanwhile` shortly after their start.
+/// Performs actions, and calls `meanwhile` shortly after their start.
 fn during(desk: &Desk, acts: &[Act], meanwhile: impl FnOnce() + Send) {
     std::thread::scope(|scope| {
         scope.spawn(move || {

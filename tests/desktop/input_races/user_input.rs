@@ -1,5 +1,4 @@
-//! A user at a desktop: input that moves, clicks and types under a window manager, and a search for Allow on the
-//! screen.
+//! Simulates a user's input with a window manager: pointer movements, clicks and keys. Also finds Allow on the screen.
 
 use crate::harness::{DIALOG, Harness};
 use crate::screen::{Control, Screen, until};
@@ -8,42 +7,42 @@ use std::process::{ChildStdin, ChildStdout};
 use std::sync::Mutex;
 use std::time::Duration;
 
-/// Size of every screen.
+/// Size of the screens, in pixels.
 const SIZE: [&str; 2] = ["1280", "800"];
 
-/// Distances in pixels from the target at the end of a pointer movement, which is not a jump. All of them are on
-/// Allow.
+/// Distances from the target at the end of a pointer movement, in pixels, because the pointer does not jump. All of
+/// these points are on Allow.
 const WAY: [i32; 3] = [20, 8, 0];
 
-/// One input action.
+/// An action of the user.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Act {
     Move(i32, i32),
     Click,
     Down,
     Up,
-    /// A key with its modifiers, pressed and released.
+    /// Presses and releases a key with its modifiers.
     Key(&'static str),
-    /// Alt+A, held for this many milliseconds.
+    /// Holds Alt+A for this number of milliseconds.
     HeldAllow(u64),
     Wait(u64),
 }
 
-/// Places of one dialog on the screen.
+/// Positions in a dialog on the screen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Spot {
     /// Centre of Allow.
     pub(crate) allow: (i32, i32),
-    /// A place in the dialog without a control.
+    /// A point of the dialog without a control.
     pub(crate) beside: (i32, i32),
-    /// x, y, width, height of the text about consequences.
+    /// Position and size of the text about the effect: x, y, width and height.
     pub(crate) words: [i32; 4],
 }
 
 pub(crate) struct Desk {
     pub(crate) screen: Screen,
     pub(crate) manager: &'static str,
-    /// Allow must be held for anything but reading a file, because covering windows are undetectable here.
+    /// `true` if Allow must be held, except for reading a file, because covering windows cannot be detected.
     pub(crate) holds: bool,
     pointer: Option<Mutex<(ChildStdin, BufReader<ChildStdout>)>>,
 }
@@ -56,7 +55,7 @@ impl Desk {
             let arguments = ["-u", script.to_str().expect("a UTF-8 path"), SIZE[0], SIZE[1]];
             let mut pointer = screen.spawn_with_stdin("/usr/bin/python3", &arguments);
             said(&mut pointer.1, "ready");
-            // A permanent keyboard: windows lose the focus whenever the last one is removed.
+            // Adds a permanent keyboard, because windows lose the focus when the last keyboard is removed.
             screen.spawn("wtype", &["-s", "86400000", "-k", "F13"]);
             return Self { screen, manager, holds: true, pointer: Some(Mutex::new(pointer)) };
         }
@@ -104,7 +103,7 @@ impl Desk {
     fn act_on_wayland(&self, pointer: &mut (ChildStdin, BufReader<ChildStdout>), acts: &[Act]) {
         let input = &mut pointer.0;
         let mut order = |line: &str| writeln!(input, "{line}").expect("a pointer");
-        // Successive keys come from one keyboard.
+        // All keys in a row are sent by one keyboard.
         let mut keys: Vec<String> = Vec::new();
         for act in acts {
             let held;
@@ -130,7 +129,7 @@ impl Desk {
                 continue;
             }
             self.type_on_wayland(&mut keys);
-            // The input program itself waits, so that a press is never shorter than intended.
+            // The input program waits between the events itself, so that a press is never shorter than intended.
             match act {
                 Act::Move(x, y) => {
                     for left in WAY {
@@ -160,7 +159,7 @@ impl Desk {
         keys.clear();
     }
 
-    /// Gives the window with that title the keyboard focus, as the user does, without waiting.
+    /// Moves the keyboard focus to the window with this title, as a user does. Does not wait.
     pub(crate) fn focus(&self, title: &str) {
         if self.pointer.is_some() {
             self.sway(&[&format!("[title=\"{title}\"] focus")]);
@@ -169,7 +168,7 @@ impl Desk {
         }
     }
 
-    /// Minimizes the dialog or restores it.
+    /// Minimizes the dialog, or restores it.
     pub(crate) fn minimize(&self, hidden: bool) {
         match (self.pointer.is_some(), hidden) {
             (true, true) => self.sway(&[&format!("[title=\"{DIALOG}\"] move scratchpad")]),
@@ -194,7 +193,7 @@ impl Desk {
         }
     }
 
-    /// Opens another program's window over that part of the screen.
+    /// Opens a window of another program over this area of the screen.
     pub(crate) fn cover(&self, [x, y, width, height]: [i32; 4]) -> Harness {
         let place = [x, y, width, height].map(|number| number.to_string());
         if self.manager != "sway" {
@@ -217,7 +216,7 @@ impl Desk {
         self.screen.swaymsg(words);
     }
 
-    /// Finds the places of the open dialog.
+    /// Returns the positions in the open dialog.
     pub(crate) fn look(&self, title: &str) -> Spot {
         let mut before = None;
         until("a stable dialog layout", || {
@@ -231,7 +230,7 @@ impl Desk {
         })
     }
 
-    /// Waits until Allow of the visible dialog can be armed.
+    /// Waits until Allow of the visible dialog is ready to be armed.
     pub(crate) fn wait_until_armable(&self, title: &str) {
         const CALM: [&str; 3] = [
             "To allow: point at Allow, or press Tab until you are on it",

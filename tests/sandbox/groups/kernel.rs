@@ -1,4 +1,4 @@
-//! Kernel interfaces available to everyone, or to processes that appear to be root.
+//! Kernel interfaces that every process can use, or every process that appears to be root.
 
 use std::fs;
 
@@ -15,7 +15,7 @@ pub(crate) const GROUP: Group = Group { victim: true, ..Group::new("kernel", ROW
 
 const OPEN: &str = "cat $R/secret";
 
-/// Returns a row for a system call that must be refused.
+/// Returns a row about a system call that must fail.
 const fn call(name: &'static str, attack: &'static str, bare: crate::row::Bare) -> Row {
     Row::new(name, attack, OPEN, Said).bare(bare)
 }
@@ -73,7 +73,7 @@ const ROWS: &[Row] = &[
     Row::new("other terminals", "for t in /dev/pts/[0-9]*; do (exec 9<>$t) 2>/dev/null && echo $t >>$C; done", "$P terminal $R/secret", Said).in_terminal(),
 ];
 
-/// Command that opens the file for appending and writes nothing.
+/// Shell command that opens the file for appending but writes nothing.
 const OPENS_CORE_PATTERN: &str = "(: >>/proc/sys/kernel/core_pattern) && echo opened >$C";
 
 fn renamed(_: &Scene) -> Option<String> {

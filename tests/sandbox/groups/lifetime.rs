@@ -1,4 +1,4 @@
-//! Processes that survive the sandbox. The host searches for processes with the scene's name in their arguments.
+//! Processes that outlive the sandbox. The host searches for processes whose arguments contain the scene's name.
 
 use crate::row::{
     Bare::{Holds, Untried},

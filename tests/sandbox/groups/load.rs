@@ -1,4 +1,4 @@
-//! Excessive resource use. The measured amount is in a file on the host.
+//! Excessive use of resources. A file on the host contains the measured amount.
 
 use crate::{
     launch::LIMITS,
@@ -46,7 +46,7 @@ fn more_than(scene: &Scene, limit: Option<u64>) -> Option<String> {
 }
 
 fn too_many_processes(scene: &Scene) -> Option<String> {
-    // The kernel exempts root from this limit, so root needs a control group.
+    // The kernel does not apply this limit to root, so root needs a control group.
     if ironcurtain_testkit::programs::is_root() { None } else { more_than(scene, LIMITS.processes) }
 }
 

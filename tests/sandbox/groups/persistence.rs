@@ -1,14 +1,15 @@
-//! Files that the user's programs act on later: start-up files, hooks, settings of editors and agents.
+//! Autostart files, which the user's programs later run or read: start-up files, hooks, settings of editors and
+//! agents.
 //!
-//! - The host checks after the sandbox has exited: protected files are unchanged and new ones were quarantined. In
-//!   the view with only granted paths, files that run only at the user's request stay and are reported.
-//! - The working directory is the home.
+//! - The host checks after the sandbox has exited: protected files must be unchanged and new files quarantined. In the
+//!   view with only granted paths, files that run only on the user's request stay and are reported.
+//! - The working directory is the home directory.
 
 use crate::row::{Group, Row, Sign::Wrote};
 
 pub(crate) const GROUP: Group = Group { persistence: true, ..Group::new("persistence", ROWS) };
 
-/// Minimum number of names not yet in the scene, in any folder or in the home.
+/// Minimum number of autostart file names that the scene does not contain yet, in any folder or in the home directory.
 const ANY: usize = 30;
 const ALL: usize = ANY + 40;
 

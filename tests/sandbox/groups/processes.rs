@@ -1,4 +1,4 @@
-//! Host processes: reading, writing, signalling and throttling them.
+//! Processes of the host: reading, changing, signalling and slowing them down.
 
 use crate::row::{
     Bare::{Differs, Holds},

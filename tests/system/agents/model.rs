@@ -1,11 +1,11 @@
-//! A scripted model server that speaks the APIs of the agent clients.
+//! A scripted model server with the APIs that the agent clients use.
 
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// A model that requests one tool call. Its process is terminated on drop.
+/// A model that requests one tool call. Dropping it kills its process.
 pub struct Model {
     script: Child,
     port: u16,
@@ -13,7 +13,7 @@ pub struct Model {
 }
 
 impl Model {
-    /// Starts a model that calls `tool` with these arguments once the tool is offered.
+    /// Starts a model that calls `tool` with these arguments when a client offers the tool.
     pub fn start(tool: &str, arguments: &Value, log: &Path) -> Self {
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/system/agents/model.js");
         let mut script = Command::new("node")
@@ -37,7 +37,7 @@ impl Model {
         std::fs::write(&self.log, "").unwrap();
     }
 
-    /// Returns the results of its calls that the model received.
+    /// Returns the results of its calls.
     pub fn results(&self) -> Vec<String> {
         let log = std::fs::read_to_string(&self.log).unwrap();
         let told = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());

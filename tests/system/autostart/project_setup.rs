@@ -1,4 +1,4 @@
-//! Setup work that agents are asked to do in a repository succeeds and persists.
+//! Setup tasks in a repository that users give to agents: they succeed, and their results are kept.
 
 use super::{
     end_session, entry_for, git, grant_folder_of, repository, undecided_files, world_with_guarded_git_config,
@@ -82,7 +82,7 @@ fn adding_husky_keeps_files_but_does_not_enable_hooks() {
     assert_eq!(fs::read_to_string(&hook).unwrap(), "touch ran\n");
     git(&world, &repo, &["commit", "-q", "--allow-empty", "-m", "second"]);
     assert!(!repo.join("ran").exists());
-    // Once the user enables the hooks, they run.
+    // The hooks run after the user has enabled them.
     git(&world, &repo, &["config", "core.hooksPath", ".husky/_"]);
     git(&world, &repo, &["commit", "-q", "--allow-empty", "-m", "third"]);
     assert!(repo.join("ran").exists());

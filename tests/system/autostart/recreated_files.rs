@@ -1,4 +1,4 @@
-//! A server that keeps recreating a quarantined file loses write access to the folder.
+//! A server that creates a quarantined file again and again loses write access to the folder.
 
 use super::{end_session, grant_folder_of, repository};
 use crate::client::BOUND;
@@ -14,7 +14,7 @@ fn repeatedly_recreated_file_is_removed_and_folder_becomes_read_only() {
     let mut client = world.connect("hostile");
     grant_folder_of(&world, &mut client, &repo.join("text"));
     let servers = json!({ "mcpServers": { "evil": { "command": "evil" } } });
-    // Often enough for the folder to become read-only, but too rarely for the server to be stopped.
+    // Often enough to make the folder read-only, but not often enough to stop the server.
     let write = format!("echo '{servers}' > .mcp.json");
     let wait = "while [ -e .mcp.json ]; do :; done";
     let script = format!("for n in 1 2 3 4 5 6 7; do {write} || break; {wait}; done 2> /dev/null");
@@ -39,7 +39,7 @@ fn server_that_keeps_recreating_a_file_is_stopped() {
     let world = hostile::world();
     let mut client = world.connect("hostile");
     client.plain("heard").ok();
-    // The session's folder is always writable, so stopping the server is the only way.
+    // The session folder is always writable, so only stopping the server helps.
     let folder = world.sandbox();
     let servers = json!({ "mcpServers": { "evil": { "command": "evil" } } });
     let script = format!("while echo '{servers}' > .mcp.json; do :; done 2> /dev/null");

@@ -1,5 +1,5 @@
-//! A server, or a shim in its place, with a client that declares every capability. Records the messages of each step
-//! without the parts that vary between runs.
+//! A server, or a shim in its place, and a client that declares all capabilities. Records the messages of each step
+//! without the parts that differ between runs.
 
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -12,9 +12,9 @@ pub struct Peer {
     stdin: ChildStdin,
     lines: Receiver<Value>,
     steps: BTreeMap<String, Value>,
-    /// Server requests since the current step began.
+    /// Requests that the server has sent in the current step.
     asked: Vec<Value>,
-    /// All notifications in order.
+    /// All notifications that the server has sent, in order.
     told: Vec<Value>,
     next: u64,
 }
@@ -36,7 +36,7 @@ impl Peer {
         Self { child, stdin, lines, steps: BTreeMap::new(), asked: vec![], told: vec![], next: 0 }
     }
 
-    /// Sends a request. Records its response and the server's requests until then under the step's name.
+    /// Sends a request. Records its response and the server's requests before it under the name of the step.
     pub fn step(&mut self, step: &str, method: &str, params: Value) -> Value {
         let answer = self.request(method, params);
         let asked = std::mem::take(&mut self.asked);
@@ -53,7 +53,7 @@ impl Peer {
         self.until(method, is_answer)
     }
 
-    /// Records a value as a step.
+    /// Records a value under the name of a step.
     pub fn keep(&mut self, step: &str, value: &Value) {
         assert!(
             self.steps.insert(step.to_owned(), without_variable_parts(value)).is_none(),
@@ -61,7 +61,7 @@ impl Peer {
         );
     }
 
-    /// Records the server's requests since the last step.
+    /// Records the server's requests since the last step under the name of this step.
     pub fn keep_asked(&mut self, step: &str) {
         let asked = std::mem::take(&mut self.asked);
         self.keep(step, &json!(asked));
@@ -75,14 +75,14 @@ impl Peer {
         self.say(&json!({ "jsonrpc": "2.0", "method": method }));
     }
 
-    /// Waits for a notification.
+    /// Waits for a notification with this method.
     pub fn wait_for(&mut self, method: &str) {
         if !self.told.iter().any(|told| told["method"] == method) {
             self.until(method, |message| message["method"] == method);
         }
     }
 
-    /// Returns everything recorded; the notifications form their own step.
+    /// Returns all recorded steps. The notifications are a step of their own.
     pub fn steps(mut self) -> BTreeMap<String, Value> {
         let mut told: Vec<String> =
             self.told.iter().map(|told| without_variable_parts(told).to_string()).collect();
@@ -126,12 +126,12 @@ impl Drop for Peer {
     }
 }
 
-/// Returns the client's answer to a server request.
+/// Returns the client's answer to a request from the server.
 fn answered(method: &str, params: &Value) -> Value {
     let sampled =
         json!({ "role": "assistant", "content": { "type": "text", "text": "sampled" }, "model": "m" });
     let filled = json!({ "name": "Ann", "check": true, "interpretation": "technical" });
-    // A client returns the fields of the form, and no others.
+    // A client returns exactly the fields of the form.
     let form = params["requestedSchema"]["properties"].as_object();
     let is_asked = |name: &str| form.is_none_or(|form| form.contains_key(name));
     let content: Map<String, Value> =
@@ -151,14 +151,14 @@ fn answered(method: &str, params: &Value) -> Value {
     }
 }
 
-/// Removes the parts of a value that vary between runs: task names, times and random values.
+/// Removes the parts of a value that differ between runs: task names, times and random values.
 fn without_variable_parts(value: &Value) -> Value {
     match value {
         Value::Object(fields) => {
             let kept = |(name, value): (&String, &Value)| {
                 let value = match name.as_str() {
                     "taskId" | "elicitationId" | "createdAt" | "lastUpdatedAt" | "id" => json!("…"),
-                    // Random log messages.
+                    // Log messages are random.
                     "data" | "level" if fields.contains_key("data") && fields.contains_key("level") => {
                         json!("…")
                     }
@@ -168,7 +168,7 @@ fn without_variable_parts(value: &Value) -> Value {
                 };
                 (name.clone(), value)
             };
-            // Sorts the keys.
+            // Sorts the fields by key.
             let sorted: BTreeMap<String, Value> = fields.iter().map(kept).collect();
             Value::Object(sorted.into_iter().collect::<Map<_, _>>())
         }
@@ -178,7 +178,7 @@ fn without_variable_parts(value: &Value) -> Value {
     }
 }
 
-/// Removes the time of day and task names from a text.
+/// Removes times of day and task names from a text.
 fn without_variable_text(text: &str) -> String {
     let text = match text.split_once("created at ") {
         Some((before, _)) => format!("{before}created at …"),

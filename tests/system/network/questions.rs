@@ -1,4 +1,4 @@
-//! Hosts outside the list: questions, grants, one-call permissions and revocation.
+//! Hosts that the list does not contain: questions, grants, permissions for one call, and revocation.
 
 use super::test_network::{inside, world};
 use super::{HELLO, network_log, proxy_table};
@@ -57,7 +57,7 @@ fn unknown_host_asks_and_answer_lasts_its_lifetime() {
         client.hang_up();
         assert_eq!(world.connect("fetcher").fetch_unjudged(OTHER), HELLO);
         assert_eq!(world.user.asked().len(), 1);
-        // Uses are counted outside the connection's path.
+        // Uses are counted asynchronously.
         eventually("both uses are counted", BOUND, || world.grants()[0].uses == 2);
         assert_eq!(
             network_log(&world),
@@ -87,7 +87,7 @@ fn denied_host_is_reported_and_not_asked_again_at_once() {
         assert_eq!(world.user.asked().len(), 1);
         assert!(client.fetch_unjudged("http://evil.example.test/hello").starts_with("403 denied-domain"));
         assert_eq!((world.user.asked().len(), ground.reached().len()), (0, 0));
-        // The permission covers only that host.
+        // The permission covers only this host.
         allow(&world, Lifetime::Once);
         assert_eq!(client.fetch_unjudged(THIRD), HELLO);
     });
@@ -179,7 +179,7 @@ fn expired_host_grant_closes_its_connections() {
         assert_eq!(client.call_free_tool("hold", "other.example.test:8443"), "HTTP/1.1 200 OK");
         let grant = &world.grants()[0];
         assert!(grant.expires_ms.is_some() && grant.session.is_none());
-        // Another session of the same client may use it too, and loses access with it.
+        // Other sessions of the same client can use the grant too. They lose access when it is revoked.
         let mut other = world.connect("fetcher");
         assert_eq!(other.call_free_tool("hold", "other.example.test:8443"), "HTTP/1.1 200 OK");
         let revoked = world.request(Request::Revoke { grant: grant.id.clone() });
@@ -206,7 +206,7 @@ fn host_allowed_for_call_is_not_asked_again() {
             asked[0].offers.iter().map(|offer| offer.reach).collect::<Vec<_>>(),
             [Reach::Paths, Reach::Host]
         );
-        // That permission was only for the call.
+        // The permission was only for that call.
         assert!(client.fetch_unjudged(OTHER).starts_with("403 said-no"));
         assert_eq!(world.user.asked().len(), 1);
 
@@ -249,7 +249,7 @@ fn approved_call_opens_its_host_even_if_unknown_hosts_are_refused() {
         assert_eq!(client.fetch_judged(OTHER).ok(), HELLO);
         assert!(client.fetch_unjudged(OTHER).starts_with("403 unknown-domain"));
         assert_eq!(world.user.asked().len(), 1);
-        // A denied host can be allowed for a call but cannot be opened.
+        // The user can allow a denied host in a call, but no connection to it is possible.
         world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
         assert!(client.fetch_judged("http://evil.example.test/hello").ok().starts_with("403 denied-domain"));
         let offers = &world.user.asked()[0].offers;

@@ -1,7 +1,7 @@
-//! A network for tests: the daemon on one side of a virtual link, servers with public and private addresses on the
-//! other, and host names known to the system resolver.
+//! A network for tests: a virtual link with the daemon on one side and servers with public and private addresses on
+//! the other, and host names that the system's resolver knows.
 //!
-//! Needs no privileges: the test restarts itself in a user namespace.
+//! Needs no privileges, because the test starts itself again in a user namespace.
 
 use crate::test_home::Prepared;
 use crate::world::World;
@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Address of the public names.
+/// Address of the public host names.
 pub(super) const PUBLIC: &str = "9.9.9.9";
 
-/// Contents of the hosts file.
+/// Content of the hosts file.
 const HOSTS: &str = "\
 127.0.0.1 localhost
 9.9.9.9 files.example.test other.example.test third.example.test evil.example.test
@@ -27,7 +27,7 @@ pub struct Ground {
     _outside: Outside,
 }
 
-/// Runs `body` in its own network. `test` is the full name of the calling test.
+/// Runs `body` in a network of its own. `test` is the full name of the calling test.
 pub fn inside(test: &str, body: impl FnOnce(&Ground)) {
     if !is_inside() {
         return run_inside(test, &["--net", "--mount"]);
@@ -48,7 +48,7 @@ impl Ground {
         Self { dir, _outside: outside }
     }
 
-    /// Returns the address and port of every incoming connection.
+    /// Returns the address and port of each incoming connection.
     pub fn reached(&self) -> Vec<String> {
         let log = std::fs::read_to_string(self.dir.path().join("log")).unwrap_or_default();
         log.lines().map(str::to_owned).collect()
@@ -60,7 +60,7 @@ fn script(name: &str) -> PathBuf {
     dir.join(name).canonicalize().unwrap()
 }
 
-/// Creates a world with one server, `fetcher`, that has this network configuration.
+/// Creates a world with one server, `fetcher`, that has these network settings.
 pub(super) fn world(network: &Value) -> World {
     World::with(|prepared| install(prepared, network))
 }
@@ -68,7 +68,7 @@ pub(super) fn world(network: &Value) -> World {
 /// Tools that need no approval.
 const FREE: [&str; 7] = ["sneak", "many", "hold", "alive", "direct", "ssh", "proxies"];
 
-/// Writes the configuration: judged fetches require approval, all other tools are allowed.
+/// Writes the configuration: judged fetches require approval, and all other tools are allowed.
 fn install(prepared: &Prepared, network: &Value) {
     let tool = |name: &str, args: Value| json!({ "toolName": name, "serverName": "fetcher", "comment": "", "args": args });
     let mut tools: Vec<Value> = FREE.iter().map(|name| tool(name, json!({ "where": ["none"] }))).collect();
@@ -83,7 +83,7 @@ fn install(prepared: &Prepared, network: &Value) {
     configure(&prepared.home, network);
 }
 
-/// Writes the server's network configuration.
+/// Writes the network settings of the server.
 pub(super) fn configure(home: &Home, network: &Value) {
     let script = script("fetcher.py");
     let sandbox = json!({ "view": "roots", "filesystem": { "allowRead": [script] }, "network": network });

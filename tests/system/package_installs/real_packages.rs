@@ -1,4 +1,4 @@
-//! Real packages from the registries configured on this machine.
+//! Packages from the registries that this machine is configured to use.
 
 use super::{install, json_of, refusal, run, tell};
 use crate::test_home::Prepared;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
 
-/// Creates a world with a catalog server whose package is not yet installed.
+/// Creates a world with a catalog server whose package is not installed.
 fn world(id: &str) -> World {
     World::with(|prepared: &Prepared| {
         let catalog = Catalog::shipped().unwrap();

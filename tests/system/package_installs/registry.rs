@@ -1,4 +1,4 @@
-//! An npm and a Python registry on loopback with packages made by the tests.
+//! An npm registry and a Python registry on the loopback interface, with packages that the tests create.
 
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -8,20 +8,20 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Content of a package in addition to its program.
+/// Content of a package.
 #[derive(Default)]
 pub struct Package<'a> {
     /// `scripts` of `package.json`.
     pub scripts: Value,
     /// `dependencies` of `package.json`.
     pub dependencies: Value,
-    /// Base URL of the archive, if it is not on this registry.
+    /// Base URL of the archive, or `None` if it is in this registry.
     pub elsewhere: Option<&'a str>,
-    /// Description of the package's tools.
+    /// Description that the package's tools have.
     pub description: &'a str,
-    /// Names of additional tools.
+    /// Names of further tools.
     pub more: &'a [&'a str],
-    /// Makes the program exit at start.
+    /// `true` if the program exits immediately.
     pub broken: bool,
 }
 
@@ -35,7 +35,7 @@ struct Shelf {
     files: BTreeMap<String, Vec<u8>>,
     versions: BTreeMap<String, Map<String, Value>>,
     asked: Vec<String>,
-    /// Paths whose requests are never answered.
+    /// Paths for which requests are not answered.
     held: Vec<String>,
 }
 
@@ -53,7 +53,7 @@ impl Registry {
         registry
     }
 
-    /// Configures the user's npm and pip to use this registry.
+    /// Configures the npm and pip of the user to use this registry.
     pub fn configure(&self, person: &Path) {
         std::fs::write(person.join(".npmrc"), format!("registry=http://127.0.0.1:{}/\n", self.port)).unwrap();
         let pip = person.join(".config/pip");
@@ -97,17 +97,17 @@ impl Registry {
         shelf.files.insert(start, format!("<!DOCTYPE html><html><body>{page}</body></html>").into_bytes());
     }
 
-    /// From now on, leaves requests for this path unanswered.
+    /// Stops answering requests for this path.
     pub fn hold(&self, path: &str) {
         self.shelf().held.push(path.to_owned());
     }
 
-    /// Answers requests again.
+    /// Answers all requests again.
     pub fn release(&self) {
         self.shelf().held.clear();
     }
 
-    /// Returns the requested paths.
+    /// Returns the paths of all requests.
     pub fn asked(&self) -> Vec<String> {
         self.shelf().asked.clone()
     }
@@ -121,7 +121,7 @@ fn or_empty(value: &Value) -> Value {
     if value.is_null() { json!({}) } else { value.clone() }
 }
 
-/// Returns an archive of a folder.
+/// Returns a compressed archive of a folder.
 pub fn packed(dir: &Path, folder: &str) -> Vec<u8> {
     let output = Command::new("tar").arg("-C").arg(dir).args(["-cz", folder]).output().unwrap();
     assert!(output.status.success());
@@ -160,7 +160,7 @@ fn serve(mut stream: TcpStream, shelf: &Mutex<Shelf>) {
     let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(&content));
 }
 
-/// Returns an MCP server as a few lines of Node.js.
+/// Returns the program of an MCP server in a few lines of Node.js.
 fn program(version: &str, package: &Package<'_>) -> String {
     let tool = |name: &&str| json!({ "name": name, "description": package.description, "inputSchema": { "type": "object" } });
     let names = ["version", "reach", "change"];

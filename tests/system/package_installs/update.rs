@@ -64,11 +64,11 @@ fn update_shows_tool_changes_and_applies_after_approval() {
         assert_eq!(run(&world.home, &["update", "tiny"]).unwrap(), "`tiny` is already at version 1.1.0.\n");
         folders(&world.home) == ["tiny/1.1.0"]
     });
-    // State kept under the name passes to the new version.
+    // The state that is stored under the name now belongs to the new version.
     let mut updated = world.connect("tiny");
     assert_eq!(tell(&world, &mut updated, "version", json!({})), "1.1.0");
     updated.hang_up();
-    // The makers' instructions use a wrapper command; change its version in place.
+    // The vendor's instructions use a wrapper command, in which only the version is changed.
     registry.npm("tiny", "1.2.0", &Package::default());
     let plain = std::fs::read_to_string(&file).unwrap();
     std::fs::write(&file, format!("{{ \"mcpServers\": {plain} }}")).unwrap();
@@ -91,7 +91,7 @@ fn permissions_are_carried_over_when_the_same_archive_is_installed_again_and_by_
     world.wait(world.daemon.grant(gift)).unwrap();
     client.hang_up();
     let applies = |version: &str| {
-        // Its tools require approval now that it has network access.
+        // The server has network access now, so its tools require approval.
         world.user.will(Next::AllowFirst(vec![Reach::Request, Reach::Tool]));
         let mut client = world.connect("tiny");
         assert_eq!(client.call("version", json!({})).ok(), version);
@@ -99,7 +99,7 @@ fn permissions_are_carried_over_when_the_same_archive_is_installed_again_and_by_
         let marks: Vec<_> = world.grants().into_iter().map(|grant| (grant.suspended, grant.uses)).collect();
         assert_eq!(marks, [(None, 0)]);
     };
-    // A package that was damaged is not started; installed again, it is the same archive.
+    // A damaged package is not started. Installing it again yields the same archive.
     std::fs::remove_dir_all(&folder).unwrap();
     install(&world.home, "tiny");
     applies("1.0.0");
@@ -131,7 +131,7 @@ fn unversioned_entry_is_unchanged_and_version_can_be_given() {
     assert_eq!(std::fs::read_to_string(&file).unwrap(), before);
     let package: Value = json_of(&world.home, &["list"])["servers"][0]["package"].clone();
     assert_eq!((&package["state"], &package["version"]), (&json!("installed"), &json!("1.0.0")));
-    // The next installation removes versions that no entry names.
+    // The next installation removes versions that no entry uses.
     world.restart();
     assert_eq!(folders(&world.home), ["tiny/1.0.0"]);
     assert_eq!(tell(&world, &mut world.connect("tiny"), "version", json!({})), "1.0.0");

@@ -1,4 +1,4 @@
-//! Edits of the user's files in a running world.
+//! Edits to the user's files while the daemon runs.
 
 use super::POLICY;
 use crate::client::BOUND;
@@ -15,7 +15,7 @@ impl World {
         std::fs::read_to_string(self.config(below)).unwrap()
     }
 
-    /// Replaces a file as most editors do.
+    /// Replaces a file in the way that most editors do.
     pub(super) fn replaces(&self, below: &str, text: &str) {
         let beside = self.config(&format!("{below}.new"));
         std::fs::write(&beside, text).unwrap();
@@ -32,7 +32,7 @@ impl World {
         self.edit(POLICY, |policy| rules(policy).insert(0, rule));
     }
 
-    /// Runs a closure and waits until a new policy is in force.
+    /// Calls `change` and waits until a new policy is in effect.
     #[track_caller]
     pub(super) fn changes_policy(&self, change: impl FnOnce(&Self)) {
         let before = self.status();
@@ -43,14 +43,14 @@ impl World {
         });
     }
 
-    /// Waits for a reported problem.
+    /// Waits until the daemon reports a problem.
     #[track_caller]
     pub(super) fn trouble(&self) -> String {
         eventually("a problem is reported", BOUND, || self.status().troubles.len() == 1);
         self.status().troubles.remove(0)
     }
 
-    /// Returns the roots of the only session, without its own folder.
+    /// Returns the roots of the only session, without the session folder.
     pub(super) fn roots(&self) -> Vec<PathBuf> {
         let roots = self.sessions().remove(0).roots;
         roots.iter().skip(1).map(|root| PathBuf::from(&root.path)).collect()

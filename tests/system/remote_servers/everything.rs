@@ -1,4 +1,4 @@
-//! The reference "everything" server over streamable HTTP, through the shim and alone: the differences are those of
+//! The reference "everything" server over streamable HTTP, alone and through the shim. The differences are those of
 //! the local server, except that a remote server gets no roots.
 
 use super::write_entry;
@@ -12,7 +12,7 @@ use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
 
-/// Additional steps that differ: a server without roots lists no tool for them and does not mention them, and one
+/// Further steps that differ. A server without roots has no tool for them and does not mention them. A server that is
 /// reached over HTTP names its session in the text of four responses.
 const BY_HTTP: [&str; 6] = [
     "listed get-roots-list",

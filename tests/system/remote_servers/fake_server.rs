@@ -1,4 +1,4 @@
-//! A streamable HTTP server with behaviour defined by the test.
+//! A streamable HTTP server whose behaviour the test defines.
 
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -6,10 +6,10 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
-/// ID of every session.
+/// Id of every session.
 pub const SESSION: &str = "session-1";
 
-/// A request as received.
+/// A request that the server has received.
 #[derive(Debug, Clone)]
 pub struct ReceivedRequest {
     pub verb: String,
@@ -19,7 +19,7 @@ pub struct ReceivedRequest {
 }
 
 impl ReceivedRequest {
-    /// Returns the method of its message, or the HTTP method if there is none.
+    /// Returns the method of the JSON-RPC message, or the HTTP method if the request has no message.
     pub fn method(&self) -> &str {
         self.body["method"].as_str().unwrap_or(&self.verb)
     }
@@ -29,11 +29,11 @@ impl ReceivedRequest {
     }
 }
 
-/// The connection to the requester. Closed on drop.
+/// The connection on which a request arrived. Dropping it closes the connection.
 pub struct Responder(TcpStream);
 
 impl Responder {
-    /// Sends raw bytes.
+    /// Sends bytes without changes. Returns `false` if that fails.
     pub fn raw(&mut self, bytes: &[u8]) -> bool {
         self.0.write_all(bytes).and_then(|()| self.0.flush()).is_ok()
     }
@@ -54,7 +54,7 @@ impl Responder {
         self.answer("200 OK", &session, &body.to_string());
     }
 
-    /// Starts an event stream that closes with the connection.
+    /// Starts an event stream, which ends when the connection is closed.
     pub fn begin_events(&mut self) {
         self.raw(
             b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\nConnection: close\r\n\r\n",
@@ -66,7 +66,7 @@ impl Responder {
     }
 }
 
-/// Handles a request, or returns `false` to have it answered correctly.
+/// Function that handles a request. It returns `false` to have the request answered correctly.
 pub type Behaviour = dyn Fn(&ReceivedRequest, &mut Responder) -> bool + Send + Sync;
 
 pub struct FakeServer {
@@ -93,7 +93,7 @@ impl FakeServer {
         Self { port, asked, behaviour }
     }
 
-    /// Sets the behaviour from now on.
+    /// Replaces the behaviour.
     pub fn set_behaviour(
         &self,
         behaviour: impl Fn(&ReceivedRequest, &mut Responder) -> bool + Send + Sync + 'static,
@@ -101,7 +101,7 @@ impl FakeServer {
         *self.behaviour.lock().unwrap() = Arc::new(behaviour);
     }
 
-    /// Restores correct behaviour.
+    /// Restores the correct behaviour.
     pub fn behave_correctly(&self) {
         self.set_behaviour(|_, _| false);
     }
@@ -110,12 +110,12 @@ impl FakeServer {
         format!("http://127.0.0.1:{}/mcp", self.port)
     }
 
-    /// Returns all requests so far.
+    /// Returns all requests that have arrived.
     pub fn asked(&self) -> Vec<ReceivedRequest> {
         self.asked.lock().unwrap().clone()
     }
 
-    /// Returns the requested methods in order.
+    /// Returns the methods of all requests, in order.
     pub fn methods(&self) -> Vec<String> {
         self.asked().iter().map(|asked| asked.method().to_owned()).collect()
     }
@@ -150,7 +150,7 @@ fn read(stream: &TcpStream) -> Option<ReceivedRequest> {
     Some(ReceivedRequest { verb, path, headers, body: serde_json::from_slice(&body).unwrap_or_default() })
 }
 
-/// Answers as a correct server.
+/// Answers a request as a correct server does.
 fn answer_correctly(asked: &ReceivedRequest, back: &mut Responder) {
     let id = &asked.body["id"];
     let result = |result: Value| json!({ "jsonrpc": "2.0", "id": id, "result": result });
@@ -168,7 +168,7 @@ fn answer_correctly(asked: &ReceivedRequest, back: &mut Responder) {
     }
 }
 
-/// Returns a call result with this text.
+/// Returns the result of a call with this text.
 pub fn said(text: &str) -> Value {
     json!({ "content": [{ "type": "text", "text": text }], "isError": false })
 }

@@ -1,6 +1,7 @@
-//! The host name of a remote server: its address, and the certificate that proves the peer's identity.
+//! Host names of remote servers: their addresses, and the certificates that prove the identity of the peer.
 //!
-//! - Needs no privileges: the tests restart themselves with their own host names and certificate authority.
+//! - Needs no privileges, because the tests start themselves again with their own host names and certificate
+//!   authority.
 
 use super::fake_server::FakeServer;
 use super::{audit_entries, world, write_entry};
@@ -12,14 +13,14 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// Contents of the hosts file.
+/// Content of the hosts file.
 const HOSTS: &str = "\
 127.0.0.1 localhost
 127.0.0.1 mcp.example.test sly.example.test
 169.254.169.254 meta.example.test
 ";
 
-/// Variable with the folder prepared before the restart.
+/// Variable with the folder that the first process prepared.
 const DIR: &str = "IRONCURTAIN_TEST_DIR";
 
 const MAKE: &str = "new='-newkey rsa:2048 -nodes'
@@ -29,7 +30,7 @@ const MAKE: &str = "new='-newkey rsa:2048 -nodes'
     echo 'subjectAltName = DNS:mcp.example.test' > server.ext
     openssl x509 -req -in server.csr -CA ca.pem -CAkey ca.key -out server.pem -days 3650 -extfile server.ext";
 
-/// Runs `body` with these host names and trusted certificates. `test` is the full name of the test.
+/// Runs `body` with these host names and trusted certificates. `test` is the full name of the calling test.
 fn inside(test: &str, body: impl FnOnce(&Path)) {
     if is_inside() {
         let dir = PathBuf::from(std::env::var_os(DIR).unwrap());
@@ -87,7 +88,7 @@ fn remote_server_needs_valid_certificate_and_permitted_address() {
 
         let names = std::cell::Cell::new(0);
         let told = |entry: serde_json::Value, told: &str| {
-            // Another address under a name would be another server.
+            // A name with another address would be another server, so each attempt uses a new name.
             names.set(names.get() + 1);
             let name = format!("far{}", names.get());
             write_entry(&world.home.config, &name, &entry);
@@ -100,7 +101,7 @@ fn remote_server_needs_valid_certificate_and_permitted_address() {
         };
         let posts = || far.asked().iter().filter(|asked| asked.verb == "POST").count();
         let before = posts();
-        // A name that resolves to this machine, as in DNS rebinding.
+        // A name that resolves to this machine, as in a DNS rebinding attack.
         let hint = "resolves to 127.0.0.1, which is this machine itself; if this is intended, add the address to `allowedAddresses`";
         told(json!({ "url": url("mcp.example.test") }), hint);
         told(json!({ "url": url("mcp.example.test"), "allowedAddresses": ["127.0.0.2"] }), hint);
@@ -112,7 +113,7 @@ fn remote_server_needs_valid_certificate_and_permitted_address() {
             json!({ "url": "https://nowhere.example.test/mcp" }),
             "`nowhere.example.test` cannot be resolved",
         );
-        // The peer presents a certificate for another name.
+        // The peer has a certificate for another name.
         let sly = json!({ "url": url("sly.example.test"), "allowedAddresses": ["127.0.0.1"] });
         told(sly, "failed to prove its identity, so nothing was sent to it");
         assert_eq!(posts(), before, "nothing was sent");

@@ -1,5 +1,5 @@
-//! Ways around the question: addresses in every notation, other names in headers and in TLS, names that lead to this machine
-//! or its network, and redirects. Each has a permitted counterpart.
+//! Attempts to avoid the question: every notation of an address, other names in headers and in TLS, names of this
+//! machine and its network, and redirects. Each has a permitted counterpart.
 
 use super::{inside, probe, shell, world};
 use crate::scripted_user::Next;
@@ -68,7 +68,7 @@ fn an_answer_never_opens_this_machine_or_its_network() {
         assert!(ground.reached().is_empty());
         allow(&world);
         assert_eq!(probe(&mut shell, "get http://files.example.test/hello"), "200");
-        // The name of an allowed host leads elsewhere later.
+        // Later, the name of an allowed host resolves to another address.
         for address in ["127.0.0.1", "10.9.9.9", "169.254.169.254"] {
             ground.resolve("files.example.test", address);
             let said = probe(&mut shell, "get http://files.example.test/hello");
@@ -89,7 +89,7 @@ fn headers_and_tls_name_the_host_that_was_allowed() {
         assert_eq!(probe(&mut shell, "get http://files.example.test/hello"), "200");
         let said = probe(&mut shell, "get http://files.example.test/hello evil.example.test");
         assert_eq!(said, "400 bad-request");
-        // The `Host` header of CONNECT has no meaning: the target is what was asked about.
+        // The `Host` header of a CONNECT request has no effect: the user was asked about the target.
         allow(&world);
         assert_eq!(probe(&mut shell, "connect files.example.test:8443 evil.example.test:8443"), "200");
         let asked = world.user.asked();
@@ -101,7 +101,7 @@ fn headers_and_tls_name_the_host_that_was_allowed() {
             ground.reached(),
             ["9.9.9.9 80 files.example.test", "9.9.9.9 8443", "9.9.9.9 443 files.example.test"]
         );
-        // Another port of the same host is another question, which is denied.
+        // Another port of the host causes another question, which is denied.
         assert_eq!(probe(&mut shell, "connect files.example.test:22"), "403 said-no");
     });
 }

@@ -1,4 +1,4 @@
-//! Services of the user's computer that a run connects to, and ports of a run that the computer connects to.
+//! Services of the user's computer to which a run connects, and ports of a run to which the computer connects.
 
 use super::{inside, network_log, of_hosts, policy, probe, shell, world};
 use crate::scripted_user::Next;
@@ -10,12 +10,12 @@ use std::net::{TcpListener, TcpStream};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// Time that only a failure needs.
+/// Maximum time for each wait, which only failures reach.
 const BOUND: Duration = Duration::from_secs(20);
 
 const REFUSED: &str = "Connection refused";
 
-/// Starts a service that sends back what it gets, and returns its port.
+/// Starts a service that returns what it receives. Returns the port of the service.
 fn service() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -44,7 +44,7 @@ fn a_local_service_is_asked_about_and_reached_after_the_answer() {
     inside("run_network::ports::a_local_service_is_asked_about_and_reached_after_the_answer", |_| {
         let (port, world) = (service(), world(|_| {}));
         let mut shell = shell(&world);
-        // Nothing listens there, on the computer or in the run.
+        // No program listens on this port, neither on the computer nor in the run.
         assert_eq!(probe(&mut shell, "echo localhost 1"), REFUSED);
         assert_eq!(world.user.count(), 0);
         let local = format!("localhost:{port}");
@@ -58,9 +58,9 @@ fn a_local_service_is_asked_about_and_reached_after_the_answer() {
             assert!(asked[0].consequences[1].object.contains(&Piece::Foreign(local.clone())));
         }
         assert!(world.grants().is_empty());
-        // The proxy does not lead there.
+        // The proxy cannot be used to reach the service.
         assert_eq!(probe(&mut shell, &format!("connect {local}")), "403 unknown-domain");
-        // A no holds for the run, until it is forgotten.
+        // A denial holds for the rest of the run, unless the user removes it.
         for _ in 0..2 {
             assert_eq!(probe(&mut shell, &format!("echo localhost {port}")), REFUSED);
         }
@@ -177,13 +177,13 @@ fn only_a_published_port_of_a_run_is_reachable() {
             text.ends_with("page of a run").then_some(())
         };
         eventually("the published port is reached", BOUND, || page("127.0.0.1:8000").is_some());
-        // Nothing else of the run is, and the port is not on the network.
+        // No other port of the run is available, and the published port is not available on the network.
         for address in ["127.0.0.1:8001", "127.0.0.1:3128", "9.9.9.1:8000"] {
             let refused = TcpStream::connect(address).unwrap_err();
             assert_eq!(refused.kind(), std::io::ErrorKind::ConnectionRefused, "{address}");
         }
         assert!(world.log().contains("port 8000 of run:sh is available at 127.0.0.1:8000"));
-        // A port of another program cannot be published.
+        // A port that another program uses cannot be published.
         let taken = Command::new(programs().join("ironcurtain"))
             .args(["run", "--publish", "8000", "--", "true"])
             .current_dir(world.path("project"))

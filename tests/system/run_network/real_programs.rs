@@ -1,4 +1,4 @@
-//! Programs as people use them: curl, git and python connect, wait, and go on after the answer.
+//! Common programs: curl, git and Python connect, wait for the answer and then continue.
 
 use super::{inside, network_log, of_hosts, policy, shell, world};
 use crate::scripted_user::Next;
@@ -9,7 +9,7 @@ use std::io::Write;
 use std::process::Stdio;
 use std::time::Duration;
 
-/// Time that only a failure needs.
+/// Maximum time for each wait, which only failures reach.
 const BOUND: Duration = Duration::from_secs(20);
 
 const HELLO: &str = "hello from outside\nstatus 0\n";
@@ -50,7 +50,7 @@ fn curl_waits_for_the_answer_which_lasts_its_lifetime() {
         let expected = ("host".to_owned(), "files.example.test:80".to_owned(), "run:sh".to_owned());
         assert_eq!(world.grants().iter().map(short).collect::<Vec<_>>(), [expected]);
         assert_eq!(world.sessions()[0].hosts, ["files.example.test:80"]);
-        // Another port of the host is another question.
+        // Another port of the host causes another question.
         let denied = shell.run("curl -sS -k https://files.example.test/hello");
         assert!(denied.contains("403") && !denied.ends_with("status 0\n"), "{denied}");
         assert_eq!(shell.exit(), Some(0));
@@ -111,7 +111,7 @@ fn a_revoked_host_is_disconnected_before_the_confirmation() {
         assert_eq!(shell.run("echo >&8; read -r line <&9; echo $line"), "alive\nstatus 0\n");
         world.revoke_only_grant();
         assert_eq!(shell.run("echo >&8; read -r line <&9; echo $line"), "cut\nstatus 0\n");
-        // The next connection is a question, which is denied.
+        // The next connection causes a question, which is denied.
         let said = shell.run("/usr/bin/python3 probe.py connect other.example.test:8443");
         assert_eq!(said, "403 said-no\nstatus 0\n");
         assert_eq!(world.user.asked().len(), 2);
@@ -141,7 +141,7 @@ fn git_and_python_use_the_proxy() {
             "b'hello from outside\\n'\nstatus 0\n"
         );
         assert_eq!(world.user.count(), 0);
-        // A program that ignores the proxy has no network.
+        // A program that does not use the proxy has no network access.
         let direct = shell.run("/usr/bin/python3 probe.py direct 9.9.9.9 80");
         assert_eq!(direct, "Network is unreachable\nstatus 0\n");
         assert!(ground.reached().iter().all(|line| line.starts_with("9.9.9.9 ")));
@@ -177,7 +177,8 @@ fn rules_name_a_run_and_its_hosts() {
         allow(&world, Lifetime::Session);
         assert_eq!(shell.run("curl -sS http://other.example.test/hello"), HELLO);
         assert_eq!(world.user.asked().len(), 1);
-        // A new rule closes open connections and wins over the grant; without a rule, the user is asked again.
+        // A new rule closes open connections and takes precedence over the grant. Without a rule, the user is asked
+        // again.
         for host in ["files", "other"] {
             shell.run(&format!("mkfifo /tmp/{host}.ask /tmp/{host}.said"));
         }

@@ -3,7 +3,7 @@
 use super::{allowed, free, world};
 use serde_json::json;
 
-/// Any bytes can be compressed, so no image is needed.
+/// Any content can be compressed, so the test needs no image.
 const DATA: &str = "data:text/plain;base64,aGVsbG8gaGVsbG8gaGVsbG8=";
 
 #[test]
@@ -24,7 +24,7 @@ fn everything_server_compresses_inline_data_and_fetches_nothing() {
     let mut client = world.connect("everything");
     let zipped = json!({ "name": "a.gz", "data": DATA, "outputType": "resource" });
     allowed(&world, &mut client, "gzip-file-as-resource", zipped).ok();
-    // No approval could give the server a network, so there is no question.
+    // The server cannot get network access by an approval, so there is no question.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}/a", listener.local_addr().unwrap());
     let fetched = json!({ "name": "a.gz", "data": address, "outputType": "resource" });

@@ -1,4 +1,4 @@
-//! The Playwright server with its own browser in its sandbox.
+//! The Playwright server, with a browser inside its sandbox.
 
 use super::world;
 use crate::network::test_network::inside;
@@ -18,7 +18,7 @@ fn playwright_server_opens_pages_only_at_allowed_host() {
         assert!(ground.reached().contains(&"9.9.9.9 80".to_owned()));
         let reached = ground.reached().len();
         client.call("browser_navigate", page("evil")).refused("the user denied this call");
-        // Scripts of an open page cannot reach it either.
+        // Scripts in an open page cannot reach the host either.
         let script = "() => fetch('http://evil.example.test/page', { mode: 'no-cors' }).then(() => 'got it', e => 'refused')";
         world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
         let fetched = client.call("browser_evaluate", json!({ "function": script }));

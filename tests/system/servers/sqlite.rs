@@ -1,4 +1,4 @@
-//! The server for one SQLite database, written for the first version of the Python SDK.
+//! The server for an SQLite database, which needs the first version of the Python SDK.
 
 use super::{allowed, world};
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! Tools in the catalog compared with those of the real servers.
+//! Compares the tools in the catalog with those of the servers.
 
 use super::{add_from, installed, python, world};
 use crate::client::Client;
@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-/// Timeout, longer than any server takes.
+/// Maximum time for a server to list its tools, which none reaches.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Tool names with their argument names.
+/// Argument names of each tool.
 type Tools = BTreeMap<String, BTreeSet<String>>;
 
-/// Returns the tools listed for a client with all capabilities, once there are `count`. Some servers add tools that
-/// need a client capability shortly after initialization.
+/// Waits until the server lists `count` tools for a client with all capabilities, and returns them. Some servers add
+/// tools that need a client capability shortly after initialization.
 fn real(world: &World, id: &str, count: usize) -> Tools {
     let mut client = world.start(id);
     let task = json!({ "sampling": { "createMessage": {} }, "elicitation": { "create": {} } });
@@ -45,7 +45,7 @@ fn keys(object: &Value) -> BTreeSet<String> {
     object.as_object().into_iter().flat_map(serde_json::Map::keys).cloned().collect()
 }
 
-/// Returns a server's tools in the catalog, and the names of the omitted ones.
+/// Returns the tools of a server in the catalog, and the names of the tools that the catalog omits.
 fn said(catalog: &Catalog, id: &str) -> (Tools, BTreeSet<String>) {
     let known = catalog.find(id).unwrap();
     let said = known.annotations(id).unwrap().unwrap_or_default();
@@ -103,7 +103,7 @@ fn catalog_has_twenty_servers_with_annotated_tools() {
 
 #[test]
 fn catalog_pins_the_reviewed_version() {
-    // Too large to install in a test; reviewed by hand at this version.
+    // These servers are too large to install in a test. Their versions were reviewed by hand.
     let by_hand = ["desktop-commander", "markitdown"];
     for known in Catalog::shipped().unwrap().iter() {
         if by_hand.contains(&&*known.id) {

@@ -1,4 +1,4 @@
-//! Detection of a server's protocol version when the server does not simply report it.
+//! Detects the protocol version of a server that does not report it in the usual way.
 
 use super::{request, result_json};
 use crate::client::BOUND;
@@ -7,7 +7,7 @@ use crate::world::eventually;
 use serde_json::json;
 use std::time::{Duration, Instant};
 
-/// A stateless server that ignores `initialize` and claims tasks.
+/// Script of a stateless server that ignores `initialize` and claims to support tasks.
 const SILENT: &str = r#"
 OWN = "io.modelcontextprotocol/"
 for m in messages():
@@ -18,7 +18,7 @@ for m in messages():
         say(id=m["id"], result={"resultType": "complete", "content": [{"type": "text", "text": " ".join(heard)}], "isError": False})
 "#;
 
-/// A handshake server that answers slowly and exits if it is queried before `initialize`.
+/// Script of a handshake server that answers slowly and exits if it receives a request before `initialize`.
 const SLOW: &str = r#"
 import threading
 for m in messages():
@@ -64,7 +64,7 @@ fn server_ignoring_handshake_is_detected_as_stateless() {
     };
     let (mut client, greeted, _) = connect();
     assert_eq!(greeted["result"]["protocolVersion"], "2025-11-25", "{greeted}");
-    // Tasks differ between the protocol versions, so the capability is not passed on.
+    // Tasks differ between the protocol versions, so the capability is not forwarded.
     assert_eq!(greeted["result"]["capabilities"], json!({ "tools": {} }));
     let call = json!({ "name": "echo", "arguments": {}, "task": { "ttl": 60_000 } });
     let refused = client.request("tools/call", call);

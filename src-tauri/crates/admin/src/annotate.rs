@@ -1,6 +1,6 @@
 //! Writes the annotations of one server to `tool-annotations.json`.
 //!
-//! - Keeps the bytes of all other servers' annotations.
+//! - Preserves the bytes of all other servers' annotations.
 //! - Validates the new file with the strict loader before it atomically replaces the old one.
 //! - Does not overwrite a file that changed since it was read.
 
@@ -21,7 +21,7 @@ use serde_json::Value;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Failure to write annotations.
+/// Error from reading or writing annotations.
 #[derive(Debug, thiserror::Error)]
 pub enum AnnotateError {
     /// The file could not be read.
@@ -30,7 +30,7 @@ pub enum AnnotateError {
     /// The old or new file is invalid.
     #[error("{0}")]
     Load(#[from] LoadError),
-    /// The annotations could not be inserted into the file.
+    /// The draft's annotations could not be inserted into the file.
     #[error("`{file}`: {problem}")]
     Shape {
         /// Path of the file.
@@ -51,7 +51,7 @@ pub enum AnnotateError {
     },
 }
 
-/// The annotations file as it was read. Without a file, the shipped annotations.
+/// The annotations file as it was read. If it does not exist, contains the shipped annotations.
 #[derive(Debug)]
 pub struct AnnotationsFile {
     path: PathBuf,
@@ -63,7 +63,7 @@ impl AnnotationsFile {
     /// Reads the file.
     ///
     /// # Errors
-    /// [`AnnotateError`] if the file is unreadable or invalid.
+    /// Returns an [`AnnotateError`] if the file is unreadable or invalid.
     pub fn open(home: &Home) -> Result<Self, AnnotateError> {
         let path = home.policy().join("tool-annotations.json");
         let found = read(&path)?;
@@ -78,7 +78,7 @@ impl AnnotationsFile {
         &self.path
     }
 
-    /// Returns the default protection of git configuration for a server whose entry does not set it.
+    /// Returns the default access to git configuration for a server whose entry does not set it.
     #[must_use]
     pub fn git_config(&self, server: &str) -> GitConfigSettings {
         default_git_config(server, &self.annotations)
@@ -90,7 +90,8 @@ impl AnnotationsFile {
         self.annotations.tools(server).count()
     }
 
-    /// Keeps the annotations of tools that the server no longer lists in a draft, because it may list them again.
+    /// Adds the annotations of tools that the server no longer lists to the draft, because the server may list them
+    /// again.
     pub fn keep_unseen(&self, draft: &mut Draft) {
         let stored = self.stored(&draft.server).and_then(|mut stored| Some(stored.get_mut("tools")?.take()));
         let Some(Value::Array(stored)) = stored else { return };
@@ -105,13 +106,13 @@ impl AnnotationsFile {
     /// Returns the changes that a draft makes.
     ///
     /// # Errors
-    /// [`AnnotateError`] if the file would be invalid with the draft.
+    /// Returns an [`AnnotateError`] if the file would be invalid with the draft.
     pub fn compare(&self, draft: &Draft) -> Result<AnnotationChanges, AnnotateError> {
         let (_, new) = self.with(draft)?;
         Ok(compare::changes(&self.annotations, &new, self.stored(&draft.server).as_ref(), draft))
     }
 
-    /// Returns the file's text with the annotations of one server replaced by a draft, and the parsed result.
+    /// Returns the file's text with the server's annotations replaced by the draft, and the parsed result.
     fn with(&self, draft: &Draft) -> Result<(String, Annotations), AnnotateError> {
         let shape = |problem: String| AnnotateError::Shape { file: self.path.clone(), problem };
         let text = json_edit::set(self.text(), &["servers", &draft.server], &draft.to_json());
@@ -125,10 +126,10 @@ impl AnnotationsFile {
         Ok((text, new))
     }
 
-    /// Writes a draft.
+    /// Writes the draft's annotations to the file.
     ///
     /// # Errors
-    /// [`AnnotateError`], in which case the old file is unchanged.
+    /// Returns an [`AnnotateError`] on failure, in which case the old file is unchanged.
     pub fn write(&self, draft: &Draft) -> Result<(), AnnotateError> {
         let (new, _) = self.with(draft)?;
         if read(&self.path)? != self.found {
@@ -142,7 +143,7 @@ impl AnnotationsFile {
         self.found.as_deref().unwrap_or(defaults::ANNOTATIONS_JSON)
     }
 
-    /// Returns the server's part of the file.
+    /// Returns the annotations of the server in the file.
     fn stored(&self, server: &str) -> Option<Value> {
         let mut file: Value = serde_json::from_str(self.text()).ok()?;
         file.get_mut("servers")?.get_mut(server).map(Value::take)

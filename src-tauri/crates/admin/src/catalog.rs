@@ -1,9 +1,10 @@
-//! Catalog of known servers, embedded in the program: description, source, minimal `mcp-servers.json` entry and tool annotations of each.
+//! Catalog of known servers, which is embedded in the program. Describes each server with its source, a minimal entry
+//! for `mcp-servers.json` and tool annotations.
 //!
-//! - Contains only data and pure functions, except that settings are compared with the disk. Makes no requests and installs
-//!   nothing; only `add` and [`Bundle::open`] write files.
-//! - An unknown key makes the whole catalog invalid, so that no setting of a template is ignored.
-//! - The generated entries are the ones tested against the real servers.
+//! - Except for checks of settings against the disk, contains only data and pure functions. Makes no network requests
+//!   and installs nothing. Only `add` and [`Bundle::open`] write files.
+//! - An unknown key makes the whole catalog invalid, so that no setting of an entry is ignored.
+//! - The generated entries are tested with the real servers.
 
 mod add;
 mod addition;
@@ -59,7 +60,7 @@ const SHIPPED: &[(&str, &str)] = &[
     ("duckduckgo", include_str!("../catalog/duckduckgo.json")),
 ];
 
-/// Failure to use a known server.
+/// Error from using a server in the catalog.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CatalogError {
     /// An embedded entry is invalid.
@@ -99,7 +100,7 @@ pub enum CatalogError {
     Path(String),
 }
 
-/// All known servers, in display order.
+/// All servers in the catalog, in display order.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Catalog(Vec<KnownServer>);
 
@@ -107,7 +108,7 @@ impl Catalog {
     /// Returns the catalog embedded in the program.
     ///
     /// # Errors
-    /// [`CatalogError::Damaged`].
+    /// Returns [`CatalogError::Damaged`] if an embedded entry is invalid.
     pub fn shipped() -> Result<Self, CatalogError> {
         SHIPPED.iter().map(|(id, text)| KnownServer::read(id, text)).collect::<Result<_, _>>().map(Self)
     }
@@ -124,7 +125,7 @@ impl Catalog {
     }
 }
 
-/// Known server.
+/// A server in the catalog.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -132,7 +133,7 @@ pub struct KnownServer {
     /// Version of the format; 1.
     #[cfg_attr(test, schemars(extend("const" = 1)))]
     schema_version: u32,
-    /// Name in commands.
+    /// Id of the server in commands.
     pub id: String,
     /// Display name.
     pub title: String,
@@ -143,28 +144,28 @@ pub struct KnownServer {
     /// Prerequisites, in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub needs: Option<String>,
-    /// Oldest version of Node.js whose requests use the sandbox's proxy, for a server that needs the network.
+    /// Oldest major version of Node.js that can use the sandbox's proxy, for a server that needs the network.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub needs_node: Option<u32>,
-    /// Required settings, with their descriptions.
+    /// Required settings and their descriptions.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub settings: BTreeMap<String, String>,
-    /// Kinds of the settings that are not plain text.
+    /// Kinds of those settings that are not plain text.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     setting_kinds: BTreeMap<String, ValueKind>,
-    /// Entry in `mcp-servers.json` without the command. `{data}` is replaced with its data folder,
-    /// `{NAME}` with a setting.
+    /// Entry in `mcp-servers.json` without the command. `{data}` is replaced by the server's data folder and
+    /// `{NAME}` by a setting.
     entry: Template,
-    /// Reason for its sandbox settings.
+    /// Reason for the sandbox settings of the entry.
     pub why: String,
     /// Server whose shipped annotations also apply to this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     tools_of: Option<String>,
-    /// Annotations of its tools, as in `tool-annotations.json`; empty if they have not been reviewed.
+    /// Annotations of the server's tools, as in `tool-annotations.json`. Empty if the tools have not been reviewed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(test, schemars(with = "Vec<Map<String, Value>>"))]
     tools: Vec<Map<String, Value>>,
-    /// Tools that are deliberately not annotated, with the reasons.
+    /// Tools that are deliberately not annotated, and the reasons.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub left_out: BTreeMap<String, String>,
 }
@@ -174,33 +175,33 @@ pub struct KnownServer {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "registry", rename_all = "lowercase", deny_unknown_fields)]
 pub enum Source {
-    /// Included in IronCurtain.
+    /// A program of IronCurtain.
     Own {
         /// Name of the program.
         program: String,
     },
-    /// Package on npm.
+    /// A package on npm.
     Npm {
         /// Name of the package.
         package: String,
         /// Reviewed version.
         version: String,
-        /// Script in the package.
+        /// Script in the package that is started.
         program: String,
     },
-    /// Package on `PyPI`.
+    /// A package on `PyPI`.
     Pypi {
         /// Name of the package.
         package: String,
         /// Reviewed version.
         version: String,
-        /// Module to run if the package is already installed in a folder.
+        /// Module to run if the user has installed the package in a folder.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         module: Option<String>,
-        /// Script to run there, for a package without such a module.
+        /// Script to run in that case, for a package without such a module.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         script: Option<String>,
-        /// Version constraints that the package itself lacks.
+        /// Version constraints of dependencies that the package itself lacks.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         with: Vec<String>,
     },
@@ -211,13 +212,13 @@ pub enum Source {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Template {
-    /// Arguments after those of the command.
+    /// Arguments that follow those of the command.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     args: Vec<String>,
     /// Environment variables.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     env: BTreeMap<String, String>,
-    /// Variables passed from the user's environment, including secrets.
+    /// Names of variables that are passed from the user's environment, including secrets.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pass_env: Vec<String>,
     /// `replace` for a server that writes a new file and renames it over the old one.
@@ -241,10 +242,11 @@ impl KnownServer {
         }
     }
 
-    /// Returns the annotations of its tools for `tool-annotations.json`, under the given server name; `None` if there are none.
+    /// Returns the annotations of its tools for `tool-annotations.json` under this server name. Returns `None` if it
+    /// has none.
     ///
     /// # Errors
-    /// [`CatalogError::Damaged`].
+    /// Returns [`CatalogError::Damaged`] if an embedded entry is invalid.
     pub fn annotations(&self, server: &str) -> Result<Option<Value>, CatalogError> {
         let mut tools = match &self.tools_of {
             None => self.tools.clone(),
@@ -282,7 +284,7 @@ mod tests {
     use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema, schema_for};
     use std::borrow::Cow;
 
-    /// Schema of an entry's `sandbox`, which refers to the schema of `mcp-servers.json`.
+    /// Schema of an entry's `sandbox` object, which refers to the schema of `mcp-servers.json`.
     pub(super) struct SandboxSchema;
 
     impl JsonSchema for SandboxSchema {

@@ -1,8 +1,9 @@
 //! Agent clients on this machine: lists them, connects them to IronCurtain and disconnects them.
 //!
-//! - A change is a value ([`ClientChange`]) that is displayed before it is written. It is not
-//!   written if the file has changed since.
-//! - Disconnecting restores the file exactly if it has not changed since connecting, and otherwise only the replaced entries.
+//! - A change is planned as a value ([`ClientChange`]), which is displayed before it is written. It is not written if
+//!   the file has changed since.
+//! - Disconnecting restores the original file if only IronCurtain has changed it. Otherwise it restores only the
+//!   replaced entries.
 
 mod connect;
 mod own_command;
@@ -25,32 +26,32 @@ use std::collections::BTreeMap;
 use std::env;
 use std::path::{Path, PathBuf};
 
-/// Agent clients of one user.
+/// Agent clients of a user.
 #[derive(Debug, Clone)]
 pub struct Clients {
     home: Home,
     places: Places,
-    /// Absolute path of the shim.
+    /// Absolute path of `ironcurtain-shim`.
     shim: PathBuf,
-    /// Variables that the shim needs. Clients pass on few or none of their variables.
+    /// Environment variables that the shim needs, because agent clients pass on few variables.
     environment: BTreeMap<String, String>,
 }
 
-/// Failure to connect or disconnect a client.
+/// Error from connecting or disconnecting a client.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// The client is not supported.
+    /// No supported client has this id.
     #[error("unknown client `{0}`; run `ironcurtain clients list --all` to list the supported ones")]
     Unknown(String),
     /// The client does not have project settings.
     #[error("{0} does not support project settings")]
     NoProject(&'static str),
-    /// The project settings are a symlink that leaves the project.
+    /// The project's settings file is a symlink to a path outside the project.
     #[error(
         "`{file}` is a symlink to `{target}`, outside the project; replace it with a file, or edit the target yourself"
     )]
     LeavesProject {
-        /// Settings file, or a folder on the way to it.
+        /// Path of the symlink: the settings file or one of its parent folders.
         file: PathBuf,
         /// Target of the symlink.
         target: PathBuf,
@@ -63,12 +64,12 @@ pub enum ClientError {
         /// Settings file that the client would use.
         file: PathBuf,
     },
-    /// The settings could not be parsed or changed.
+    /// The settings file could not be parsed or changed.
     #[error("`{file}`, {problem}")]
     Document {
         /// Path of the settings file.
         file: PathBuf,
-        /// Error with its line.
+        /// Error of the parser, which contains the line.
         problem: DocumentError,
     },
     /// A file could not be changed.
@@ -77,13 +78,13 @@ pub enum ClientError {
     /// The file changed after it was read.
     #[error("`{0}` has changed since it was read; nothing was written; try again")]
     Changed(PathBuf),
-    /// A file could not be read, or the servers would be invalid.
+    /// A configuration file could not be read or is invalid.
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// The old or new servers file is invalid.
     #[error(transparent)]
     Servers(#[from] ServerChangeError),
-    /// One of IronCurtain's folders could not be used.
+    /// One of IronCurtain's directories could not be used.
     #[error(transparent)]
     Home(#[from] HomeError),
     /// The shim is not next to this program.
@@ -95,7 +96,7 @@ pub enum ClientError {
     /// The profile does not exist.
     #[error("unknown profile `{0}`; run `ironcurtain profiles` to list them")]
     NoProfile(String),
-    /// The client does not start this server directly.
+    /// The client starts no server with this name directly.
     #[error("{client} does not start a server `{name}` directly, so there is nothing to move")]
     NothingToMove {
         /// Display name of the client.
@@ -103,7 +104,7 @@ pub enum ClientError {
         /// Name of the server.
         name: String,
     },
-    /// The client has another entry of this name.
+    /// The client has another entry with this name.
     #[error(
         "{client} already has an entry `{name}`, which starts `{starts}`; to run it through IronCurtain, use `--move`"
     )]
@@ -118,15 +119,15 @@ pub enum ClientError {
     /// No entry of the client starts the shim.
     #[error("{0} is not connected")]
     NotConnected(&'static str),
-    /// The client's own command failed to write its settings.
+    /// The client's own command for changing its settings failed.
     #[error("`{command}` failed: {said}; check its settings with `ironcurtain clients list`")]
     OwnCommand {
-        /// The command.
+        /// Command line that failed.
         command: String,
-        /// Last line of its output.
+        /// Last line of the command's output.
         said: String,
     },
-    /// The record of the original settings is invalid.
+    /// The record of original settings is invalid.
     #[error("failed to read `{file}`: {problem}")]
     Record {
         /// Path of the record.
@@ -136,20 +137,20 @@ pub enum ClientError {
     },
 }
 
-/// Client settings to change.
+/// A client and the location of its settings to change.
 #[derive(Debug, Clone, Copy)]
 pub struct ClientTarget<'a> {
     /// Id of the client.
     pub id: &'a str,
-    /// Project whose settings to change, instead of the user's.
+    /// Project whose settings are changed, or `None` for the user's settings.
     pub project: Option<&'a Path>,
 }
 
 impl Clients {
-    /// Creates the clients of this process's user. `programs` is the folder with IronCurtain's programs.
+    /// Creates the value for the user of this process. `programs` is the directory of IronCurtain's programs.
     ///
     /// # Errors
-    /// [`ClientError::NoShim`].
+    /// Returns [`ClientError::NoShim`] if the shim is not in `programs`.
     pub fn new(home: Home, programs: &Path) -> Result<Self, ClientError> {
         let shim = programs.join("ironcurtain-shim");
         if !shim.is_file() {
@@ -161,7 +162,7 @@ impl Clients {
         Ok(Self { home, places, shim, environment })
     }
 
-    /// Returns the command that starts the shim for these servers.
+    /// Returns the command line of the shim for these servers.
     fn shim(&self, selection: ShimSelection<'_>) -> StartCommand {
         StartCommand { env: self.environment.clone(), ..StartCommand::of_shim(&self.shim, selection) }
     }
@@ -188,7 +189,8 @@ impl Clients {
     }
 }
 
-/// Rejects a symlink that leads out of the project, or nowhere, so that a project cannot choose other files to read and write.
+/// Rejects a symlink that leads outside the project or to a missing file, so that a project cannot redirect reads and
+/// writes.
 fn check_stays_inside(project: &Path, file: &str) -> Result<(), ClientError> {
     let whole = project.canonicalize().unwrap_or_else(|_| project.to_path_buf());
     let mut part = project.to_path_buf();
@@ -207,7 +209,7 @@ fn has_program(name: &str) -> bool {
     program(name).is_some()
 }
 
-/// Searches for a program on the search path.
+/// Searches for a program on `PATH`.
 fn program(name: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file())

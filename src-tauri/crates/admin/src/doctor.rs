@@ -1,7 +1,7 @@
-//! Checks everything that IronCurtain needs, and suggests a fix for each warning and problem.
+//! Checks everything that IronCurtain needs. Each warning and problem includes a suggested fix.
 //!
-//! - Changes nothing. Starts servers only if asked to, briefly and in their sandboxes, like `servers annotate`. Otherwise reports
-//!   what was found when they last ran.
+//! - Changes nothing. Starts servers only with `deep`, briefly and sandboxed, like `servers annotate`. Otherwise
+//!   reports the results of their last run.
 //! - Every wait has a timeout.
 
 mod checks;
@@ -20,23 +20,23 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Maximum number of servers that are started at the same time.
+/// Maximum number of servers that are started at once.
 const MOST_AT_ONCE: usize = 4;
 
-/// Timeout for a server to list its tools.
+/// Maximum time for a server to list its tools.
 const SERVER_PATIENCE: Duration = Duration::from_secs(20);
 
-/// Result of one check.
+/// Result of a check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Diagnosis {
-    /// Checked component, in a word or two.
+    /// Component that was checked, in one or two words.
     pub about: String,
     /// Condition of the component.
     pub condition: Condition,
-    /// Description of the condition.
+    /// Description of the condition, for the user.
     pub says: String,
-    /// Command that fixes it, or other advice.
+    /// Command that fixes the problem, or other advice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mend: Option<String>,
 }
@@ -45,46 +45,46 @@ pub struct Diagnosis {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Condition {
-    /// Works.
+    /// The component works.
     Ok,
-    /// Works with restrictions.
+    /// The component works with restrictions.
     Warning,
-    /// Does not work.
+    /// The component does not work.
     Problem,
 }
 
-/// State of the trusted process, as found by the caller.
+/// State of the trusted process, as the caller found it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Running {
-    /// Not running.
+    /// It is not running.
     No,
-    /// Running.
+    /// It is running and answers.
     Yes {
         /// Process id.
         pid: u32,
-        /// Current problems, as sentences.
+        /// Problems that the trusted process reports, as sentences.
         troubles: Vec<String>,
-        /// Place where it asks the user.
+        /// Kind of front end that asks the user.
         asked_on: AskedOn,
-        /// True if the encrypted file of secrets is unlocked.
+        /// `true` if the trusted process has unlocked the encrypted file of secrets.
         has_secrets: bool,
     },
-    /// Running but not answering, or its socket cannot be used.
+    /// It is running but does not answer, or its socket cannot be used. Contains the error.
     Silent(String),
 }
 
-/// Environment of the checks.
+/// Inputs of the checks.
 #[derive(Debug, Clone)]
 pub struct Doctor {
-    /// Folders of IronCurtain.
+    /// IronCurtain's directories.
     pub home: Home,
-    /// Folder with IronCurtain's programs.
+    /// Directory of IronCurtain's programs.
     pub programs: PathBuf,
-    /// True to create sandboxes even as root.
+    /// `true` to create sandboxes even as root.
     pub allow_root: bool,
-    /// True if a display is available.
+    /// `true` if a display is available.
     pub has_display: bool,
-    /// True to start each server.
+    /// `true` to start each server.
     pub deep: bool,
 }
 
@@ -111,7 +111,7 @@ impl Diagnosis {
 }
 
 impl Doctor {
-    /// Runs all checks, and calls `progress` with the name of each slow one.
+    /// Runs all checks. Calls `progress` with the name of each slow check before it starts.
     pub async fn check(&self, running: &Running, progress: impl Fn(&str)) -> Vec<Diagnosis> {
         let mut found = checks::programs(&self.programs);
         progress("the sandbox");
@@ -140,7 +140,7 @@ impl Doctor {
                 found.extend(checks.buffered(MOST_AT_ONCE).collect::<Vec<_>>().await);
             }
         }
-        // A missing shim has already been reported among the programs.
+        // A missing shim is already reported by the check of the programs.
         if let Ok(clients) = Clients::new(self.home.clone(), &self.programs) {
             found.extend(checks::clients(&clients.survey()));
         }
@@ -155,14 +155,14 @@ impl Doctor {
         SecretStore::of(&self.home.state)
     }
 
-    /// Reports what is known about a server without starting it.
+    /// Reports the known state of a server without starting it.
     fn stored(&self, server: &Server) -> Diagnosis {
         let (name, about) = (server.name.as_str(), format!("server {}", server.name));
         if let PackageState::NotReady(problem) = Packages::of(&self.home).state(server) {
             return Diagnosis::problem(&about, problem.to_string())
                 .with_fix(format!("`ironcurtain servers install {name}`"));
         }
-        // Reported by an earlier check.
+        // An unreadable database is reported by the check of the grants.
         let pins = Pins::of(&self.home.database()).of_server(&server.identity()).unwrap_or_default();
         let suspended = pins.iter().filter(|pin| pin.is_suspended()).count();
         if suspended > 0 {
@@ -177,7 +177,7 @@ impl Doctor {
         Diagnosis::ok(&about, format!("has listed {count}"))
     }
 
-    /// Starts a server, and reports whether it lists its tools.
+    /// Starts a server and reports whether it lists its tools.
     async fn started(&self, server: &Server) -> Diagnosis {
         let (name, secrets) = (server.name.as_str(), self.secrets());
         let about = format!("server {name}");
@@ -196,7 +196,7 @@ impl Doctor {
         };
         match inspect(&inspection, name).await.and_then(|look| look.listed) {
             Ok(tools) => Diagnosis::ok(&about, format!("starts and lists {} tools", tools.len())),
-            // Reported by an earlier check.
+            // An unreadable database is reported by the check of the grants.
             Err(InspectError::Grants(_)) => {
                 Diagnosis::warning(&about, "not started for a check: the grants cannot be read")
             }

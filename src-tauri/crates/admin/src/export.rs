@@ -1,7 +1,7 @@
-//! Exports entries of the audit log for other programs.
+//! Exports audit entries for other programs.
 //!
-//! - Completes each entry with values that the log stores only once, so that every line is self-contained.
-//! - In a CSV table, no text from an agent starts like a spreadsheet formula.
+//! - Adds the values that the log stores only once to each entry, so that every exported line is complete.
+//! - In a CSV table, no text from an agent can start like a spreadsheet formula.
 
 use ironcurtain_audit::{self as audit, Entry, Filter};
 use ironcurtain_config::home::Home;
@@ -9,7 +9,7 @@ use ironcurtain_daemon::time_of_day;
 use serde_json::Value;
 use std::io::{self, Write};
 
-/// Columns of a table, named like the fields in the log.
+/// Columns of the CSV table, named after the fields in the log.
 const COLUMNS: [&str; 18] = [
     "seq",
     "timestamp",
@@ -31,16 +31,16 @@ const COLUMNS: [&str; 18] = [
     "summary",
 ];
 
-/// Format of the exported entries.
+/// Format of exported entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExportForm {
     /// One JSON object per line.
     JsonLines,
-    /// Comma-separated table.
+    /// Comma-separated values.
     Table,
 }
 
-/// Failure to export all entries.
+/// Error from exporting entries.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
     /// The log could not be read.
@@ -54,10 +54,11 @@ pub enum ExportError {
     Write(io::Error),
 }
 
-/// Writes the matching entries, oldest first, and returns their number. `line` converts each line before it is written.
+/// Writes the matching entries, oldest first, and returns their number. `line` is applied to each line before it is
+/// written.
 ///
 /// # Errors
-/// [`ExportError`]. Some entries may have been written.
+/// Returns an [`ExportError`] on failure. Some entries may have been written.
 pub fn export(
     home: &Home,
     filter: &Filter,
@@ -88,7 +89,7 @@ fn written(entry: &Entry, form: ExportForm) -> Result<String, serde_json::Error>
     }
 }
 
-/// Formats an entry as a table row.
+/// Formats an entry as a CSV row.
 fn row(entry: &Value) -> String {
     let cell = |column: &&str| {
         let value = match *column {
@@ -108,7 +109,7 @@ fn row(entry: &Value) -> String {
     COLUMNS.iter().map(cell).collect::<Vec<_>>().join(",")
 }
 
-/// Formats a text as a cell. A text that a spreadsheet would treat as a formula gets a leading apostrophe.
+/// Formats a text as a CSV cell. A text that a spreadsheet would evaluate as a formula gets a leading apostrophe.
 fn quoted(text: &str) -> String {
     let formula = text.starts_with(['=', '+', '-', '@', '\t', '\r']);
     let text = if formula { format!("'{text}") } else { text.to_owned() };

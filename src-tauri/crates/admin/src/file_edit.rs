@@ -1,4 +1,4 @@
-//! Changes one value in a JSON file of the user, and replaces the file atomically.
+//! Changes a value in one of the user's JSON files and replaces the file atomically.
 
 use crate::json_edit::{self, JsonEditError};
 use ironcurtain_paths::atomic_file;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Failure to change a file.
+/// Error from changing a file.
 #[derive(Debug, thiserror::Error)]
 pub enum FileEditError {
     /// The text could not be changed.
@@ -36,7 +36,7 @@ impl FileEditError {
 /// Returns the text of `file` with `value` at `path` ([`json_edit::set`]).
 ///
 /// # Errors
-/// [`FileEditError::Edit`].
+/// Returns [`FileEditError::Edit`] if `text` is not valid JSON or `path` does not fit it.
 pub(crate) fn set(file: &Path, text: &str, path: &[&str], value: &Value) -> Result<String, FileEditError> {
     json_edit::set(text, path, value)
         .map_err(|problem| FileEditError::Edit { file: file.to_path_buf(), problem })
@@ -45,7 +45,7 @@ pub(crate) fn set(file: &Path, text: &str, path: &[&str], value: &Value) -> Resu
 /// Returns the text of `file` without the value at `path` ([`json_edit::remove`]).
 ///
 /// # Errors
-/// [`FileEditError::Edit`].
+/// Returns [`FileEditError::Edit`] if `text` is not valid JSON or `path` does not fit it.
 pub(crate) fn remove(file: &Path, text: &str, path: &[&str]) -> Result<String, FileEditError> {
     json_edit::remove(text, path).map_err(|problem| FileEditError::Edit { file: file.to_path_buf(), problem })
 }
@@ -53,7 +53,7 @@ pub(crate) fn remove(file: &Path, text: &str, path: &[&str]) -> Result<String, F
 /// Replaces the file atomically.
 ///
 /// # Errors
-/// [`FileEditError::Write`], in which case the file is unchanged.
+/// Returns [`FileEditError::Write`] on failure, in which case the file is unchanged.
 pub(crate) fn replace(file: &Path, text: &str) -> Result<(), FileEditError> {
     atomic_file::replace(file, text).map_err(|source| FileEditError::write(file, source))
 }

@@ -1,8 +1,9 @@
 //! Decides about the grants, data, annotations and secrets of a server name that now starts another program.
 //!
-//! - Only the user's own programs can decide, by writing to the database; no request on the socket can.
-//! - A decision applies to the program that was shown. If the program has changed since, the user has to decide again.
-//! - Starting afresh deletes nothing. Everything set aside is noted in a file before anything is moved.
+//! - Only the user's own programs can decide, by writing to the database. No request on the socket can.
+//! - A decision applies only to the program that was shown. If the program has changed since, the user must decide
+//!   again.
+//! - Starting afresh deletes nothing. Before anything is moved, a file records everything that is set aside.
 
 mod put_aside;
 
@@ -18,7 +19,7 @@ use ironcurtain_server_identity::{
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Failure to decide.
+/// Error from deciding about suspended state.
 #[derive(Debug, thiserror::Error)]
 pub enum IdentityChangeError {
     /// The stored identities or grants could not be read.
@@ -30,7 +31,7 @@ pub enum IdentityChangeError {
     /// The policy or the annotations are invalid.
     #[error("{0}")]
     Snapshot(#[from] SnapshotError),
-    /// The program could not be identified.
+    /// The program of the server could not be identified.
     #[error(transparent)]
     Identity(#[from] IdentityError),
     /// The servers file could not be changed.
@@ -50,7 +51,7 @@ pub enum IdentityChangeError {
         /// Error of the operating system.
         source: io::Error,
     },
-    /// The file that lists everything set aside before is invalid.
+    /// The file that records everything set aside is invalid.
     #[error("failed to read `{file}`: {source}; repair it, or move it away")]
     Note {
         /// Path of the file.
@@ -58,32 +59,32 @@ pub enum IdentityChangeError {
         /// Error of the parser.
         source: serde_json::Error,
     },
-    /// The server has no suspended state.
+    /// The server name has no suspended state.
     #[error("nothing is suspended under the name `{0}`")]
     NothingSuspended(String),
-    /// The decision was already made, or the program changed again.
+    /// The user has already decided, or the program has changed again.
     #[error(
         "the server `{0}` has changed again, or this was already decided; nothing was changed; run the command again"
     )]
     Changed(String),
-    /// The server still has grants.
+    /// The server still has grants, which must be revoked first.
     #[error("{count} grants of `{server}` are still in effect; revoke them first")]
     GrantsLeft {
         /// Name of the server.
         server: String,
-        /// Number of grants.
+        /// Number of remaining grants.
         count: usize,
     },
 }
 
-/// Server that is another program than the owner of the state stored under its name.
+/// A server whose program is not the one that owns the state stored under the server's name.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SuspendedServer {
     /// Name of the server.
     pub name: String,
-    /// Difference between the programs, in words.
+    /// Difference between the two programs, in words.
     pub change: String,
-    /// Suspended state.
+    /// State that is suspended until the user decides.
     pub kept: KeptUnderName,
     home: Home,
     owner: Option<String>,
@@ -93,7 +94,7 @@ pub struct SuspendedServer {
 /// Returns all servers with suspended state.
 ///
 /// # Errors
-/// [`IdentityChangeError`].
+/// Returns an [`IdentityChangeError`] if the configuration or the database cannot be read or written.
 pub fn suspended(home: &Home) -> Result<Vec<SuspendedServer>, IdentityChangeError> {
     let all = Bindings::of(&home.database()).all()?;
     let all: Vec<Binding> = all.into_iter().filter(|binding| binding.found.is_some()).collect();
@@ -104,18 +105,19 @@ pub fn suspended(home: &Home) -> Result<Vec<SuspendedServer>, IdentityChangeErro
     Ok(all.into_iter().filter_map(|binding| SuspendedServer::of(home, &under, binding)).collect())
 }
 
-/// Returns everything stored under a server name.
+/// Returns everything that is stored under a server name.
 ///
 /// # Errors
-/// [`IdentityChangeError`].
+/// Returns an [`IdentityChangeError`] if the configuration or the database cannot be read or written.
 pub fn kept(home: &Home, name: &str) -> Result<KeptUnderName, IdentityChangeError> {
     Ok(UnderNames::read(home)?.kept(home, name))
 }
 
-/// Rejects a configured server that is another program than the owner of the state stored under its name.
+/// Returns an error if the program of a configured server does not own the state stored under the server's name.
 ///
 /// # Errors
-/// [`IdentityError::Suspended`] for such a server, or another [`IdentityError`] if its program is not identifiable.
+/// Returns [`IdentityError::Suspended`] for such a server, or another [`IdentityError`] if the program cannot be
+/// identified.
 pub fn verify(home: &Home, ours: &Path, server: &Server) -> Result<(), IdentityChangeError> {
     let Some(binding) = Bindings::of(&home.database()).get(&server.name)? else { return Ok(()) };
     let found = now(home, ours, server)?;
@@ -131,13 +133,13 @@ pub fn verify(home: &Home, ours: &Path, server: &Server) -> Result<(), IdentityC
 /// Returns the current identity of a configured server.
 ///
 /// # Errors
-/// [`IdentityError`] if its program cannot be identified.
+/// Returns an [`IdentityError`] if its program cannot be identified.
 pub(crate) fn now(home: &Home, ours: &Path, server: &Server) -> Result<ServerIdentity, IdentityError> {
     let package = Packages::of(home).ready(server).ok().flatten().map(|ready| ready.identity);
     Ok(ServerIdentity::of(server, package.as_ref(), ours, &Digests::default())?.identity)
 }
 
-/// Transfers everything stored under a name to an approved update of its owner.
+/// Transfers everything stored under a name to an approved update of the program that owns it.
 pub(crate) fn carry_over(home: &Home, from: &ServerIdentity, to: &ServerIdentity) -> Result<(), StoreError> {
     let bindings = Bindings::of(&home.database());
     let Some(owner) = bindings.get(&from.name)?.and_then(|binding| binding.owner) else { return Ok(()) };
@@ -151,7 +153,7 @@ impl SuspendedServer {
     /// Returns the suspended server with this name.
     ///
     /// # Errors
-    /// [`IdentityChangeError::NothingSuspended`].
+    /// Returns [`IdentityChangeError::NothingSuspended`] if the server has no suspended state.
     pub fn named(home: &Home, name: &str) -> Result<Self, IdentityChangeError> {
         let all = suspended(home)?.into_iter();
         let nothing = || IdentityChangeError::NothingSuspended(name.to_owned());
@@ -171,19 +173,19 @@ impl SuspendedServer {
         })
     }
 
-    /// Returns the identity of the new program, which identifies the decision that was shown.
+    /// Returns the identity of the new program. It identifies the shown state, to which the decision applies.
     #[must_use]
     pub fn found(&self) -> &str {
         &self.found
     }
 
-    /// Returns the program that had the name before, if available.
+    /// Returns the program that owned the name before, if it is known.
     #[must_use]
     pub fn before(&self) -> Option<String> {
         Some(ServerIdentity::read(self.owner.as_deref()?)?.program.shown())
     }
 
-    /// Returns the program that has the name now.
+    /// Returns the program that the name starts now.
     #[must_use]
     pub fn now(&self) -> String {
         ServerIdentity::read(&self.found).map(|found| found.program.shown()).unwrap_or_default()
@@ -192,24 +194,26 @@ impl SuspendedServer {
     /// Gives the suspended state to the new program.
     ///
     /// # Errors
-    /// [`IdentityChangeError::Changed`].
+    /// Returns [`IdentityChangeError::Changed`] if the server has changed since its state was read.
     pub fn keep(&self) -> Result<(), IdentityChangeError> {
         self.decide(IdentityDecision::Keep)
     }
 
-    /// Notes everything to set aside, and returns the path of the note. The caller must then revoke
-    /// the grants and call [`SuspendedServer::start_afresh`].
+    /// Records everything that will be set aside and returns the path of that file. The caller must then revoke the
+    /// grants and call [`SuspendedServer::start_afresh`].
     ///
     /// # Errors
-    /// [`IdentityChangeError`].
+    /// Returns an [`IdentityChangeError`] if the configuration or the database cannot be read or written.
     pub fn note_put_aside(&self) -> Result<PathBuf, IdentityChangeError> {
         put_aside::note(self)
     }
 
-    /// Sets the annotations, the entry's references to secrets and the data folder aside, and lets the server start without them.
+    /// Sets aside the annotations, the entry's references to secrets and the data folder. The server can then start
+    /// without them.
     ///
     /// # Errors
-    /// [`IdentityChangeError::GrantsLeft`] while the server has grants. After any error, everything stays suspended.
+    /// Returns [`IdentityChangeError::GrantsLeft`] while the server has grants. After any error, everything remains
+    /// suspended.
     pub fn start_afresh(&self) -> Result<(), IdentityChangeError> {
         let is_its = |grant: &&StandingGrant| grant.subject.server == self.name;
         let count = StandingGrant::on_disk(&self.home.database())?.iter().filter(is_its).count();
@@ -228,7 +232,7 @@ impl SuspendedServer {
     }
 }
 
-/// State stored under server names.
+/// State that is stored under server names.
 struct UnderNames {
     servers: Servers,
     snapshot: PolicySnapshot,

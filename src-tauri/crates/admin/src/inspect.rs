@@ -1,12 +1,12 @@
-//! Lists a server's tools without a client, before the server is trusted.
+//! Starts a server before it is trusted, without a client, to list its tools.
 //!
-//! - Starts the server with the access that its entry allows and no grants, in a temporary folder. Does not ask about other hosts:
-//!   refuses them, and reports them.
-//! - Some servers do not start without the files that they work with. Such a server can read these files, but not change them, and
-//!   reaches no host.
-//! - Offers all client capabilities, and declines every request that uses them.
-//! - Limits time, message size, pages and tools, so that every inspection returns a list or an error.
-//! - Rejects tool names that cannot be displayed unambiguously.
+//! - The server gets the access that its entry allows and a temporary folder, but no grants. Other hosts are refused
+//!   without asking the user, and reported.
+//! - Some servers do not start without the files that they work with. Such a server can read these files but not
+//!   change them, and has no network access.
+//! - Claims all client capabilities. Requests that use them are declined.
+//! - Time, message size, pages and tools are limited, so that every inspection ends with a list or an error.
+//! - A tool name that cannot be displayed unambiguously is an error.
 
 mod conversation;
 mod fault;
@@ -41,22 +41,22 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wants::TrialNetwork;
 
-/// Settings for inspecting a server.
+/// Settings for inspecting servers.
 #[derive(Debug, Clone)]
 pub struct Inspection {
-    /// Directories of IronCurtain.
+    /// IronCurtain's directories.
     pub home: Home,
-    /// Directory with `ironcurtain-sandbox` and `ironcurtain-filesystem`.
+    /// Directory that contains `ironcurtain-sandbox` and `ironcurtain-filesystem`.
     pub programs: PathBuf,
-    /// True to create sandboxes even as root.
+    /// `true` to create sandboxes even as root.
     pub allow_root: bool,
-    /// Timeout for starting, and for listing the tools.
+    /// Maximum time for starting the server, and for listing its tools.
     pub patience: Duration,
-    /// Store of the secrets that the entry may refer to.
+    /// Store of the secrets to which the entry may refer.
     pub secrets: SecretStore,
 }
 
-/// Failure to list a server's tools.
+/// Error from listing a server's tools.
 #[derive(Debug, thiserror::Error)]
 pub enum InspectError {
     /// IronCurtain's directories could not be used.
@@ -65,16 +65,16 @@ pub enum InspectError {
     /// The configuration is invalid.
     #[error("{0}")]
     Config(#[from] ConfigError),
-    /// The home directory, or one of IronCurtain's folders, could not be resolved.
+    /// The home directory or one of IronCurtain's directories could not be resolved.
     #[error(transparent)]
     Path(#[from] UnresolvedPath),
-    /// The grants, which may let another server change the program, could not be read.
+    /// The grants could not be read. They may allow another server to change the program.
     #[error(transparent)]
     Grants(#[from] StoreError),
-    /// The server is another program than the owner of the state stored under its name.
+    /// The server's program does not own the state stored under the server's name.
     #[error(transparent)]
     Identity(#[from] Box<IdentityChangeError>),
-    /// A host in its entry is invalid.
+    /// A host in the server's entry is invalid.
     #[error(transparent)]
     Hosts(#[from] RuleError),
     /// The server does not exist.
@@ -91,27 +91,27 @@ pub enum InspectError {
         /// Reason for the failure.
         reason: Box<ServerStartError>,
     },
-    /// The server did not list all its tools in time.
+    /// The server did not list all of its tools in time.
     #[error("the server `{server}` did not list its tools within {seconds} s{said}")]
     Slow {
         /// Name of the server.
         server: String,
-        /// Timeout in seconds.
+        /// Maximum time, in seconds.
         seconds: u64,
-        /// End of its standard error.
+        /// Last lines of the server's standard error.
         said: String,
     },
     /// A remote server did not answer.
     #[error("{0}")]
     Unanswered(String),
-    /// The server violated the protocol or a limit.
+    /// The server violated the protocol or exceeded a limit.
     #[error("the server `{server}` {fault}{said}")]
     Misbehaved {
         /// Name of the server.
         server: String,
-        /// Violation.
+        /// Violation that was found.
         fault: ServerFault,
-        /// End of its standard error.
+        /// Last lines of the server's standard error.
         said: String,
     },
 }
@@ -119,16 +119,16 @@ pub enum InspectError {
 /// Result of inspecting a server.
 #[derive(Debug)]
 pub struct InspectionResult {
-    /// Tools that it lists, or the reason why there is no list.
+    /// Tools that the server lists, or the reason that there is no list.
     pub listed: Result<Vec<ListedTool>, InspectError>,
-    /// Hosts and files that it tried to reach and was refused.
+    /// Hosts and files to which the sandbox refused access.
     pub wants: Wants,
 }
 
 /// Starts a configured server with its secrets, lists its tools and kills it.
 ///
 /// # Errors
-/// [`InspectError`] if it cannot be started.
+/// Returns an [`InspectError`] if it cannot be started.
 pub async fn inspect(inspection: &Inspection, name: &str) -> Result<InspectionResult, InspectError> {
     inspection.home.prepare()?;
     let servers = Servers::load(&inspection.home)?;
@@ -137,7 +137,7 @@ pub async fn inspect(inspection: &Inspection, name: &str) -> Result<InspectionRe
     inspect_server(inspection, &servers, server).await
 }
 
-/// Checks that the server owns the state stored under its name.
+/// Returns an error unless the server's program owns the state stored under the server's name.
 async fn verified(
     inspection: &Inspection,
     server: &Server,
@@ -146,12 +146,12 @@ async fn verified(
     Ok(tokio::task::spawn_blocking(move || verify(&home, &ours, &server)).await.map_err(io::Error::other)?)
 }
 
-/// Starts one of these servers without the user's secrets, and lists its tools.
+/// Starts one of `servers` without the user's secrets, and lists its tools.
 ///
-/// Used for a server that the user has not accepted yet, and that may not be in the configuration.
+/// Used for a server that the user has not accepted yet and that may not be configured.
 ///
 /// # Errors
-/// As for [`inspect`].
+/// Returns an error in the same cases as [`inspect`].
 pub async fn inspect_without_secrets(
     inspection: &Inspection,
     servers: &Servers,
@@ -160,13 +160,13 @@ pub async fn inspect_without_secrets(
     inspection.home.prepare()?;
     let mut server = named_server(servers, name)?.without_secrets();
     if verified(inspection, &server).await?.is_err() {
-        // The data folder is another program's, so hide it.
+        // The data folder belongs to another program, so it is hidden.
         server = server.without_folder(&inspection.home.server_data(name));
     }
     inspect_server(inspection, servers, &server).await
 }
 
-/// Server started without a session, and its resources.
+/// A server that runs without a session, and its resources.
 struct StartedAlone {
     lone: LoneProcess,
     scratch: Scratch,
@@ -207,10 +207,10 @@ async fn start_alone(
     }
 }
 
-/// Starts a server with this entry, lists its tools and kills it. `servers` are the others that may be running.
+/// Starts a server with this entry, lists its tools and kills it. `servers` are all servers that may be running.
 ///
 /// # Errors
-/// [`InspectError`] if it cannot be started.
+/// Returns an [`InspectError`] if it cannot be started.
 pub(crate) async fn inspect_server(
     inspection: &Inspection,
     servers: &Servers,
@@ -218,7 +218,7 @@ pub(crate) async fn inspect_server(
 ) -> Result<InspectionResult, InspectError> {
     let StartedAlone { lone, scratch, network } = start_alone(inspection, servers, server).await?;
     let LoneProcess { process, watch } = lone;
-    // Do not reveal local folders to a remote server.
+    // The names of local folders are not sent to a remote server.
     let folder = server.remote.is_none().then_some(scratch.folder());
     let mut conversation = Conversation::new(process, folder);
     let listed = tokio::time::timeout(inspection.patience, tools::list(&mut conversation)).await;
@@ -235,7 +235,7 @@ pub(crate) async fn inspect_server(
     Ok(InspectionResult { listed, wants })
 }
 
-/// Returns a hint if a server reports an error about a file in its arguments that is not visible in its sandbox.
+/// Returns a hint if the server's error mentions a file in its arguments that its sandbox hides.
 fn hidden(server: &Server, person: &Path, said: &str) -> Option<String> {
     let shown = &server.sandbox.settings()?.filesystem.allow_read;
     let shown = shown.iter().chain(&server.works_with).map(|path| match path.strip_prefix("~/") {
@@ -257,7 +257,7 @@ fn slow(inspection: &Inspection, name: &str, said: String) -> InspectError {
     InspectError::Slow { server: name.to_owned(), seconds: inspection.patience.as_secs(), said }
 }
 
-/// Returns IronCurtain's own sandbox for the server, unless its entry opts out of sandboxing.
+/// Returns the sandbox of the server, or no containment if its entry opts out.
 fn containment(server: &Server, around: &Surroundings) -> Containment {
     if server.remote.is_some() {
         return Containment::Remote;

@@ -1,11 +1,12 @@
-//! Installs packages of servers at a fixed version, so that the servers start without network.
+//! Installs server packages at a fixed version, so that their servers start without network access.
 //!
-//! A server entry with a package runner (`npx`, `uvx`) is not changed. A record determines which installed package is started for it.
+//! An entry with a package runner (`npx`, `uvx`) stays unchanged. A record determines the installed package that is
+//! started for it.
 //!
-//! - A package is installed in a sandbox that reaches only its registry and writes only to a
-//!   separate folder. No code of the package runs.
-//! - The installed folder is moved into place atomically, made read-only, and recorded with a hash of its content. Without a record,
-//!   the server cannot start.
+//! - The package manager runs in a sandbox that reaches only its registry and writes only to a separate folder. No
+//!   code of the package runs.
+//! - The installed folder is moved into place atomically, made read-only and recorded with a hash of its content.
+//!   Without a record, the server cannot start.
 //! - A folder is not removed while a server that was started from it is running.
 
 mod build_error;
@@ -38,22 +39,22 @@ use std::time::Duration;
 /// Settings for installing packages.
 #[derive(Debug, Clone)]
 pub struct Installer {
-    /// Directories of IronCurtain.
+    /// IronCurtain's directories.
     pub home: Home,
-    /// Directory with `ironcurtain-sandbox`.
+    /// Directory that contains `ironcurtain-sandbox`.
     pub programs: PathBuf,
-    /// True to create sandboxes even as root.
+    /// `true` to create sandboxes even as root.
     pub allow_root: bool,
-    /// Timeout for each run of a package manager and each inspection of a server.
+    /// Maximum time for each run of a package manager and for each inspection of a server.
     pub patience: Duration,
-    /// Store of the secrets that server entries may refer to.
+    /// Store of the secrets to which server entries may refer.
     pub secrets: SecretStore,
-    /// Callback before waiting for another installation, with the name of its server. Without it, the installation fails instead of
-    /// waiting.
+    /// Called with the name of the other server before waiting for its installation. With `None`, the installation
+    /// fails instead of waiting.
     pub waiting: Option<fn(&str)>,
 }
 
-/// Failure to install or update a package.
+/// Error from installing or updating a package.
 #[derive(Debug, thiserror::Error)]
 pub enum InstallError {
     /// IronCurtain's directories could not be used.
@@ -62,7 +63,7 @@ pub enum InstallError {
     /// The configuration is invalid.
     #[error("{0}")]
     Config(#[from] ConfigError),
-    /// The home directory, or one of IronCurtain's folders, could not be resolved.
+    /// The home directory or one of IronCurtain's directories could not be resolved.
     #[error(transparent)]
     Path(#[from] UnresolvedPath),
     /// The server's program could not be identified.
@@ -76,7 +77,7 @@ pub enum InstallError {
     /// The server does not exist.
     #[error(transparent)]
     Unknown(#[from] UnknownServer),
-    /// The server is not started from a package.
+    /// The server's entry does not start a package runner.
     #[error("the server `{0}` is not started by `npx` or `uvx`, so there is nothing to install")]
     NoPackage(String),
     /// The server's entry is invalid.
@@ -84,15 +85,15 @@ pub enum InstallError {
     NotUnderstood {
         /// Name of the server.
         server: String,
-        /// Error in its entry.
+        /// Problem of the server's entry.
         problem: String,
     },
-    /// The package to update is not installed or not usable.
+    /// The package that should be updated is not installed or cannot be used.
     #[error("failed to update the server `{server}`: {problem}")]
     NotReady {
         /// Name of the server.
         server: String,
-        /// State of its package.
+        /// Problem of the installed package.
         problem: PackageError,
     },
     /// Another installation or update holds the lock.
@@ -106,7 +107,7 @@ pub enum InstallError {
         /// Cause of the failure.
         problem: BuildError,
     },
-    /// The tools of a version could not be listed.
+    /// The tools of a package version could not be listed.
     #[error("failed to inspect version {version}: {problem}")]
     Inspect {
         /// Version of the package.

@@ -1,7 +1,7 @@
-//! Sentences that describe a server to the user, before it is tried and before it is added.
+//! Describes a server to the user, before it is tried and before it is added.
 //!
-//! - INVARIANT: every sentence is generated from the server's entry or from the policy's decision
-//!   on a call, never written for a specific kind of server.
+//! - INVARIANT: every sentence follows from the server's entry or from the policy's decision on a call. No text is
+//!   specific to a kind of server.
 
 use crate::trial::PolicyTrial;
 use ironcurtain_config::{FileView, NetworkSettings, SandboxSettings, Server};
@@ -12,35 +12,35 @@ use ironcurtain_visible as visible;
 use serde_json::Map;
 use std::fmt::{self, Display, Formatter};
 
-/// Maximum number of characters of a command line in a question.
+/// Maximum length of a command line in a question, in characters.
 const IN_QUESTION: usize = 60;
 
-/// Effects of trying a server, and the question to confirm.
+/// Description of a trial, and the question that the user must confirm.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrialNotice {
-    /// Program or address, and downloads.
+    /// Program or address, and downloads of the trial.
     pub lines: Vec<String>,
-    /// Question to confirm the trial.
+    /// Question that the user must confirm before the trial.
     pub question: String,
-    /// Text to show during the trial.
+    /// Text that is shown during the trial.
     pub progress: String,
 }
 
-/// Policy's decision on calls of an unannotated tool.
+/// Treatment of calls to an unannotated tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UnannotatedCalls {
     /// Each call requires approval.
     Asked,
-    /// Calls are allowed, because the server can reach nothing.
+    /// The calls are allowed, because the server can access nothing.
     Free,
-    /// Calls are refused until the tool is annotated.
+    /// The calls are refused until the tool is annotated.
     Refused,
     /// A rule of the policy denies the calls.
     Denied(String),
 }
 
 impl TrialNotice {
-    /// Describes the trial of a server that is not trusted yet.
+    /// Describes the trial of a server that the user does not trust yet.
     #[must_use]
     pub fn new(server: &Server) -> Self {
         if let Some(remote) = &server.remote {
@@ -152,10 +152,10 @@ fn host(server: &Server) -> Option<String> {
 }
 
 impl UnannotatedCalls {
-    /// Decides a call of an unannotated tool like the trusted process without any grants.
+    /// Decides a call of an unannotated tool as the trusted process would without grants.
     #[must_use]
     pub fn judged(trial: &PolicyTrial, server: &str, tool: &str) -> Self {
-        // An annotated tool is treated as unannotated, because the empty name matches no annotation.
+        // For an annotated tool, an empty name is used, which has no annotation.
         let tool = if trial.snapshot.annotations.get(server, tool).is_some() { "" } else { tool };
         match trial.judge(server, tool, &Map::new(), None).outcome {
             Err(denial) if denial.by == DeniedBy::UnknownTool => Self::Refused,
@@ -169,7 +169,7 @@ impl UnannotatedCalls {
     }
 }
 
-/// Describes the decision in words.
+/// Describes the treatment of the calls for the user.
 impl Display for UnannotatedCalls {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {

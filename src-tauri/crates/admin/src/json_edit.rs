@@ -1,34 +1,34 @@
-//! Changes one value in a JSON text of the user, and keeps all other bytes.
+//! Changes one value in the user's JSON text and preserves all other bytes.
 
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::fmt;
 
-/// Failure to change a JSON text.
+/// Error from changing a JSON text.
 #[derive(Debug, thiserror::Error)]
 pub enum JsonEditError {
-    /// The path of keys is empty.
-    #[error("no key given")]
+    /// The path contains no key.
+    #[error("expected at least one key, found none")]
     NoKey,
-    /// The text, or a value on the path, is not an object.
+    /// The text is invalid JSON, or a value on the path is not an object.
     #[error("{0}")]
     NoObject(#[from] serde_json::Error),
-    /// A key occurs twice.
+    /// An object on the path contains the key twice.
     #[error("duplicate key `{0}`")]
     Twice(String),
     /// The key to remove does not exist.
     #[error("`{0}` not found")]
     NotThere(String),
-    /// A parsed value was not found in the text.
+    /// A value could not be located in the text. Does not occur for valid JSON.
     #[error("failed to locate `{0}` in the text")]
     Lost(String),
 }
 
-/// Returns the text with `value` at `path`, a list of object keys. Creates missing objects.
+/// Returns the text with `value` at `path`, a list of object keys. Missing objects are created.
 ///
 /// # Errors
-/// [`JsonEditError`].
+/// Returns a [`JsonEditError`] if the text is not a JSON object or `path` does not fit it.
 pub(crate) fn set(text: &str, path: &[&str], value: &Value) -> Result<String, JsonEditError> {
     set_below(text, path, value, 1)
 }
@@ -56,7 +56,7 @@ fn set_below(text: &str, path: &[&str], value: &Value, depth: usize) -> Result<S
 /// Returns the text without the value at `path`.
 ///
 /// # Errors
-/// [`JsonEditError`].
+/// Returns a [`JsonEditError`] if the text is not a JSON object or `path` does not fit it.
 pub(crate) fn remove(text: &str, path: &[&str]) -> Result<String, JsonEditError> {
     let Some((key, rest)) = path.split_first() else { return Err(JsonEditError::NoKey) };
     let members = members(text)?;
@@ -70,12 +70,12 @@ pub(crate) fn remove(text: &str, path: &[&str]) -> Result<String, JsonEditError>
     let mut end = end_of(old).ok_or_else(lost)?;
     let before = at.checked_sub(1).and_then(|before| members.get(before));
     let begin = match before {
-        // Remove the comma before it too.
+        // Also removes the preceding comma.
         Some((_, before)) => end_of(before.get()),
         None => text.find('{').map(|open| open + 1),
     };
     if before.is_none() && members.len() > 1 {
-        // Remove the comma after it too.
+        // Also removes the following comma.
         end += text.get(end..).and_then(|rest| rest.find(',')).ok_or_else(lost)? + 1;
     }
     let head = begin.and_then(|begin| text.get(..begin)).ok_or_else(lost)?;
@@ -118,11 +118,11 @@ fn appended(text: &str, empty: bool, key: &str, value: &str, depth: usize) -> Re
 
 fn written(value: &Value, depth: usize) -> Result<String, JsonEditError> {
     let text = serde_json::to_string_pretty(value)?;
-    // JSON strings contain no line breaks, so this only affects layout.
+    // JSON strings contain no line breaks, so only the layout changes.
     Ok(text.replace('\n', &format!("\n{}", "  ".repeat(depth))))
 }
 
-/// Visitor for the raw members of an object, in order.
+/// Visitor that returns the members of an object in order, each with its raw text.
 struct Members;
 
 impl<'de> Visitor<'de> for Members {
@@ -177,7 +177,7 @@ mod tests {
         assert_eq!(without(&["a", "x"]), text.replace(" \"x\" : 1.50,", ""));
         assert_eq!(remove("{ \"a\": 1 }", &["a"]).unwrap(), "{ }");
         for (path, problem) in
-            [(&["z"][..], "`z` not found"), (&["b", "x"], "expected an object"), (&[], "no key")]
+            [(&["z"][..], "`z` not found"), (&["b", "x"], "expected an object"), (&[], "at least one key")]
         {
             let error = remove(text, path).unwrap_err().to_string();
             assert!(error.contains(problem), "{error}");

@@ -1,9 +1,10 @@
-//! Administrative tasks for the user: adds servers, installs their packages, inspects and annotates their tools, and evaluates policies.
+//! Administrative tasks of the user: adds, installs, inspects and annotates servers, connects agent clients, and tries
+//! policies.
 //!
-//! - Depends on the daemon, which does not use this crate. Calls and sessions work without it.
-//! - Writes to the user's configuration, and to packages and their records. Never writes to the audit log; writes to the grants
-//!   database only the user's decisions about a server's identity and its changed tools.
-//! - Servers and package managers started here are sandboxed, have no grants, and have exited when the function returns.
+//! - Depends on the daemon, but not the reverse. Calls and sessions do not use this crate.
+//! - Writes the user's configuration, packages and their records. Never writes the audit log. Of the database, writes
+//!   only the user's decisions about a server's identity and its changed tools.
+//! - Servers and package managers run sandboxed and without grants, and have exited when a function returns.
 
 pub mod annotate;
 pub mod catalog;

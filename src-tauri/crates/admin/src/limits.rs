@@ -1,8 +1,8 @@
 //! Shows and changes a server's resource limits.
 //!
-//! - A limit that is not in the entry has its default; defaults cannot be turned off.
+//! - A limit that the entry does not set has its default. Defaults cannot be turned off.
 //! - Only values with which a server can start are accepted.
-//! - Changes only `limits` in the one entry.
+//! - Changes only the `limits` object of one entry.
 
 use crate::servers_file::{ServerChangeError, ServersFile};
 use ironcurtain_client_config::Edit;
@@ -17,75 +17,75 @@ use std::ops::RangeInclusive;
 
 const MIB: u64 = 1 << 20;
 
-/// Kind of resource limit.
+/// Kind of a resource limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Limit {
-    /// Memory, in MiB.
+    /// Maximum memory, in MiB.
     Memory,
-    /// Processor time, in percent of one processor.
+    /// Maximum processor time, in percent of one processor.
     Processor,
-    /// Number of processes and threads.
+    /// Maximum number of processes and threads.
     Processes,
-    /// Open file descriptors of each process.
+    /// Maximum number of open file descriptors per process.
     OpenFiles,
-    /// Size of a written file, in MiB.
+    /// Maximum size of a file that the server writes, in MiB.
     FileSize,
-    /// Size of its private `/tmp`, in MiB.
+    /// Size of the server's private `/tmp`, in MiB.
     TmpSize,
 }
 
-/// Limit of a server.
+/// A limit of a server, with the value that its entry sets and the default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ServerLimit {
     /// Kind of the limit.
     pub limit: Limit,
-    /// Value in the server's entry.
+    /// Value in the server's entry, or `None` if the entry does not set it.
     pub own: Option<u64>,
-    /// Default value; `None` if unlimited by default.
+    /// Default value, or `None` if there is no limit by default.
     pub default: Option<u64>,
 }
 
-/// Change of a limit.
+/// Change of a limit, described for the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LimitDifference {
-    /// True if the new limit is higher.
+    /// `true` if the new limit is higher.
     pub is_looser: bool,
     /// Description of the change.
     pub words: String,
 }
 
-/// Change of limits, ready to be written.
+/// Planned change of a server's limits, which [`Self::write`] writes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LimitsChange {
     /// Name of the server.
     pub server: String,
-    /// Differences, the looser ones first.
+    /// Changed limits, looser ones first.
     pub differences: Vec<LimitDifference>,
-    /// Diff of the entry's sandbox, as of `diff -u` without the header. Contains no secrets.
+    /// Diff of the entry's sandbox object, in the form of `diff -u` without a header. Contains no secrets.
     pub diff: String,
     servers: ServersFile,
     after: String,
 }
 
-/// Failure to change limits.
+/// Error from changing limits.
 #[derive(Debug, thiserror::Error)]
 pub enum LimitsError {
     /// The entry could not be changed.
     #[error(transparent)]
     Server(#[from] ServerChangeError),
-    /// The value is out of range: no server could start with it.
+    /// The value is out of range, so no server could start with it.
     #[error(
         "{} must be {} to {}, found {value}", .limit.name().to_lowercase(), .limit.range().start(),
         .limit.words(Some(*.limit.range().end()))
     )]
     Range {
-        /// Kind of limit.
+        /// Kind of the limit.
         limit: Limit,
         /// Invalid value.
         value: u64,
     },
-    /// Nothing would change.
+    /// The server already has these limits.
     #[error("`{0}` already has these limits")]
     Same(String),
 }
@@ -94,7 +94,7 @@ impl Limit {
     const ALL: [Self; 6] =
         [Self::Memory, Self::Processor, Self::Processes, Self::OpenFiles, Self::FileSize, Self::TmpSize];
 
-    /// Returns the allowed values.
+    /// Returns the range of valid values.
     #[must_use]
     pub fn range(self) -> RangeInclusive<u64> {
         match self {
@@ -106,7 +106,7 @@ impl Limit {
         }
     }
 
-    /// Returns the display name.
+    /// Returns the limit's name for the user.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -119,7 +119,7 @@ impl Limit {
         }
     }
 
-    /// Returns the unit of its values, or an empty string.
+    /// Returns the unit of the values. Empty for a number.
     #[must_use]
     pub fn unit(self) -> &'static str {
         match self {
@@ -129,7 +129,7 @@ impl Limit {
         }
     }
 
-    /// Returns the effects of a looser and of a tighter limit.
+    /// Returns descriptions of a looser and of a tighter limit.
     fn outcomes(self) -> (&'static str, &'static str) {
         match self {
             Self::Memory => ("it can take more memory from other programs", "it fails if it needs more"),
@@ -148,7 +148,7 @@ impl Limit {
         format!("{value} {}", self.unit()).trim_end().to_owned()
     }
 
-    /// Returns the value in an entry, and the value in effect.
+    /// Returns the value that the entry sets, and the value in effect.
     fn of(self, settings: &LimitSettings, limits: &ResourceLimits) -> (Option<u64>, Option<u64>) {
         let mib = |bytes: Option<u64>| bytes.map(|bytes| bytes / MIB);
         match self {
@@ -173,7 +173,7 @@ impl Limit {
     }
 }
 
-/// Returns the limits of a server; empty for a server without a sandbox on this machine.
+/// Returns the limits of a server. Empty for a server without a sandbox on this machine.
 #[must_use]
 pub fn limits(server: &Server) -> Vec<ServerLimit> {
     let Some(settings) = server.sandbox.settings().filter(|_| server.remote.is_none()) else {
@@ -188,10 +188,10 @@ pub fn limits(server: &Server) -> Vec<ServerLimit> {
 }
 
 impl LimitsChange {
-    /// Plans to change the given limits of a server. `None` restores the default.
+    /// Plans to set limits of a server. `None` restores a default.
     ///
     /// # Errors
-    /// [`LimitsError`].
+    /// Returns a [`LimitsError`] if a value is out of range, nothing changes or the servers file is invalid.
     pub fn plan(
         home: &Home,
         server: &str,
@@ -231,13 +231,13 @@ impl LimitsChange {
     /// Writes the change.
     ///
     /// # Errors
-    /// [`ServerChangeError`], in which case the servers are unchanged.
+    /// Returns a [`ServerChangeError`] on failure, in which case the servers are unchanged.
     pub fn write(&self) -> Result<(), ServerChangeError> {
         self.servers.write(&self.after)
     }
 }
 
-/// Returns the differences between the limits in effect, the looser ones first.
+/// Returns the changes of the limits in effect, looser ones first.
 fn differences(before: &LimitSettings, after: &LimitSettings) -> Vec<LimitDifference> {
     let (was, is) = (in_force(before), in_force(after));
     let difference = |limit: Limit| {

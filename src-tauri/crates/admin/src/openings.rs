@@ -1,9 +1,8 @@
-//! Hosts and folders that a server is permanently allowed to reach.
+//! Hosts and folders that a server's entry allows permanently.
 //!
-//! - The proxy must accept the host, and the user must be able to grant the folder.
+//! - The proxy must accept the host, and the user must be allowed to grant the folder.
 //! - Changes only the list that contains the host or folder.
-//! - Openings are for the server's process, regardless of the agent. Folders that an agent works in
-//!   are granted instead.
+//! - An opening applies to the server for all agents. Access to a folder that an agent works in is granted instead.
 
 use crate::servers_file::{ServerChangeError, ServersFile};
 use ironcurtain_config::home::Home;
@@ -15,33 +14,34 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
-/// Host or folder that a server may always reach, as written in its entry. Ordered from the most to the least dangerous.
+/// A host or folder that a server may always access, as its entry spells it. The order is from most to least
+/// dangerous.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(tag = "kind", content = "what", rename_all = "kebab-case")]
 pub enum Opening {
-    /// Folder that the server may read and change.
+    /// A folder that the server may read and change.
     Write(String),
-    /// Host, or all subdomains of a name.
+    /// A host name, or a pattern for all subdomains of a name.
     Host(String),
-    /// Folder that the server may read.
+    /// A folder that the server may read.
     Read(String),
 }
 
-/// Change of an opening, ready to be written.
+/// Planned change of an opening, which [`Self::write`] writes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpeningChange {
     /// Name of the server.
     pub server: String,
-    /// Host or folder to allow or to stop allowing.
+    /// Host or folder that is allowed or no longer allowed.
     pub opening: Opening,
-    /// Servers file.
+    /// Path of the servers file.
     pub file: PathBuf,
     servers: ServersFile,
     after: String,
 }
 
 impl Opening {
-    /// Describes the permitted access.
+    /// Describes the access for the user.
     #[must_use]
     pub fn words(&self, server: &str) -> String {
         let any = "at any time and without asking, for every agent that uses it";
@@ -59,7 +59,7 @@ impl Opening {
         }
     }
 
-    /// Returns the host or folder.
+    /// Returns the host or folder as text.
     #[must_use]
     pub fn what(&self) -> &str {
         match self {
@@ -67,7 +67,7 @@ impl Opening {
         }
     }
 
-    /// Returns the path of its list in an entry's sandbox.
+    /// Returns the keys of the list in the entry's sandbox object.
     fn list(&self) -> [&'static str; 2] {
         match self {
             Self::Write(_) => ["filesystem", "allowWrite"],
@@ -86,16 +86,16 @@ pub fn openings(server: &Server) -> Vec<Opening> {
     let mut all: Vec<Opening> = files.allow_write.iter().cloned().map(Opening::Write).collect();
     all.extend(hosts.cloned().map(Opening::Host));
     all.extend(files.allow_read.iter().cloned().map(Opening::Read));
-    // Hosts with wildcards are first, because `*` sorts before letters.
+    // Patterns come before names, because `*` sorts before letters.
     all.sort();
     all
 }
 
 impl OpeningChange {
-    /// Plans to allow a server a host or folder.
+    /// Plans to allow a server access to a host or folder.
     ///
     /// # Errors
-    /// [`ServerChangeError`].
+    /// Returns a [`ServerChangeError`] if the change is not possible or the servers file is invalid.
     pub fn open(home: &Home, server: &str, wanted: Opening) -> Result<Self, ServerChangeError> {
         let file = ServersFile::open(home)?;
         let opening = match wanted {
@@ -116,10 +116,10 @@ impl OpeningChange {
         })
     }
 
-    /// Plans to stop allowing one of [`openings`].
+    /// Plans to remove one of a server's [`openings`].
     ///
     /// # Errors
-    /// [`ServerChangeError`].
+    /// Returns a [`ServerChangeError`] if the change is not possible or the servers file is invalid.
     pub fn close(home: &Home, server: &str, opening: Opening) -> Result<Self, ServerChangeError> {
         Self::changed(ServersFile::open(home)?, server, opening, |list, opening| {
             let before = list.len();
@@ -153,7 +153,7 @@ impl OpeningChange {
             .unwrap_or_default();
         change(&mut list, &opening)?;
         let mut path: Vec<&str> = way.iter().map(String::as_str).chain(["sandbox", above]).collect();
-        // `"network": false` and `"network": "ask"` must be replaced by an object to hold the list.
+        // `"network": false` and `"network": "ask"` are replaced by an object that contains the list.
         let value = if place.is_some_and(Value::is_object) {
             path.push(name);
             json!(list)
@@ -169,13 +169,13 @@ impl OpeningChange {
     /// Writes the change.
     ///
     /// # Errors
-    /// [`ServerChangeError`], in which case the servers are unchanged.
+    /// Returns a [`ServerChangeError`] on failure, in which case the servers are unchanged.
     pub fn write(&self) -> Result<(), ServerChangeError> {
         self.servers.write(&self.after)
     }
 }
 
-/// Returns the canonical path of a folder, if it may be allowed.
+/// Returns the canonical path of a folder that may be allowed.
 fn checked_folder(home: &Home, folder: &str) -> Result<String, ServerChangeError> {
     let snapshot = PolicySnapshot::load(home, &Servers::load(home)?)?;
     let shown = visible::path(folder);
@@ -302,7 +302,7 @@ mod tests {
         }
         fs::write(home.person.join("file"), "x").unwrap();
         assert!(folder(home.person.join("file")).ends_with("is not a folder"));
-        // Symlinks are resolved.
+        // Symlinks are resolved before the check.
         std::os::unix::fs::symlink(home.person.join(".ssh"), home.person.join("cache/link")).unwrap();
         assert!(folder(home.person.join("cache/link")).contains(".ssh` cannot be allowed"));
         assert_eq!(fs::read_to_string(home.config.join("mcp-servers.json")).unwrap(), before);

@@ -1,8 +1,9 @@
-//! Finds unprotected secrets in settings and moves them to the keyring, leaving `keyring:NAME` in their place.
+//! Finds unprotected secrets in settings and moves them to the keyring. In the file, `keyring:NAME` replaces each of
+//! them.
 //!
-//! - Recognizes secrets by the name of their variable or header, or by a format that only secrets have. Before moving, the user sees the
-//!   location of each secret, but never its value.
-//! - INVARIANT: a secret is in the keyring before it is removed from the file.
+//! - A secret is recognized by the name of its variable or header, or by a format that only secrets have. Before the
+//!   move, the user sees the position of each secret but not its value.
+//! - INVARIANT: a secret is stored in the keyring before it is removed from the file.
 
 use crate::file_edit::{self, FileEditError};
 use crate::servers_file::{ServerChangeError, ServersFile};
@@ -11,7 +12,7 @@ use ironcurtain_secrets::{Secret, SecretError, SecretName, SecretStore, named, n
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
-/// Words in the names of variables and headers that contain secrets.
+/// Words in the names of variables and headers whose values are secrets.
 const WORDS: [&str; 11] = [
     "TOKEN",
     "KEY",
@@ -26,31 +27,31 @@ const WORDS: [&str; 11] = [
     "COOKIE",
 ];
 
-/// Prefixes that only secrets have.
+/// Prefixes of values that are always secrets.
 const BEGINNINGS: [&str; 9] =
     ["sk-", "ghp_", "gho_", "github_pat_", "glpat-", "xoxb-", "xoxp-", "AKIA", "ntn_"];
 
-/// Key that contains the entries in snippets from documentation.
+/// Key of the object that contains the servers in agent clients' settings.
 const WRAPPER: &str = "mcpServers";
 
-/// Keys of entries that contain variables or headers, in any client.
+/// Keys under which the entries of any agent client contain variables or headers.
 const HOLDERS: [&str; 4] = ["env", "envs", "environment", "headers"];
 
-/// Unprotected secret in a server's entry.
+/// An unprotected secret in a server's entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlainSecret {
     /// Name of the server.
     pub server: String,
-    /// Location in the server's entry, such as `env.API_KEY`.
+    /// Path in the server's entry, such as `env.API_KEY`.
     pub place: String,
-    /// Name that it will have in the keyring.
+    /// Name under which the keyring will store the secret.
     pub name: SecretName,
     keys: [String; 2],
     before: String,
     secret: Secret,
 }
 
-/// Failure to move secrets.
+/// Error from moving secrets.
 #[derive(Debug, thiserror::Error)]
 pub enum PlainSecretError {
     /// The servers file is invalid, or the server does not exist.
@@ -66,10 +67,10 @@ pub enum PlainSecretError {
     Changed(PathBuf),
 }
 
-/// Secrets of servers, ready to be moved.
+/// Planned move of secrets, which [`Self::write`] completes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SecretMove {
-    /// File that contains them.
+    /// Path of the file that contains the secrets.
     pub file: PathBuf,
     /// Secrets to move.
     pub secrets: Vec<PlainSecret>,
@@ -78,10 +79,10 @@ pub struct SecretMove {
 }
 
 impl SecretMove {
-    /// Finds the plain secrets of one server, or of all.
+    /// Finds the unprotected secrets of one server or, without a name, of all servers.
     ///
     /// # Errors
-    /// [`PlainSecretError`].
+    /// Returns a [`PlainSecretError`] if the servers file is invalid, has changed or cannot be written.
     pub fn plan(home: &Home, server: Option<&str>) -> Result<Self, PlainSecretError> {
         let servers = ServersFile::open(home)?;
         if let Some(name) = server {
@@ -93,16 +94,16 @@ impl SecretMove {
         Ok(Self { file: servers.file.clone(), secrets, servers, after })
     }
 
-    /// Removes the secrets from the file. Call [`keep`] first.
+    /// Replaces the secrets in the file by references. The caller must store them with [`keep`] before.
     ///
     /// # Errors
-    /// [`PlainSecretError`].
+    /// Returns a [`PlainSecretError`] if the servers file is invalid, has changed or cannot be written.
     pub fn write(&self) -> Result<(), PlainSecretError> {
         let problem = match self.servers.write(&self.after) {
             Ok(()) => return Ok(()),
             Err(problem) => problem,
         };
-        // The secrets are already in the keyring.
+        // This error says that the secrets are already in the keyring.
         Err(if let ServerChangeError::Changed(file) = problem {
             PlainSecretError::Changed(file)
         } else {
@@ -111,15 +112,15 @@ impl SecretMove {
     }
 }
 
-/// Stores the secrets. May wait for the user to unlock the keyring.
+/// Stores the secrets. Blocks while the desktop prompts the user to unlock the keyring.
 ///
 /// # Errors
-/// [`SecretError`].
+/// Returns a [`SecretError`] if the store cannot be opened or written.
 pub fn keep(store: &SecretStore, secrets: &[PlainSecret]) -> Result<(), SecretError> {
     store.add(secrets.iter().map(|plain| (&plain.name, &plain.secret)))
 }
 
-/// Replaces the plain secrets of the selected servers in a text, and returns the text and the secrets.
+/// Replaces the unprotected secrets of the selected servers in the text. Returns the new text and the secrets.
 pub(crate) fn moved(
     file: &Path,
     text: &str,
@@ -128,7 +129,7 @@ pub(crate) fn moved(
     let all: Value = serde_json::from_str(text).unwrap_or_default();
     let mut text = text.to_owned();
     let mut secrets = Vec::new();
-    // Entries may be inside `mcpServers` or at the top level.
+    // Entries are inside `mcpServers` or at the top level.
     for above in [Some(WRAPPER), None] {
         let entries = above.map_or(Some(&all), |key| all.get(key)).and_then(Value::as_object);
         for (server, entry) in entries.into_iter().flatten().filter(|(name, _)| is_meant(name)) {
@@ -144,7 +145,7 @@ pub(crate) fn moved(
     Ok((text, secrets))
 }
 
-/// Replaces secrets in a text for display.
+/// Replaces the secrets in a text that is displayed.
 pub(crate) fn hidden(text: String, secrets: &[Secret]) -> String {
     secrets.iter().fold(text, |text, secret| {
         let escaped = json!(secret.reveal()).to_string();
@@ -152,7 +153,7 @@ pub(crate) fn hidden(text: String, secrets: &[Secret]) -> String {
     })
 }
 
-/// Returns the plain secrets of an entry, for hiding.
+/// Returns the unprotected secrets of an entry, which must be hidden.
 pub(crate) fn texts(entry: &Value) -> Vec<Secret> {
     of_entry("", entry).into_iter().map(|plain| plain.secret).collect()
 }
@@ -192,7 +193,7 @@ fn plain(server: &str, holder: &str, key: &str, value: &str) -> Option<PlainSecr
     })
 }
 
-/// Returns whether the name of a variable or header indicates a secret. The path of a file is not one.
+/// Returns `true` if the name of a variable or header indicates a secret. A value that is a path is not a secret.
 fn says_secret(key: &str, text: &str) -> bool {
     let is_path = ["/", "~", "./"].iter().any(|start| text.starts_with(start));
     let parts = key.to_ascii_uppercase();
@@ -200,7 +201,7 @@ fn says_secret(key: &str, text: &str) -> bool {
     !is_path && parts.any(|part| WORDS.iter().any(|word| part == *word || part.ends_with("TOKEN")))
 }
 
-/// Returns whether the value has the format of a secret: a known prefix, or a URL with a password.
+/// Returns `true` if the value has the format of a secret: a known prefix, or a URL with a password.
 fn looks_secret(text: &str) -> bool {
     let has_password = text
         .split_once("://")
@@ -232,7 +233,7 @@ mod tests {
         let places: Vec<_> =
             secrets.iter().map(|plain| (plain.server.as_str(), plain.place.as_str())).collect();
         assert_eq!(places, [("notes", "env.NOTES_TOKEN"), ("far", "headers.Authorization")]);
-        // A second move has no effect.
+        // A second move changes nothing.
         assert_eq!(moved(Path::new("f"), &text, |_| true).unwrap(), (text.clone(), vec![]));
         let (one, secrets) = moved(Path::new("f"), &plain_text(), |name| name == "far").unwrap();
         assert!(one.contains("t0ken") && secrets.len() == 1);

@@ -1,4 +1,4 @@
-//! Profiles in `config.json`: sets of servers that a client reaches through one entry.
+//! Profiles in `config.json`. A profile is a set of servers that a client reaches through one entry.
 
 use crate::clients::{ClientReport, EntryUse};
 use crate::file_edit;
@@ -9,20 +9,20 @@ use ironcurtain_config::{Config, ConfigError, Servers};
 use serde_json::json;
 use std::collections::BTreeSet;
 
-/// Profile.
+/// A profile with the clients that use it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerProfile {
     /// Name of the profile.
     pub name: String,
     /// Servers of the profile.
     pub servers: BTreeSet<String>,
-    /// Servers of the profile that do not exist.
+    /// Servers in the profile that are not configured.
     pub missing: BTreeSet<String>,
-    /// Clients that use the profile.
+    /// Display names of the clients that use the profile.
     pub clients: Vec<&'static str>,
 }
 
-/// Failure to change a profile.
+/// Error from reading or changing profiles.
 #[derive(Debug, thiserror::Error)]
 pub enum ProfileError {
     /// A file is invalid.
@@ -31,13 +31,13 @@ pub enum ProfileError {
     /// The file could not be changed.
     #[error(transparent)]
     Change(#[from] ConfigChangeError),
-    /// A server does not exist.
+    /// A server in the profile is not configured.
     #[error(transparent)]
     Unknown(#[from] UnknownServer),
     /// The name is invalid.
     #[error("invalid profile name `{0}`: use letters, digits, `-`, `_` and `.`")]
     Name(String),
-    /// The profile would be empty.
+    /// The profile would contain no server.
     #[error("choose at least one server for the profile `{0}`")]
     Empty(String),
     /// The profile does not exist.
@@ -45,10 +45,10 @@ pub enum ProfileError {
     Missing(String),
 }
 
-/// Returns all profiles. Get `clients` from [`crate::clients::Clients::survey`].
+/// Returns all profiles. `clients` is the result of [`crate::clients::Clients::survey`].
 ///
 /// # Errors
-/// [`ProfileError`].
+/// Returns a [`ProfileError`] if a configuration file is invalid.
 pub fn profiles(home: &Home, clients: &[ClientReport]) -> Result<Vec<ServerProfile>, ProfileError> {
     let there = Servers::load(home)?;
     let all = Config::load(home)?.profiles.into_iter().map(|(name, servers)| {
@@ -64,10 +64,10 @@ pub fn profiles(home: &Home, clients: &[ClientReport]) -> Result<Vec<ServerProfi
     Ok(all.collect())
 }
 
-/// Creates a profile, or changes its servers.
+/// Creates a profile or replaces the servers of an existing one.
 ///
 /// # Errors
-/// [`ProfileError`], in which case nothing changed.
+/// Returns a [`ProfileError`] on failure, in which case nothing changed.
 pub fn set_profile(home: &Home, name: &str, servers: &BTreeSet<String>) -> Result<(), ProfileError> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     if name.is_empty() || name.starts_with('-') || !name.chars().all(is_plain) {
@@ -78,7 +78,7 @@ pub fn set_profile(home: &Home, name: &str, servers: &BTreeSet<String>) -> Resul
     }
     let there = Servers::load(home)?;
     let had = Config::load(home)?.profiles.remove(name).unwrap_or_default();
-    // A server that was already in the profile may be missing, because it may be restored.
+    // A missing server that was already in the profile is accepted, because the user may restore it.
     let is_unknown = |server: &&String| there.find(Some(server)).is_none() && !had.contains(*server);
     if let Some(unknown) = servers.iter().find(is_unknown) {
         return Err(UnknownServer::among(&there, unknown).into());
@@ -90,7 +90,7 @@ pub fn set_profile(home: &Home, name: &str, servers: &BTreeSet<String>) -> Resul
 /// Removes a profile. A client that uses it starts no server until it is connected again.
 ///
 /// # Errors
-/// [`ProfileError`], in which case nothing changed.
+/// Returns a [`ProfileError`] on failure, in which case nothing changed.
 pub fn remove_profile(home: &Home, name: &str) -> Result<(), ProfileError> {
     if !Config::load(home)?.profiles.contains_key(name) {
         return Err(ProfileError::Missing(name.escape_debug().to_string()));

@@ -1,7 +1,8 @@
-//! Removes a server, and restores it: its entry is saved unchanged.
+//! Removes servers and restores them. The entry of a removed server is saved unchanged.
 //!
 //! - INVARIANT: an entry is saved before it is removed from `mcp-servers.json`.
-//! - Removes only the entry. Grants, client entries and data of the server are reported for the user to decide about.
+//! - Removes only the entry. The server's grants, client entries and data are reported, so that the user can decide
+//!   about them.
 
 use crate::clients::{ClientReport, EntryUse};
 use crate::servers_file::{ServerChangeError, ServersFile};
@@ -11,27 +12,27 @@ use ironcurtain_config::{Config, read};
 use serde_json::{Map, Value};
 use std::path::PathBuf;
 
-/// Server to remove, and everything that refers to it.
+/// Planned removal of a server, with everything that refers to the server.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Removal {
     /// Name of the server.
     pub name: String,
-    /// Entry for display, with secrets hidden.
+    /// Entry of the server for display, with secrets hidden.
     pub entry: String,
-    /// Client entries that start it; they will report that the server does not exist.
+    /// Client entries that start the server. They will fail because the server does not exist.
     pub clients: Vec<NamingEntry>,
-    /// Profiles that contain it.
+    /// Names of the profiles that contain the server.
     pub profiles: Vec<String>,
-    /// Data folder of the server, which is not deleted.
+    /// Data folder of the server, which is not deleted. `None` if it has none.
     pub data: Option<PathBuf>,
-    /// File in which the entry is saved.
+    /// Path of the file in which the entry is saved.
     pub kept_in: PathBuf,
     value: Value,
     file: ServersFile,
     after: String,
 }
 
-/// Client entry that refers to a server.
+/// A client entry that refers to a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamingEntry {
     /// Display name of the client.
@@ -40,20 +41,20 @@ pub struct NamingEntry {
     pub entry: String,
 }
 
-/// Removed server.
+/// A server that was removed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RemovedServer {
     /// Name of the server.
     pub name: String,
-    /// Entry for display, with secrets hidden.
+    /// Entry of the server for display, with secrets hidden.
     pub entry: String,
 }
 
 impl Removal {
-    /// Plans the removal of a server. Get `clients` from [`crate::clients::Clients::survey`].
+    /// Plans the removal of a server. `clients` is the result of [`crate::clients::Clients::survey`].
     ///
     /// # Errors
-    /// [`ServerChangeError`].
+    /// Returns a [`ServerChangeError`] if the change is not possible or the servers file is invalid.
     pub fn plan(home: &Home, clients: &[ClientReport], name: &str) -> Result<Self, ServerChangeError> {
         let file = ServersFile::open(home)?;
         let (way, value) = file.entry(name)?;
@@ -80,10 +81,10 @@ impl Removal {
         })
     }
 
-    /// Saves the entry, and removes it from `mcp-servers.json`.
+    /// Saves the entry and removes it from `mcp-servers.json`.
     ///
     /// # Errors
-    /// [`ServerChangeError`], in which case the servers are unchanged.
+    /// Returns a [`ServerChangeError`] on failure, in which case the servers are unchanged.
     pub fn write(&self) -> Result<(), ServerChangeError> {
         self.file.unchanged()?;
         let text = read(&self.kept_in)?.unwrap_or_else(|| "{}\n".to_owned());
@@ -93,19 +94,19 @@ impl Removal {
     }
 }
 
-/// Returns the removed servers that were not restored, by name.
+/// Returns the removed servers that can be restored, in the order of their names.
 ///
 /// # Errors
-/// [`ServerChangeError`].
+/// Returns a [`ServerChangeError`] if the change is not possible or the servers file is invalid.
 pub fn removed_servers(home: &Home) -> Result<Vec<RemovedServer>, ServerChangeError> {
     let all = kept(home)?.into_iter();
     Ok(all.map(|(name, entry)| RemovedServer { entry: shown(&entry), name }).collect())
 }
 
-/// Restores a removed server.
+/// Restores the entry of a removed server.
 ///
 /// # Errors
-/// [`ServerChangeError`], in which case nothing changed.
+/// Returns a [`ServerChangeError`] on failure, in which case nothing changed.
 pub fn put_back(home: &Home, name: &str) -> Result<(), ServerChangeError> {
     let file = ServersFile::open(home)?;
     let entry = kept(home)?.remove(name).ok_or_else(|| ServerChangeError::NotKept(name.to_owned()))?;
@@ -119,7 +120,7 @@ pub fn put_back(home: &Home, name: &str) -> Result<(), ServerChangeError> {
 /// Deletes the saved entry of a removed server.
 ///
 /// # Errors
-/// [`ServerChangeError`].
+/// Returns a [`ServerChangeError`] if the change is not possible or the servers file is invalid.
 pub fn forget(home: &Home, name: &str) -> Result<(), ServerChangeError> {
     if !kept(home)?.contains_key(name) {
         return Err(ServerChangeError::NotKept(name.to_owned()));

@@ -1,8 +1,8 @@
-//! Decides the calls in the audit log again.
+//! Decides the calls in the audit log again with another policy.
 //!
 //! - Reads the log, the disk and, for remotes, git. Changes nothing and asks no questions.
 //! - [`ironcurtain_policy_tools::replay`] compares the old and new decisions.
-//! - Ignores everything in the log after a line that was tampered with.
+//! - Ignores the log after the first line that was changed.
 
 mod calls;
 
@@ -18,7 +18,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Failure to replay the log.
+/// Error from replaying the log.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplayError {
     /// The log could not be read.
@@ -29,15 +29,15 @@ pub enum ReplayError {
         /// Cause of the failure.
         source: io::Error,
     },
-    /// The sessions folder could not be resolved.
+    /// The folder of the sessions could not be resolved.
     #[error("{0}")]
     Place(#[from] UnresolvedPath),
 }
 
-/// Decides every call in the user's audit log since a point in time with a policy.
+/// Decides each call in the audit log since `since_ms` with a policy.
 ///
 /// # Errors
-/// [`ReplayError`] if the log is unreadable or invalid.
+/// Returns a [`ReplayError`] if the log is unreadable or invalid.
 pub fn replay(
     home: &Home,
     servers: &Servers,
@@ -50,7 +50,7 @@ pub fn replay(
     let calls = calls::read(&log, checked.entries, since_ms).map_err(failed)?;
     let replaying = Replaying { home, servers, snapshot, sessions: sessions(home, snapshot)? };
     let calls = calls.into_iter().map(|call| Replayed { now: replaying.judge(&call), call });
-    // A partial line at the end is still being written.
+    // An incomplete last line is still being written.
     let problem = checked.problem.filter(|_| !checked.torn);
     Ok(Replay { entries: checked.entries, problem, calls: calls.collect() })
 }

@@ -1,7 +1,7 @@
-//! Tries and writes policy rules.
+//! Tries changed policy rules and writes them.
 //!
-//! - Never writes an invalid policy.
-//! - Does not overwrite rules that changed since they were read.
+//! - Does not write an invalid policy.
+//! - Does not overwrite rules that have changed since they were read.
 
 use crate::trial::{PolicyTrial, TrialError};
 use ironcurtain_config::home::Home;
@@ -10,7 +10,7 @@ use ironcurtain_paths::atomic_file;
 use std::io;
 use std::path::PathBuf;
 
-/// Failure to try or write rules.
+/// Error from trying or writing rules.
 #[derive(Debug, thiserror::Error)]
 pub enum RulesError {
     /// The old or new rules are invalid.
@@ -19,7 +19,7 @@ pub enum RulesError {
     /// The file could not be read.
     #[error("{0}")]
     Config(#[from] ConfigError),
-    /// The rules were changed by another program.
+    /// Another program has changed the rules.
     #[error("`{0}` has changed since it was read; nothing was written; review the rules again")]
     Changed(PathBuf),
     /// A file could not be written.
@@ -38,18 +38,18 @@ pub fn rules_file(home: &Home) -> PathBuf {
     home.policy().join("compiled-policy.json")
 }
 
-/// Opens the rules in effect, for trying calls.
+/// Loads the rules in effect, for trying calls.
 ///
 /// # Errors
-/// [`RulesError::Trial`] with file and line.
+/// Returns [`RulesError::Trial`], which names the file and the line.
 pub fn rules_in_force(home: &Home) -> Result<PolicyTrial, RulesError> {
     Ok(PolicyTrial::open(home.clone(), &PolicyFiles::default(), &home.person)?)
 }
 
-/// Opens the rules in a text, for trying calls. Uses a temporary file.
+/// Loads the rules in a text, for trying calls. Uses a temporary file.
 ///
 /// # Errors
-/// [`RulesError`] with the line.
+/// Returns a [`RulesError`] that names the line.
 pub fn rules_of(home: &Home, text: &str) -> Result<PolicyTrial, RulesError> {
     let file = home.state.join("tried-policy.json");
     let failed = |source| RulesError::Write { file: file.clone(), source };
@@ -60,10 +60,10 @@ pub fn rules_of(home: &Home, text: &str) -> Result<PolicyTrial, RulesError> {
     Ok(opened?)
 }
 
-/// Replaces the rules, if their text is still `before`, which the user has seen.
+/// Replaces the rules if their current text is `before`, which the user has seen.
 ///
 /// # Errors
-/// [`RulesError`], in which case the file is unchanged.
+/// Returns a [`RulesError`] on failure, in which case the file is unchanged.
 pub fn write_rules(home: &Home, text: &str, before: &str) -> Result<(), RulesError> {
     rules_of(home, text)?;
     let file = rules_file(home);

@@ -1,6 +1,6 @@
-//! Edits `mcp-servers.json`. All of IronCurtain's writes to this file go through here.
+//! Edits `mcp-servers.json`. All of IronCurtain's changes to this file use this module.
 //!
-//! - Writes a new text only if it is valid, and only if the file has not changed since it was read.
+//! - Writes a text only if it is valid and the file has not changed since it was read.
 
 use crate::file_edit::{self, FileEditError};
 use crate::named_server::UnknownServer;
@@ -10,10 +10,10 @@ use ironcurtain_paths::PathError;
 use serde_json::Value;
 use std::path::PathBuf;
 
-/// Key that contains the entries in snippets from documentation.
+/// Key of the object that contains the servers in agent clients' settings.
 const WRAPPER: &str = "mcpServers";
 
-/// Failure to change the entry of a server.
+/// Error from changing a server's entry.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerChangeError {
     /// The old or new file is invalid.
@@ -28,21 +28,21 @@ pub enum ServerChangeError {
     /// The file changed after it was read.
     #[error("`{0}` has changed since it was read; nothing was written; try again")]
     Changed(PathBuf),
-    /// A server with the name of the removed one exists.
+    /// A server with the removed server's name exists.
     #[error("a server named `{0}` already exists; remove it first")]
     There(String),
-    /// There is no removed server with this name.
+    /// No removed server has this name.
     #[error("no removed server is named `{0}`")]
     NotKept(String),
-    /// The file of removed servers is invalid.
+    /// The file that contains the removed servers is invalid.
     #[error("failed to parse `{0}`: {1}; repair it, or move it away")]
     Kept(PathBuf, serde_json::Error),
-    /// The server is not sandboxed, so it reaches everything.
+    /// The server is not sandboxed, so it can access everything.
     #[error(
         "`{0}` is not sandboxed: it can reach everything that you can, so nothing can be allowed or limited"
     )]
     NotSandboxed(String),
-    /// The server is remote.
+    /// The server is remote, so it has no sandbox.
     #[error("`{0}` is remote and has no sandbox here, so nothing can be allowed or limited")]
     Remote(String),
     /// The host is invalid.
@@ -53,13 +53,13 @@ pub enum ServerChangeError {
     Path {
         /// Path of the folder.
         path: String,
-        /// Reason why it could not be resolved.
+        /// Reason that the path could not be resolved.
         problem: PathError,
     },
     /// The path is not a folder.
     #[error("`{0}` is not a folder")]
     NoFolder(String),
-    /// The folder contains, or is in, a location that no server may reach.
+    /// The folder is, contains or is inside a protected path.
     #[error(
         "`{0}` cannot be allowed, because it is or contains your home, keys, or IronCurtain's own files; choose a folder inside it"
     )]
@@ -70,7 +70,7 @@ pub enum ServerChangeError {
     /// The host or folder is already allowed.
     #[error("`{0}` is already allowed")]
     OpenAlready(String),
-    /// The host or folder is not allowed permanently.
+    /// The entry does not allow the host or folder.
     #[error("`{0}` is not permanently allowed")]
     NotOpen(String),
 }
@@ -79,7 +79,7 @@ pub enum ServerChangeError {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ServersFile {
     pub(crate) file: PathBuf,
-    /// Text of the file; `None` if it does not exist.
+    /// Text of the file, or `None` if it does not exist.
     pub(crate) before: Option<String>,
     /// Text of the file, or of the default servers if it does not exist.
     pub(crate) text: String,
@@ -96,7 +96,7 @@ impl ServersFile {
         Ok(this)
     }
 
-    /// Parses a text of the file.
+    /// Parses `text` as the content of this file.
     pub(crate) fn servers(&self, text: &str) -> Result<Servers, ServerChangeError> {
         Ok(Servers::parse(text, &self.file, &self.person)?)
     }
@@ -107,7 +107,7 @@ impl ServersFile {
         Ok(servers.find(Some(name)).ok_or_else(|| UnknownServer::among(&servers, name))?.clone())
     }
 
-    /// Returns the path of keys to an entry, and the entry. Includes disabled servers.
+    /// Returns the keys that lead to an entry, and the entry. Includes disabled servers.
     pub(crate) fn entry(&self, name: &str) -> Result<(Vec<String>, Value), ServerChangeError> {
         let all: Value = serde_json::from_str(&self.text).unwrap_or_default();
         let wrapped = all.get(WRAPPER).filter(|wrapper| wrapper.is_object()).and_then(|all| all.get(name));
@@ -121,28 +121,28 @@ impl ServersFile {
         }
     }
 
-    /// Returns the text with the value at a path set.
+    /// Returns the text with `value` at the path.
     pub(crate) fn with(&self, path: &[&str], value: &Value) -> Result<String, ServerChangeError> {
         self.checked(file_edit::set(&self.file, &self.text, path, value)?)
     }
 
-    /// Returns the text with the value at a path removed.
+    /// Returns the text without the value at the path.
     pub(crate) fn without(&self, path: &[&str]) -> Result<String, ServerChangeError> {
         self.checked(file_edit::remove(&self.file, &self.text, path)?)
     }
 
-    /// Returns the text with this entry added, replacing one with the same name.
+    /// Returns the text with this entry, which replaces one with the same name.
     pub(crate) fn with_entry(&self, name: &str, value: &Value) -> Result<String, ServerChangeError> {
         let way = self.entry(name).map_or_else(|_| vec![name.to_owned()], |(way, _)| way);
         self.with(&way.iter().map(String::as_str).collect::<Vec<_>>(), value)
     }
 
-    /// Returns the text if it is valid.
+    /// Returns the text if it is valid, or the error.
     pub(crate) fn checked(&self, text: String) -> Result<String, ServerChangeError> {
         self.servers(&text).map(|_| text)
     }
 
-    /// Fails if the file has changed since it was read.
+    /// Returns an error if the file has changed since it was read.
     pub(crate) fn unchanged(&self) -> Result<(), ServerChangeError> {
         let is_as_read = read(&self.file)? == self.before;
         if is_as_read { Ok(()) } else { Err(ServerChangeError::Changed(self.file.clone())) }

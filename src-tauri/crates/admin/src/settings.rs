@@ -1,4 +1,4 @@
-//! Changes values in `config.json` in place, and validates the result before writing it.
+//! Changes values in `config.json` and validates the result before it is written.
 
 use crate::file_edit::{self, FileEditError};
 use ironcurtain_config::home::Home;
@@ -6,7 +6,7 @@ use ironcurtain_config::{Config, ConfigError, read};
 use serde_json::Value;
 use std::path::Path;
 
-/// Failure to change a setting.
+/// Error from changing a setting.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigChangeError {
     /// The old or new file is invalid.
@@ -17,10 +17,10 @@ pub enum ConfigChangeError {
     File(#[from] FileEditError),
 }
 
-/// Writes all of the given settings or none, and returns the new configuration.
+/// Writes all of the given settings or, on failure, none. Returns the new configuration.
 ///
 /// # Errors
-/// [`ConfigChangeError`], in which case the file is unchanged.
+/// Returns a [`ConfigChangeError`] on failure, in which case the file is unchanged.
 pub fn change_settings(home: &Home, changes: &[(&str, Value)]) -> Result<Config, ConfigChangeError> {
     edit(home, |file, mut text| {
         for (name, value) in changes {
@@ -30,10 +30,10 @@ pub fn change_settings(home: &Home, changes: &[(&str, Value)]) -> Result<Config,
     })
 }
 
-/// Applies a change to the text of the file, and returns the new configuration.
+/// Changes the text of the file with a function. Returns the new configuration.
 ///
 /// # Errors
-/// [`ConfigChangeError`], in which case the file is unchanged.
+/// Returns a [`ConfigChangeError`] on failure, in which case the file is unchanged.
 pub(crate) fn edit(
     home: &Home,
     change: impl FnOnce(&Path, String) -> Result<String, FileEditError>,

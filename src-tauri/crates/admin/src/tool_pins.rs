@@ -1,7 +1,8 @@
-//! Tools whose definitions a server changed: the words that changed, hints about them, and the user's decision.
+//! Tools whose definitions a server has changed: the changed words, hints about them and the user's decisions.
 //!
-//! - Only the user's own programs decide, by writing to the database; no request on the socket can.
-//! - A decision applies to the definition that was shown. If the tool has changed since, the user has to decide again.
+//! - Only the user's own programs can decide, by writing to the database. No request on the socket can.
+//! - A decision applies only to the definition that was shown. If the tool has changed since, the user must decide
+//!   again.
 
 use crate::named_server::UnknownServer;
 use ironcurtain_config::home::Home;
@@ -11,7 +12,7 @@ use ironcurtain_grants::{PinDecision, Pins, StoreError, ToolPin};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 
-/// Failure to read or decide about changed tools.
+/// Error from reading changed tools or deciding about them.
 #[derive(Debug, thiserror::Error)]
 pub enum ToolPinError {
     /// The pins could not be read or written.
@@ -47,7 +48,7 @@ pub struct ChangedDefinition {
 /// decided about some of them, and can change that.
 ///
 /// # Errors
-/// [`ToolPinError`].
+/// Returns a [`ToolPinError`] if the server does not exist or the pins cannot be read.
 pub fn changed_tools(home: &Home, name: &str) -> Result<Vec<ChangedDefinition>, ToolPinError> {
     let servers = Servers::load(home)?;
     let server = servers.find(Some(name)).ok_or_else(|| UnknownServer::among(&servers, name))?;
@@ -61,7 +62,7 @@ pub fn changed_tools(home: &Home, name: &str) -> Result<Vec<ChangedDefinition>, 
 pub fn changed_tools_of(home: &Home, server: String) -> Result<Vec<ChangedDefinition>, ToolPinError> {
     let pins = Pins::of(&home.database()).of_server(&server)?;
     let names: Vec<&str> = pins.iter().map(|pin| pin.tool.as_str()).collect();
-    // The same change for several kinds of clients is one decision.
+    // A change that is the same for several kinds of clients needs one decision.
     let mut changes = BTreeMap::new();
     let is_open = |pin: &&ToolPin| pin.found.is_some() || pin.is_new || pin.is_removed();
     for pin in pins.iter().filter(|pin| pin.position.is_some()).filter(is_open) {
@@ -92,10 +93,10 @@ impl ChangedDefinition {
         hash.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// Stores the user's decision about the change that was shown.
+    /// Stores the user's decision about the definition that was shown.
     ///
     /// # Errors
-    /// [`ToolPinError::ChangedSince`] if the tool has changed since.
+    /// Returns [`ToolPinError::ChangedSince`] if the definition has changed since it was shown.
     pub fn decide(&self, home: &Home, decision: PinDecision) -> Result<(), ToolPinError> {
         let pins = Pins::of(&home.database());
         match pins.decide(&self.server, (&self.tool, &self.listed), decision)? {

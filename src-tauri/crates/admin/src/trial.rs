@@ -1,7 +1,7 @@
-//! Tries calls on a policy, without a session and without asking the user.
+//! Decides calls with a policy, without a session and without asking the user.
 //!
-//! - Reads the user's files, or the given ones, and the disk. Changes nothing.
-//! - Ignores session grants, because only the trusted process knows them.
+//! - Reads the disk and the user's files or the given ones. Changes nothing.
+//! - Ignores session grants, which only the trusted process knows.
 
 mod held;
 
@@ -20,7 +20,7 @@ use serde_json::{Map, Value};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Failure to try a call.
+/// Error from deciding a call.
 #[derive(Debug, thiserror::Error)]
 pub enum TrialError {
     /// The servers file is invalid.
@@ -38,7 +38,7 @@ pub enum TrialError {
     /// The grants could not be read.
     #[error(transparent)]
     Grants(#[from] StoreError),
-    /// The client's name is ambiguous.
+    /// Several clients have this name.
     #[error(transparent)]
     Client(#[from] SeveralClients),
     /// The log could not be replayed.
@@ -46,39 +46,39 @@ pub enum TrialError {
     Replay(#[from] ReplayError),
 }
 
-/// Policy with everything needed to decide calls.
+/// A policy with all inputs for deciding calls.
 pub struct PolicyTrial {
     /// Snapshot of the policy.
     pub snapshot: Arc<PolicySnapshot>,
     home: Home,
     servers: Servers,
     sandbox: Option<CanonicalPath>,
-    /// Base of relative paths if there is no scratch folder.
+    /// Folder in which relative paths start without a scratch folder.
     here: CanonicalPath,
 }
 
-/// Decided call.
+/// A call and its decision.
 pub struct JudgedCall {
-    /// Paths in the call, with their targets and the symlinks on the way.
+    /// Paths in the call, with their targets and the symlinks that lead there.
     pub paths: FoundPaths,
-    /// Explanation of the verdict, or a denial if the call is invalid.
+    /// Explanation of the decision, or a denial if the call is invalid.
     pub outcome: Result<Explanation, Denial>,
 }
 
 impl PolicyTrial {
-    /// Reads the files. Relative paths of calls start in `here`.
+    /// Loads the policy files. Relative paths in calls start in `here`.
     ///
     /// # Errors
-    /// [`TrialError`] with file and line.
+    /// Returns a [`TrialError`] that names the file and the line.
     pub fn open(home: Home, files: &PolicyFiles, here: &Path) -> Result<Self, TrialError> {
         let servers = Servers::load(&home)?;
         Self::among(home, servers, files, here)
     }
 
-    /// Reads the files for these servers, which may not be in the configuration yet.
+    /// Loads the policy files for `servers`, which may not be configured yet.
     ///
     /// # Errors
-    /// As for [`PolicyTrial::open`].
+    /// Returns an error in the same cases as [`PolicyTrial::open`].
     pub fn among(home: Home, servers: Servers, files: &PolicyFiles, here: &Path) -> Result<Self, TrialError> {
         let snapshot = Arc::new(PolicySnapshot::from_files(&home, &servers, files)?);
         let here = here.to_str().ok_or_else(|| TrialError::NotUtf8(here.display().to_string()))?;
@@ -86,10 +86,10 @@ impl PolicyTrial {
         Ok(Self { snapshot, home, servers, sandbox: None, here })
     }
 
-    /// Sets the scratch folder of the session.
+    /// Sets the session's scratch folder, in which relative paths then start.
     ///
     /// # Errors
-    /// [`TrialError::Sandbox`], [`TrialError::NotUtf8`].
+    /// Returns [`TrialError::Sandbox`] or [`TrialError::NotUtf8`] if the path cannot be used.
     pub fn with_sandbox(mut self, sandbox: Option<&Path>) -> Result<Self, TrialError> {
         if let Some(sandbox) = sandbox {
             let raw = sandbox.to_str().ok_or_else(|| TrialError::NotUtf8(sandbox.display().to_string()))?;
@@ -104,7 +104,7 @@ impl PolicyTrial {
         &self.servers
     }
 
-    /// Returns the servers whose unannotated tools require approval.
+    /// Returns the names of servers whose unannotated tools require approval.
     #[must_use]
     pub fn asking_about_unannotated(&self) -> Vec<&str> {
         let asks = |server: &&Server| server.unannotated == Unannotated::Ask;
@@ -114,20 +114,20 @@ impl PolicyTrial {
     /// Returns the permanent grants of a client for a server.
     ///
     /// # Errors
-    /// [`TrialError::Grants`], [`TrialError::Client`].
+    /// Returns [`TrialError::Grants`] if reading fails, or [`TrialError::Client`] if several clients have the name.
     pub fn grants_of(&self, client: &str, server: &str) -> Result<HeldGrants, TrialError> {
         HeldGrants::read(&self.home, client, server)
     }
 
-    /// Decides the calls in the audit log since a point in time.
+    /// Decides the calls in the audit log since `since_ms` again.
     ///
     /// # Errors
-    /// [`TrialError::Replay`].
+    /// Returns [`TrialError::Replay`] if the log cannot be read or was changed.
     pub fn replay(&self, since_ms: u64) -> Result<Replay, TrialError> {
         Ok(replay(&self.home, &self.servers, &self.snapshot, since_ms)?)
     }
 
-    /// Decides a call like the trusted process would with a client's grants.
+    /// Decides a call as the trusted process would with a client's grants.
     #[must_use]
     pub fn judge(
         &self,

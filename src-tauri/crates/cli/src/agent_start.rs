@@ -1,4 +1,5 @@
-//! Starts the trusted process for an agent client's shim: the app in the user's desktop session, or this program headless.
+//! Starts the trusted process for an agent client's shim: the app in the user's desktop session, or else this program
+//! as a headless daemon.
 
 use crate::arguments::DaemonArguments;
 use crate::session_environment::SessionEnvironment;
@@ -11,13 +12,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Maximum time for the app to start listening; shorter than the shim's own timeout.
+/// Maximum time until the app listens on its socket. It is shorter than the shim's own timeout.
 const START_BOUND: Duration = Duration::from_secs(6);
 
 /// Delay between two attempts to connect to the app.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Reason why the app could not be started.
+/// Reason that the app could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum NoApp {
     #[error("found no desktop session of this user")]
@@ -26,15 +27,16 @@ pub enum NoApp {
     NoSocket(#[from] SocketPathError),
     #[error("failed to start `{0}`: {1}")]
     NotStarted(PathBuf, io::Error),
-    /// The app exited, or did not listen in time.
+    /// The app exited or did not listen in time.
     #[error("`{0}` {1}")]
     NotListening(PathBuf, String),
 }
 
-/// Starts the app, and returns once it listens. Without a desktop, continues as the headless daemon in a clean environment.
+/// Starts the app and returns when it listens. Without a desktop session, replaces this process by the headless daemon
+/// with a clean environment.
 ///
 /// # Errors
-/// Fails if this program cannot be executed again.
+/// Returns an error if this program cannot be executed again.
 pub async fn perform(programs: &Path, options: &DaemonArguments) -> io::Result<()> {
     let environment = SessionEnvironment::find().await;
     match start_app(programs, &environment, options.allow_root).await {
@@ -66,7 +68,7 @@ async fn start_app(programs: &Path, environment: &SessionEnvironment, allow_root
         match child.try_wait() {
             Ok(None) if Instant::now() < until => tokio::time::sleep(PAUSE).await,
             Ok(Some(status)) => return Err(NoApp::NotListening(path, format!("exited with {status}"))),
-            // The app keeps running: it may be showing the user an error.
+            // The app is not killed, because it may be showing the user an error.
             Ok(None) | Err(_) => {
                 let how = format!("did not listen within {} s", START_BOUND.as_secs());
                 return Err(NoApp::NotListening(path, how));
@@ -75,7 +77,7 @@ async fn start_app(programs: &Path, environment: &SessionEnvironment, allow_root
     }
 }
 
-/// Executes this program again as a daemon that denies everything that requires approval.
+/// Replaces this process by a daemon that denies every call that requires approval.
 fn headless(environment: &SessionEnvironment, options: &DaemonArguments) -> io::Result<Infallible> {
     let program = OwnProgram::open(&std::env::current_exe()?)?;
     let mut command = within(program.command(), environment);
@@ -84,7 +86,7 @@ fn headless(environment: &SessionEnvironment, options: &DaemonArguments) -> io::
     Err(command.exec())
 }
 
-/// Runs the command with exactly this environment, in `/`.
+/// Sets the command's environment to exactly these variables, and its working directory to `/`.
 fn within(mut command: Command, environment: &SessionEnvironment) -> Command {
     command.env_clear().envs(environment.variables()).current_dir("/");
     command

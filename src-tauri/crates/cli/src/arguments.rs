@@ -244,7 +244,7 @@ pub enum Switch {
     Off,
 }
 
-// Nothing here allows a call: only the app and the terminal of `daemon --ask terminal` do.
+// No command answers a question with allow: only the app and the terminal of `daemon --ask terminal` can.
 #[derive(Debug, Subcommand)]
 pub enum QuestionsAction {
     /// List the questions.
@@ -354,12 +354,12 @@ mod tests {
     use std::ffi::OsString;
     use std::path::Path;
 
-    /// Splits a command line into words like a shell.
+    /// Splits a command line into words, as a shell does.
     fn words(line: &str) -> Vec<&str> {
         let line = line.split(" #").next().unwrap();
         let parts = line.split('\'').enumerate();
         let words = parts.flat_map(|(at, part)| match at % 2 {
-            // Brackets mark optional words.
+            // Brackets mark optional words, so they are removed.
             0 => part.split_whitespace().map(|word| word.trim_matches(['[', ']'])).collect(),
             _ => vec![part],
         });
@@ -383,7 +383,7 @@ mod tests {
                 seen += 1;
                 let words = crate::servers::command_words(words(line).into_iter().map(OsString::from));
                 let problem = Arguments::try_parse_from(words).err().map(|problem| problem.kind());
-                // Prose may name a command without its arguments, or with a placeholder for a value.
+                // Text may name a command without its arguments, or with a placeholder for a value.
                 let has_placeholder =
                     line.split(' ').any(|word| word.chars().all(|c| c.is_ascii_uppercase()));
                 let is_accepted = match problem {

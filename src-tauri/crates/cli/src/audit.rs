@@ -1,4 +1,4 @@
-//! `audit verify` and `audit search`. Both work while IronCurtain is not running, and never write to the log.
+//! `audit verify` and `audit search`. Both also work without a running trusted process, and never write to the log.
 
 use crate::arguments::{Decided, FilterOptions};
 use crate::connection::Connection;
@@ -13,10 +13,10 @@ use ironcurtain_daemon::{record_head, shown_entry};
 use ironcurtain_protocol::{AuditCheckView, Reply, Request};
 use ironcurtain_secrets::{SecretError, in_time};
 
-/// Verifies the log.
+/// Verifies the hash chain of the log.
 ///
-/// Queries the trusted process if it is running, because it knows the newest entry. Otherwise
-/// compares the log with the newest entry noted in `audit-head.json` and in the keyring.
+/// Asks the trusted process for the newest entry if it is running. Otherwise compares the log with the newest entry in
+/// `audit-head.json` and in the keyring.
 pub fn verify() -> anyhow::Result<Reply> {
     if let Some(mut connection) = Connection::open_if_running()? {
         return connection.ask(Request::VerifyAudit);
@@ -34,7 +34,7 @@ pub fn verify() -> anyhow::Result<Reply> {
         let Some(known) = known else { continue };
         known_by.push(name);
         let found = audit::check_written(&home.audit(), known).with_context(|| unread(&home))?;
-        // Keep the first failed check.
+        // The first failed check is reported.
         if checked.as_ref().is_none_or(Checked::intact) {
             checked = Some(found);
         }
@@ -61,7 +61,7 @@ fn entry_of(head: &KnownHead) -> Option<&Written> {
     }
 }
 
-/// Returns the newest entry recorded in the keyring, if the keyring is unlocked and has it.
+/// Returns the newest entry according to the keyring, if the keyring is unlocked and contains it.
 fn kept_in_keyring(home: &Home) -> Result<Option<Written>, SecretError> {
     let home = home.clone();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -69,7 +69,7 @@ fn kept_in_keyring(home: &Home) -> Result<Option<Written>, SecretError> {
     runtime.block_on(in_time(move || record_head::known(&home)))
 }
 
-/// Shows the newest entries that match, oldest first.
+/// Shows the newest matching entries, oldest first.
 pub fn search(of: FilterOptions, limit: usize, screen: Screen) -> anyhow::Result<()> {
     let home = Home::from_env()?;
     let mut found = audit::search(&home.audit(), &filter(of)?, limit).with_context(|| unread(&home))?;
@@ -91,7 +91,7 @@ pub fn search(of: FilterOptions, limit: usize, screen: Screen) -> anyhow::Result
     screen.show(&out, &value)
 }
 
-/// Converts the options to a filter. Resolves the path as the log does: absolute, with symlinks followed.
+/// Converts the options to a filter. The path becomes absolute and its symlinks are resolved, as in the log.
 pub fn filter(of: FilterOptions) -> anyhow::Result<Filter> {
     let path = match of.path {
         Some(path) => {

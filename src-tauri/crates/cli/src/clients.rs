@@ -1,6 +1,6 @@
-//! `clients`: lists agent clients, connects them and restores their settings.
+//! `clients`: lists agent clients, connects them, and restores their settings.
 //!
-//! - Shows the whole diff and writes only after the user confirms, or passed `--yes`.
+//! - Shows the complete diff. Writes only if the user confirms it or passed `--yes`.
 
 use crate::lines::TextLines;
 use crate::screen::Screen;
@@ -84,7 +84,7 @@ pub struct EntryOptions {
     project: Option<PathBuf>,
 }
 
-/// Performs the action.
+/// Runs the subcommand.
 pub fn perform(action: &ClientsAction, screen: Screen) -> anyhow::Result<ExitCode> {
     let home = Home::from_env()?;
     let clients = Clients::new(home, &crate::servers::programs()?)?;

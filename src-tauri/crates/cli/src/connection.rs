@@ -1,4 +1,4 @@
-//! Control connection to the trusted process.
+//! Control connection from the command line to the trusted process.
 
 #[cfg(target_os = "linux")]
 use crate::note_stream::NoteStream;
@@ -24,16 +24,16 @@ use std::{
     os::fd::{AsFd, BorrowedFd, OwnedFd},
 };
 
-/// Timeout for the trusted process to exit; slightly longer than its own shutdown timeout.
+/// Maximum time for the trusted process to exit: its own shutdown timeout plus a margin.
 const LONGEST_END: Duration = ironcurtain_daemon::ENDING.saturating_add(Duration::from_secs(3));
 
-/// Interval at which to query a stopping process for its remaining work.
+/// Interval for asking a stopping trusted process which sandbox scans remain.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
-/// Timeout for a reply. At worst, revoking restarts a server, which has its own timeouts.
+/// Maximum time for a reply. The slowest request, a revocation, may restart a server, which has its own timeouts.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Timeout for the hello exchange.
+/// Maximum time for the handshake of the control protocol.
 const GREETING: Duration = Duration::from_secs(5);
 
 #[cfg(target_os = "linux")]
@@ -41,13 +41,13 @@ fn user_of_peer(stream: &UnixStream) -> io::Result<u32> {
     Ok(rustix::net::sockopt::socket_peercred(stream)?.uid.as_raw())
 }
 
-/// Peer credentials are unavailable on this platform, so every peer is rejected.
+/// Rejects every peer, because this platform has no peer credentials.
 #[cfg(not(target_os = "linux"))]
 fn user_of_peer(_: &UnixStream) -> io::Result<u32> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Converts a failed read or write to an error that names the connection's timeout.
+/// Converts a failed read or write to an error. A timeout names the connection's maximum time.
 fn unanswered(problem: FrameError, bound: Option<Duration>) -> anyhow::Error {
     match (problem, bound) {
         (FrameError::TimedOut, Some(bound)) => {
@@ -60,19 +60,19 @@ fn unanswered(problem: FrameError, bound: Option<Duration>) -> anyhow::Error {
     }
 }
 
-/// Connection to the trusted process after the hello exchange.
+/// Connection to the trusted process after the handshake.
 pub struct Connection {
     stream: BufReader<UnixStream>,
 }
 
 impl Connection {
-    /// Connects to this user's trusted process.
+    /// Connects to this user's trusted process. It is an error if the process is not running.
     pub fn open() -> anyhow::Result<Self> {
         Self::open_if_running()?
             .context("IronCurtain is not running; start the app or run `ironcurtain daemon`")
     }
 
-    /// Connects to this user's trusted process, if it is running.
+    /// Connects to this user's trusted process. Returns `None` if it is not running.
     pub fn open_if_running() -> anyhow::Result<Option<Self>> {
         let Some(mut connection) = Self::connect()? else { return Ok(None) };
         connection.send(&Hello { version: VERSION, purpose: Purpose::Control })?;
@@ -85,7 +85,7 @@ impl Connection {
         }
     }
 
-    /// Connects without a hello message.
+    /// Connects without a handshake. Returns `None` if the trusted process is not running.
     fn connect() -> anyhow::Result<Option<Self>> {
         let Some(stream) = Sockets::of_user()?.connect()? else { return Ok(None) };
         let user = user_of_peer(&stream)?;
@@ -97,7 +97,7 @@ impl Connection {
         Ok(Some(Self { stream: BufReader::new(stream) }))
     }
 
-    /// Sends a message with up to five descriptors attached to its first byte.
+    /// Sends a message and attaches at most five descriptors to its first byte.
     #[cfg(target_os = "linux")]
     fn send_with(&mut self, message: &impl Serialize, descriptors: &[OwnedFd]) -> anyhow::Result<()> {
         let mut line = serde_json::to_vec(message)?;
@@ -106,14 +106,14 @@ impl Connection {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(5))];
         let mut ancillary = SendAncillaryBuffer::new(&mut space);
         if !ancillary.push(SendAncillaryMessage::ScmRights(&descriptors)) {
-            bail!("no room for the descriptors");
+            bail!("failed to attach the file descriptors to the message: too many");
         }
         let stream = self.stream.get_mut();
         let sent = sendmsg(&*stream, &[IoSlice::new(&line)], &mut ancillary, SendFlags::empty())?;
         Ok(stream.write_all(line.get(sent..).unwrap_or_default())?)
     }
 
-    /// Sends a request and returns the reply. A refusal is an error ([`Refused`]).
+    /// Sends a request and returns the reply. A refusal is returned as the error [`Refused`].
     pub fn ask(&mut self, request: Request) -> anyhow::Result<Reply> {
         self.send(&RequestFrame { id: 1, request })?;
         let answer: ironcurtain_protocol::ReplyFrame = self.answer()?;
@@ -133,9 +133,9 @@ impl Connection {
         read_frame(&mut self.stream).map_err(|problem| unanswered(problem, bound))
     }
 
-    /// Stops the trusted process and waits until it has exited, so that another one can start.
+    /// Requests shutdown and waits until the trusted process has exited, so that a new one can start.
     ///
-    /// Calls `tell` whenever the list of sandboxes that are still being scanned changes.
+    /// Calls `tell` with the remaining sandbox scans whenever their list changes.
     pub fn stop(mut self, tell: impl Fn(&[String])) -> anyhow::Result<Reply> {
         let reply = self.ask(Request::Shutdown)?;
         let (began, mut told) = (Instant::now(), Vec::new());
@@ -143,7 +143,7 @@ impl Connection {
             self.stream.get_ref().set_read_timeout(Some(LOOK_AGAIN))?;
             match self.stream.read(&mut [0]) {
                 Ok(0) => return Ok(reply),
-                // It was killed.
+                // The trusted process was killed, so it has stopped.
                 Err(problem) if problem.kind() == io::ErrorKind::ConnectionReset => return Ok(reply),
                 Ok(_) => bail!("unexpected message from IronCurtain while it was stopping"),
                 Err(problem)
@@ -155,7 +155,7 @@ impl Connection {
                             tell(&words);
                             told = words;
                         }
-                        // It may have exited before it answered; the next read shows that.
+                        // The trusted process may have exited before its reply. The next read detects that.
                         Ok(_) | Err(_) => {}
                     }
                 }
@@ -169,13 +169,14 @@ impl Connection {
     }
 }
 
-/// A run that was requested.
+/// Connection of a run that was requested but has not started.
 #[cfg(target_os = "linux")]
 pub struct StartedRun(Connection);
 
 #[cfg(target_os = "linux")]
 impl StartedRun {
-    /// Connects to this user's trusted process and requests a run. The descriptors are those of [`Purpose::Run`].
+    /// Connects to this user's trusted process and requests a run. The order of the descriptors is that of
+    /// [`Purpose::Run`].
     pub fn request(run: &RunHello, descriptors: Vec<OwnedFd>) -> anyhow::Result<Self> {
         let mut connection = Connection::connect()?
             .context("IronCurtain is not running; start the app or run `ironcurtain daemon`")?;
@@ -184,7 +185,7 @@ impl StartedRun {
         Ok(Self(connection))
     }
 
-    /// Waits until the program has started, and returns the notes about the run and its session.
+    /// Waits until the program has started. Returns the stream of notes and the session id.
     pub fn started(self) -> anyhow::Result<(NoteStream, String)> {
         let Self(mut connection) = self;
         connection.stream.get_ref().set_read_timeout(Some(PATIENCE))?;

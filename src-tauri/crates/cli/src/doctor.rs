@@ -1,4 +1,4 @@
-//! `ironcurtain doctor`: checks everything that IronCurtain needs.
+//! `doctor`: checks everything that IronCurtain needs, and suggests fixes.
 
 use crate::connection::Connection;
 use crate::lines::TextLines;
@@ -10,7 +10,7 @@ use serde_json::json;
 use std::env;
 use std::process::ExitCode;
 
-/// Runs all checks. The exit status is 1 if one of them finds a problem.
+/// Runs all checks. The exit status is 1 if a check finds a problem.
 pub fn perform(allow_root: bool, deep: bool, screen: Screen) -> anyhow::Result<ExitCode> {
     let home = Home::from_env()?;
     home.prepare()?;

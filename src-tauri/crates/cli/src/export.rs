@@ -1,4 +1,4 @@
-//! `audit export`: writes recorded entries for other programs.
+//! `audit export`: writes audit entries for other programs.
 
 use crate::arguments::{ExportFormat, FilterOptions};
 use crate::audit::{filter, unread};
@@ -14,7 +14,7 @@ use std::io::{self, BufWriter, IsTerminal};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// Exports the entries that match, oldest first.
+/// Writes the matching entries, oldest first.
 pub fn export(
     of: FilterOptions,
     format: ExportFormat,
@@ -29,13 +29,13 @@ pub fn export(
     };
     let Some(path) = output else {
         let out = io::stdout();
-        // A terminal would interpret control characters, so they are escaped.
+        // Control characters are escaped only for a terminal, which would interpret them.
         let shown = out.is_terminal();
         let line = |text: String| if shown { visible::line(&text) } else { text };
         let written = write(&home, &filter, form, BufWriter::new(out.lock()), line);
         return written.map(drop).map_err(|problem| gone(problem, &home));
     };
-    // Only the user may read the log.
+    // The export is readable only by the user, like the log.
     let file = File::options().write(true).create_new(true).mode(0o600).open(path);
     let file = file.with_context(|| format!("failed to create `{}`", path.display()))?;
     let count = write(&home, &filter, form, BufWriter::new(&file), |line| line)
@@ -45,7 +45,7 @@ pub fn export(
     screen.show(&[told].into_iter().collect::<TextLines>(), &json!({ "entries": count, "output": path }))
 }
 
-/// Converts an export error, so that a closed pipe is silent.
+/// Converts an export error. A closed pipe becomes [`OutputClosed`], which is not reported.
 fn gone(problem: ExportError, home: &Home) -> anyhow::Error {
     match problem {
         ExportError::Write(problem) if problem.kind() == io::ErrorKind::BrokenPipe => OutputClosed.into(),

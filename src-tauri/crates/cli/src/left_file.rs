@@ -1,12 +1,12 @@
-//! Text about a file that a session left behind and that other programs may run.
+//! Formats a file that a session left behind and that other programs may run.
 
 use crate::lines::TextLines;
 use ironcurtain_protocol::{LeftFileView, LeftState};
 
-/// Maximum number of diff lines shown for one file.
+/// Maximum number of diff lines to show for one file.
 const MOST_LINES: usize = 40;
 
-/// Appends the file's path, when it runs, its state and its diff.
+/// Appends the file's path, the event that runs it, its state and its diff.
 pub fn lines(out: &mut TextLines, file: &LeftFileView) {
     out.line(&file.shown);
     let change = if file.is_new { "new" } else { "changed" };

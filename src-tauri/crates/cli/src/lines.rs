@@ -1,7 +1,7 @@
-//! Text for a terminal, built line by line.
+//! Builds text for a terminal line by line.
 //!
-//! - Escapes line breaks and control characters within a line, so that text from an agent, a server
-//!   or a file name cannot start a line or control the terminal.
+//! - Escapes line breaks and control characters within a line, so that text from an agent, a server or a file name
+//!   cannot start a line or control the terminal.
 
 use ironcurtain_visible as visible;
 use std::fmt;
@@ -17,7 +17,8 @@ impl TextLines {
         self.0.push('\n');
     }
 
-    /// Appends text of several lines, such as a server's output. Every line after the first is indented and marked with `|`.
+    /// Appends text that may have several lines, such as a server's output. Later lines are indented and start with
+    /// `|`.
     pub fn quoting(&mut self, text: impl fmt::Display) {
         let text = text.to_string().replace('\t', "    ");
         for (at, line) in text.lines().enumerate() {
@@ -25,12 +26,12 @@ impl TextLines {
         }
     }
 
-    /// Appends the lines of another text.
+    /// Appends the lines of another [`TextLines`].
     pub fn append(&mut self, below: &Self) {
         self.0.push_str(&below.0);
     }
 
-    /// Returns all lines, each with a line feed.
+    /// Returns the whole text. Every line ends with a line feed.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -44,7 +45,7 @@ impl<T: fmt::Display> FromIterator<T> for TextLines {
     }
 }
 
-/// Formats a number with its noun, in the plural unless the number is 1.
+/// Formats a number with its noun, which gets a plural `s` unless the number is 1.
 pub fn counted(count: usize, what: &str) -> String {
     if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }

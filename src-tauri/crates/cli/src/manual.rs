@@ -1,4 +1,4 @@
-//! Shell completions and manual pages, generated from the command-line definition.
+//! Generates shell completions and manual pages from the command-line definition.
 
 use crate::arguments::Arguments;
 use anyhow::Context;
@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Prints a completion script.
+/// Prints the completion script for a shell.
 pub fn completions(shell: Shell) -> anyhow::Result<ExitCode> {
     let mut text = Vec::new();
     clap_complete::generate(shell, &mut Arguments::command(), "ironcurtain", &mut text);
@@ -16,7 +16,7 @@ pub fn completions(shell: Shell) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes a manual page for each command.
+/// Writes a manual page for each command to the folder.
 pub fn pages(folder: &Path) -> anyhow::Result<ExitCode> {
     let written = clap_mangen::generate_to(Arguments::command(), folder);
     written.with_context(|| format!("failed to write manual pages to `{}`", folder.display()))?;

@@ -1,4 +1,4 @@
-//! Notes of the trusted process about a run.
+//! Notes that the trusted process sends about a run.
 
 use ironcurtain_protocol::{MAX_FRAME_BYTES, RunNote};
 use std::collections::VecDeque;
@@ -6,7 +6,7 @@ use std::io::{self, ErrorKind, Read};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 
-/// The connection of a run after the handshake.
+/// Connection of a run after the handshake, which carries only notes.
 pub struct NoteStream {
     stream: UnixStream,
     rest: Vec<u8>,
@@ -14,7 +14,7 @@ pub struct NoteStream {
 }
 
 impl NoteStream {
-    /// Creates the stream; `read` was read from it already.
+    /// Creates the stream. `read` contains bytes that were already received.
     pub fn new(stream: UnixStream, read: &[u8]) -> io::Result<Self> {
         stream.set_read_timeout(None)?;
         stream.set_nonblocking(true)?;
@@ -23,12 +23,12 @@ impl NoteStream {
         Ok(notes)
     }
 
-    /// Returns the next note that has arrived.
+    /// Returns the next note that was received completely.
     pub fn next(&mut self) -> Option<RunNote> {
         self.notes.pop_front()
     }
 
-    /// Reads what has arrived, and returns false at the end of the stream.
+    /// Reads the available bytes. Returns `false` at the end of the stream.
     pub fn read(&mut self) -> io::Result<bool> {
         let mut piece = [0; 16 * 1024];
         match self.stream.read(&mut piece) {

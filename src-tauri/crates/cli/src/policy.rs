@@ -1,7 +1,7 @@
 //! `policy`: checks, explains, simulates, compares and replays policies.
 //!
-//! - Reads the user's files or the shipped ones, and changes nothing. Works the same while the trusted process is not running.
-//! - Ignores session grants, because only the trusted process knows them.
+//! - Reads the user's files or the shipped ones and changes nothing. Does not use the trusted process.
+//! - Ignores session grants, which only the trusted process knows.
 
 mod check;
 mod client;
@@ -86,7 +86,7 @@ pub enum PolicyAction {
     },
 }
 
-/// Files that a policy is evaluated with.
+/// Files for evaluating a policy.
 #[derive(Debug, Args)]
 pub struct PolicyInputs {
     /// Tool annotations file, instead of the annotations in effect.
@@ -97,14 +97,15 @@ pub struct PolicyInputs {
     pub lists: Option<PathBuf>,
 }
 
-/// Result of a policy command, as text and as JSON.
+/// Result of a policy command as text and as JSON.
 struct Report {
     text: TextLines,
     json: Value,
     good: bool,
 }
 
-/// Performs the action and prints its report. The exit status is a failure if the report has findings or failures.
+/// Runs the subcommand and prints its report. The exit status is a failure if the report contains findings or
+/// failures.
 pub fn perform(action: &PolicyAction, screen: Screen) -> anyhow::Result<ExitCode> {
     let report = match action {
         PolicyAction::Check { file, inputs } => check::report(file, inputs)?,
@@ -129,7 +130,7 @@ pub fn perform(action: &PolicyAction, screen: Screen) -> anyhow::Result<ExitCode
     Ok(if report.good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Opens the files to decide calls with: those on the command line, else the user's, else the shipped ones.
+/// Loads the policy files: each from the command line, else the user's file, else the shipped one.
 fn open(policy: Option<&Path>, inputs: &PolicyInputs) -> anyhow::Result<PolicyTrial> {
     let files = PolicyFiles {
         policy: policy.map(Path::to_path_buf),

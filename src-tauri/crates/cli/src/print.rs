@@ -1,4 +1,4 @@
-//! Text of replies from the trusted process.
+//! Formats replies of the trusted process as text.
 
 use crate::lines::{TextLines, counted};
 use ironcurtain_protocol::{
@@ -58,7 +58,7 @@ pub fn text(reply: &Reply) -> TextLines {
     out
 }
 
-/// Returns the outcome of a request that is answered with [`Reply::Done`].
+/// Returns the result to print for a request that is answered with [`Reply::Done`].
 pub fn done(request: &Request) -> Option<String> {
     if let Request::Lockdown { on, .. } = request {
         let begun =
@@ -76,7 +76,7 @@ pub fn done(request: &Request) -> Option<String> {
     None
 }
 
-/// Returns, for example, "left 3 files that can run code later".
+/// Describes the number of autostart files that a session left, such as "left 3 files that can run code later".
 pub fn left(count: usize) -> String {
     format!("left {} that can run code later", counted(count, "file"))
 }
@@ -209,7 +209,7 @@ fn times(uses: u64) -> String {
     if uses == 1 { "once".to_owned() } else { format!("{uses} times") }
 }
 
-/// Formats a log entry as one line with the given time.
+/// Formats an audit entry as one line that starts with `time`.
 pub fn activity(entry: &ActivityView, time: &str) -> String {
     let who = entry.client.as_deref().unwrap_or("-");
     let paths = if entry.paths.is_empty() { String::new() } else { format!("  {}", entry.paths.join(" ")) };
@@ -221,7 +221,7 @@ pub fn activity(entry: &ActivityView, time: &str) -> String {
     )
 }
 
-/// Formats the time of day in UTC.
+/// Formats a time in milliseconds since the Unix epoch as a UTC time of day.
 fn clock(ms: u64) -> String {
     let since = (UNIX_EPOCH + Duration::from_millis(ms)).duration_since(UNIX_EPOCH).unwrap_or_default();
     let day = since.as_secs() % 86_400;

@@ -1,4 +1,4 @@
-//! Reports errors: as text on standard error and, with `--json`, also as an object on standard output.
+//! Reports errors as text on standard error and, with `--json`, as an object on standard output.
 
 use crate::lines::TextLines;
 use crate::screen::{OutputClosed, Screen};
@@ -12,13 +12,13 @@ use std::error::Error;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-/// Exit status if standard output was closed: the same as for a process that SIGPIPE terminated.
+/// Exit status after standard output was closed, as for a process that was killed by SIGPIPE.
 const OUTPUT_CLOSED: u8 = 141;
 
-/// Exit status of an invalid command line.
+/// Exit status for an invalid command line.
 const USAGE: u8 = 2;
 
-/// Refusal by the trusted process.
+/// Refusal of a request by the trusted process.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct Refused {
@@ -26,7 +26,7 @@ pub struct Refused {
     pub message: String,
 }
 
-/// Reports an error and returns the exit status.
+/// Reports an error. Returns the exit status.
 pub fn report(problem: &anyhow::Error, screen: Screen) -> ExitCode {
     if problem.is::<OutputClosed>() {
         return ExitCode::from(OUTPUT_CLOSED);
@@ -36,7 +36,7 @@ pub fn report(problem: &anyhow::Error, screen: Screen) -> ExitCode {
     print_error(&out, &json!({ "error": as_json(problem) }), screen, ExitCode::FAILURE)
 }
 
-/// Reports an invalid command line, or prints the requested help or version.
+/// Reports an invalid command line, or prints the help or version that was requested.
 pub fn report_usage(problem: clap::Error, screen: Screen) -> ExitCode {
     if !problem.use_stderr() {
         return match problem.print() {
@@ -51,7 +51,7 @@ pub fn report_usage(problem: clap::Error, screen: Screen) -> ExitCode {
     print_error(&text.lines().collect(), &error, screen, ExitCode::from(USAGE))
 }
 
-/// Escapes the user's arguments in a message of clap.
+/// Escapes the user's arguments in an error of clap.
 fn with_visible_arguments(mut problem: clap::Error) -> clap::Error {
     let given: Vec<(ContextKind, String)> = problem
         .context()
@@ -67,7 +67,7 @@ fn with_visible_arguments(mut problem: clap::Error) -> clap::Error {
 }
 
 fn print_error(out: &TextLines, error: &Value, screen: Screen, code: ExitCode) -> ExitCode {
-    // An error here could not be reported either.
+    // There is no further output to which a failure could be reported.
     let _ = io::stderr().write_all(out.as_str().as_bytes());
     if screen.is_json() && screen.show(out, error).is_err_and(|e| e.is::<OutputClosed>()) {
         return ExitCode::from(OUTPUT_CLOSED);
@@ -75,7 +75,7 @@ fn print_error(out: &TextLines, error: &Value, screen: Screen, code: ExitCode) -
     code
 }
 
-/// Joins an error and its causes, without causes that its message already contains.
+/// Joins an error and its causes. Omits a cause whose text is already in the message.
 fn sentence(problem: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in problem.chain().map(ToString::to_string) {
@@ -98,13 +98,13 @@ fn as_json(problem: &anyhow::Error) -> Value {
     fields.into()
 }
 
-/// Returns the file and line that an error is about, if any.
+/// Returns the file and line that the error concerns, if it names any.
 fn location(error: &(dyn Error + 'static)) -> Option<Map<String, Value>> {
     let load = error.downcast_ref().map(location_of_load_error);
     load.or_else(|| error.downcast_ref().map(location_of_config_error))
 }
 
-/// Returns the location of an error in a policy, annotations or list file.
+/// Returns the position of an error in a policy, annotations or list file.
 pub fn location_of_load_error(error: &LoadError) -> Map<String, Value> {
     let (place, more) = match error {
         LoadError::Shape { place, .. } => (place, json!({})),

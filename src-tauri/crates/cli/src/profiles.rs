@@ -30,7 +30,7 @@ pub enum ProfilesAction {
     },
 }
 
-/// Performs the action.
+/// Runs the subcommand.
 pub fn perform(action: Option<ProfilesAction>, screen: Screen) -> anyhow::Result<ExitCode> {
     let home = Home::from_env()?;
     match action.unwrap_or(ProfilesAction::List) {

@@ -1,6 +1,6 @@
-//! `quarantine`: lists quarantined files, puts them back and deletes them.
+//! `quarantine`: lists quarantined files, restores them and deletes them.
 //!
-//! - Says what will happen, and acts only after the user confirms or passed `--yes`.
+//! - Describes the effect. Acts only if the user confirms or passed `--yes`.
 
 use crate::connection::Connection;
 use crate::left_file;
@@ -41,7 +41,7 @@ pub enum QuarantineAction {
     },
 }
 
-/// Performs the action.
+/// Runs the subcommand.
 pub fn perform(action: Option<QuarantineAction>, screen: Screen) -> anyhow::Result<ExitCode> {
     match action.unwrap_or(QuarantineAction::List) {
         QuarantineAction::List => {
@@ -95,7 +95,7 @@ fn decide(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the question to confirm a choice.
+/// Returns the question that the user must confirm.
 fn says(file: &LeftFileView, choice: LeftChoice) -> String {
     let LeftFileView { shown, when, .. } = file;
     match choice {

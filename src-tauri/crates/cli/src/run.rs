@@ -1,4 +1,4 @@
-//! `daemon`: runs the trusted process in this program.
+//! `daemon`: runs the trusted process in this process.
 
 use crate::agent_start;
 use crate::arguments::{Ask, DaemonArguments};
@@ -14,13 +14,13 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Time that background tasks may take after the daemon has stopped.
+/// Maximum time for background tasks after the daemon has stopped.
 const LAST_WORK: Duration = Duration::from_secs(2);
 
 /// Runs the daemon until a signal or a request stops it.
 pub fn daemon(options: &DaemonArguments) -> anyhow::Result<()> {
     if options.detach {
-        // Ignore the error: it means that this process leads a process group and has no terminal to leave.
+        // Fails only for a process group leader, which has no terminal to detach from.
         let _ = rustix::process::setsid();
     }
     let filter =
@@ -54,7 +54,7 @@ async fn serve(options: DaemonOptions, consent: Arc<dyn Consent>, detach: bool) 
     let mut interrupt = signal(SignalKind::interrupt())?;
     let daemon = start(options, consent).await?;
     if detach {
-        // The parent reads start-up errors from this stderr up to here; it may close the pipe now.
+        // The parent reads start-up errors from standard error until now, and may close the pipe afterwards.
         rustix::stdio::dup2_stderr(File::open("/dev/null")?)?;
     }
     tokio::select! {
@@ -65,7 +65,7 @@ async fn serve(options: DaemonOptions, consent: Arc<dyn Consent>, detach: bool) 
     daemon.request(Request::Shutdown).await;
     tokio::select! {
         () = daemon.ended() => {}
-        // A second signal skips the wait. Unfinished scans are reported at the next start.
+        // A second signal stops waiting. Unfinished scans are reported at the next start.
         _ = terminate.recv() => {}
         _ = interrupt.recv() => {}
     }

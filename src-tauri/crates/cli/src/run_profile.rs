@@ -1,4 +1,4 @@
-//! Run profiles on the command line: choosing one, showing what it would grant, and proposing a new one.
+//! Run profiles on the command line: selects a profile, shows its effects and proposes a new one.
 
 use crate::lines::TextLines;
 use crate::screen::Screen;
@@ -17,7 +17,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Reads `--profile`: the name of a profile, or a file.
+/// Parses the value of `--profile`: a profile name or the path of a JSON file.
 pub fn choice(given: Option<&str>) -> anyhow::Result<Option<RunProfileChoice>> {
     let Some(given) = given else { return Ok(None) };
     let is_file = given.contains('/')
@@ -30,12 +30,12 @@ pub fn choice(given: Option<&str>) -> anyhow::Result<Option<RunProfileChoice>> {
     Ok(Some(RunProfileChoice::Given { file: given.to_owned(), text }))
 }
 
-/// Returns the choice of the profile that opens the least.
+/// Returns the choice of the `plain` profile, which opens the least.
 pub fn plain() -> RunProfileChoice {
     RunProfileChoice::Named(RunProfiles::PLAIN.to_owned())
 }
 
-/// Returns the profile of a run.
+/// Returns the profile that a run uses.
 pub fn chosen(
     home: &Home,
     choice: Option<&RunProfileChoice>,
@@ -47,7 +47,7 @@ pub fn chosen(
     Ok(RunProfiles::load(home)?.choose(choice, program.as_ref(), &person, cwd)?)
 }
 
-/// Prints what a run would get.
+/// Prints the access that a run would get.
 pub fn check(
     home: &Home,
     profile: RunProfile,
@@ -117,7 +117,7 @@ pub fn check(
     Ok(if fuse.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Writes a profile that also opens the files that a run with the profile `base` used.
+/// Writes a profile that extends `base` with the files that a run has used.
 pub fn write_proposal(home: &Home, file: &Path, base: RunProfile, used: Vec<UsedFile>) -> anyhow::Result<()> {
     let stem = file.file_stem().unwrap_or_default().to_string_lossy();
     let name = stem.replace(|c: char| !c.is_ascii_alphanumeric() && c != '_', "-");
@@ -133,7 +133,7 @@ pub fn write_proposal(home: &Home, file: &Path, base: RunProfile, used: Vec<Used
     Ok(())
 }
 
-/// Refuses a file for a proposal that exists already or cannot name a profile.
+/// Returns an error if the file for the proposal already exists or does not end with `.json`.
 pub fn may_be_proposed(file: &Path) -> anyhow::Result<()> {
     if file.exists() {
         bail!("`{}` exists already; name another file for `--learn`", file.display());

@@ -1,6 +1,7 @@
-//! `run`: runs a program in a sandbox of the trusted process, on this terminal.
+//! `run`: runs a program in a sandbox of the trusted process, with its input and output on this terminal.
 //!
-//! - The program gets a terminal of its own. This process keeps the user's terminal, copies between the two, and restores it.
+//! - The program has its own terminal. This process holds the user's terminal, copies between both and restores the
+//!   user's terminal.
 
 mod program_terminal;
 mod question_terminal;
@@ -34,10 +35,10 @@ use std::path::Path;
 use std::process::ExitCode;
 use user_terminal::UserTerminal;
 
-/// Exit status if the run was cut off.
+/// Exit status if the run was terminated before the program exited.
 const CUT_OFF: u8 = 125;
 
-/// Signals that are passed on or change the terminal.
+/// Signals that are forwarded to the program or report a change of the terminal.
 const SIGNALS: [Signal; 9] = [
     Signal::HUP,
     Signal::INT,
@@ -50,7 +51,7 @@ const SIGNALS: [Signal; 9] = [
     Signal::TSTP,
 ];
 
-/// Runs the program and returns its exit status.
+/// Runs the program. Returns its exit status.
 pub fn perform(options: RunArguments, screen: Screen) -> anyhow::Result<ExitCode> {
     let home = Home::from_env()?;
     let cwd = std::env::current_dir().context("failed to determine the working directory")?;
@@ -67,7 +68,7 @@ pub fn perform(options: RunArguments, screen: Screen) -> anyhow::Result<ExitCode
     options.learn.as_deref().map(run_profile::may_be_proposed).transpose()?;
     let is_terminal = [io::stdin().is_terminal(), io::stdout().is_terminal(), io::stderr().is_terminal()];
     let is_shown = !options.quiet && (options.verbose || is_terminal[2]);
-    // Another program may have the terminal's input, as in `ironcurtain run -- PROGRAM | less`.
+    // Another program may use the terminal's input, as in `ironcurtain run -- PROGRAM | less`.
     let is_shared = !(is_terminal[0] && is_terminal[1]);
     let user = UserTerminal::find(is_shared).context("failed to use the terminal")?;
     let asks_here = options.ask == Some(RunAskOption::Terminal);
@@ -82,7 +83,7 @@ pub fn perform(options: RunArguments, screen: Screen) -> anyhow::Result<ExitCode
     descriptors.extend([inner].into_iter().chain(for_daemon));
     let run = StartedRun::request(&hello(&options, cwd, choice, &chosen), descriptors)?;
 
-    // Otherwise, the program gets input when it reads it.
+    // Otherwise, the program is moved to the foreground when it reads input.
     let foreground = !is_shared && user.as_ref().is_some_and(UserTerminal::is_ours);
     link.begin(user.as_ref().map(|_| RunTerminal { streams: is_terminal, foreground }))?;
     let program = match &user {
@@ -95,7 +96,7 @@ pub fn perform(options: RunArguments, screen: Screen) -> anyhow::Result<ExitCode
                     link.start()?;
                     Some(program)
                 }
-                // The refusal tells why.
+                // The refusal contains the reason.
                 Err(_) => None,
             }
         }
@@ -127,7 +128,7 @@ fn hello(
     profile: Option<RunProfileChoice>,
     chosen: &RunProfile,
 ) -> RunHello {
-    // Variables that the profile does not name do not leave this process.
+    // Variables that the profile does not name stay in this process.
     let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
         Some((name.into_string().ok()?, value.into_string().ok()?))
     };
@@ -150,7 +151,7 @@ fn hello(
     }
 }
 
-/// Returns the standard streams, without the terminal.
+/// Returns the standard streams for the program, with `/dev/null` in place of each terminal.
 fn streams(is_terminal: [bool; 3]) -> io::Result<Vec<OwnedFd>> {
     let (stdin, stdout, stderr) = (io::stdin(), io::stdout(), io::stderr());
     let streams = [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()];
@@ -161,7 +162,7 @@ fn streams(is_terminal: [bool; 3]) -> io::Result<Vec<OwnedFd>> {
     passed.collect()
 }
 
-/// Returns the signals that this process does not ignore: one that a parent has it ignore, as `nohup` does, stays ignored.
+/// Returns the signals that are not ignored. A signal that a parent such as `nohup` ignores stays ignored.
 fn not_ignored<const N: usize>(signals: [Signal; N]) -> anyhow::Result<Vec<Signal>> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -170,7 +171,7 @@ fn not_ignored<const N: usize>(signals: [Signal; N]) -> anyhow::Result<Vec<Signa
     Ok(signals.into_iter().filter(|signal| !is_ignored(signal)).collect())
 }
 
-/// Waits until the run's terminal or a refusal has arrived. Fails on a signal.
+/// Waits for the run's terminal or a refusal. A signal is an error.
 fn wait_for_terminal(link: &RunLink, run: &StartedRun, signals: &Signals) -> anyhow::Result<()> {
     loop {
         let mut polled = [
@@ -196,7 +197,7 @@ fn wait_for_terminal(link: &RunLink, run: &StartedRun, signals: &Signals) -> any
     }
 }
 
-/// Reads what is available. Returns `None` if nothing is, and an empty list at the end.
+/// Reads the available bytes. Returns `None` if there are none yet, and an empty list at the end.
 fn read_some(file: &OwnedFd) -> io::Result<Option<Vec<u8>>> {
     let mut piece = vec![0; 16 * 1024];
     match rustix::io::read(file, &mut piece) {
@@ -205,13 +206,13 @@ fn read_some(file: &OwnedFd) -> io::Result<Option<Vec<u8>>> {
             Ok(Some(piece))
         }
         Err(Errno::AGAIN | Errno::INTR) => Ok(None),
-        // A terminal that was closed at the other end.
+        // The other end of the terminal was closed.
         Err(Errno::IO) => Ok(Some(Vec::new())),
         Err(error) => Err(error.into()),
     }
 }
 
-/// Writes as much as possible, and removes it from `text`.
+/// Writes as many bytes as possible without waiting, and removes them from `text`.
 fn write_some(file: &OwnedFd, text: &mut Vec<u8>) -> io::Result<()> {
     while !text.is_empty() {
         match rustix::io::write(file, text) {

@@ -1,8 +1,8 @@
-//! Output of all commands.
+//! Output of all commands, and questions to the user.
 //!
-//! - Prints a [`TextLines`] by default, and only JSON with `--json`. JSON escapes deceptive characters too, because it may be
-//!   printed on a terminal.
-//! - Exits silently if the reader closes the pipe ([`OutputClosed`]).
+//! - Prints text by default, and only JSON with `--json`. Misleading characters are also escaped in JSON, because a
+//!   terminal may show it.
+//! - A closed pipe exits without an error message ([`OutputClosed`]).
 
 use crate::lines::TextLines;
 use anyhow::bail;
@@ -14,72 +14,72 @@ use serde_json::ser::{Formatter, PrettyFormatter, Serializer};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, IsTerminal, Write};
 
-/// Controlling terminal of this process, also when standard input is redirected.
+/// Controlling terminal of this process, which is also available while standard input is redirected.
 const TERMINAL: &str = "/dev/tty";
 
-/// Assumed number of columns of a terminal that does not report its size.
+/// Number of columns of a terminal that does not report its size.
 const USUAL_COLUMNS: usize = 80;
 
-/// Error returned when the reader of standard output has closed it.
+/// Error if the reader has closed standard output.
 #[derive(Debug, thiserror::Error)]
 #[error("standard output was closed")]
 pub struct OutputClosed;
 
-/// Output of a command, as text or as JSON.
+/// Output settings of a command.
 #[derive(Debug, Clone, Copy)]
 pub struct Screen {
     json: bool,
-    /// True if standard input is data, so that answers are read from the terminal itself.
+    /// `true` if standard input contains data, so that answers are read from [`TERMINAL`].
     has_data: bool,
 }
 
 impl Screen {
-    /// Creates the output, which prints JSON if `json` is set.
+    /// Creates the output. It prints JSON if `json` is `true`.
     pub fn new(json: bool) -> Self {
         Self { json, has_data: false }
     }
 
-    /// Reads answers from the terminal itself, because standard input is data.
+    /// Reads answers from the controlling terminal, because standard input contains data.
     pub fn with_data_on_stdin(self) -> Self {
         Self { has_data: true, ..self }
     }
 
-    /// Returns whether the output is JSON.
+    /// Returns `true` if the output is JSON.
     pub fn is_json(self) -> bool {
         self.json
     }
 
-    /// Prints a command's result: the text, or the value with `--json`.
+    /// Prints the result of a command: `out`, or `value` with `--json`.
     pub fn show(self, out: &TextLines, value: &Value) -> anyhow::Result<()> {
         if self.json { print(&json(value)?) } else { print(out.as_str()) }
     }
 
-    /// Prints one more line, except with `--json`.
+    /// Prints a further line. Prints nothing with `--json`.
     pub fn note(self, text: &str) -> anyhow::Result<()> {
         if self.json { Ok(()) } else { print([text].into_iter().collect::<TextLines>().as_str()) }
     }
 
-    /// Replaces the progress line if standard error is a terminal and the output is text.
+    /// Replaces the progress line. Prints nothing with `--json` or if standard error is not a terminal.
     pub fn progress(self, text: &str) {
         let mut out = io::stderr();
         if !self.json && out.is_terminal() {
-            // Progress is optional, so a write error does not matter.
+            // Progress is optional, so an error is ignored.
             let _ = write!(out, "\r\x1b[K{}", visible::line(text));
         }
     }
 
-    /// Returns whether the user can be asked on a terminal.
+    /// Returns `true` if a terminal is available for questions.
     pub fn has_terminal(self) -> bool {
         if self.has_data { File::open(TERMINAL).is_ok() } else { io::stdin().is_terminal() }
     }
 
-    /// Asks a yes/no question on the terminal, and returns `true` for yes.
+    /// Asks a yes/no question on the terminal. Returns `true` for yes.
     pub fn confirmed(self, question: &str) -> anyhow::Result<bool> {
         let answer = self.answer(&format!("{question} [y/N]"))?;
         Ok(matches!(answer.as_str(), "y" | "Y" | "yes"))
     }
 
-    /// Asks a question on the terminal, and returns the answer without surrounding whitespace.
+    /// Asks a question on the terminal. Returns the answer without surrounding whitespace.
     pub fn answer(self, question: &str) -> anyhow::Result<String> {
         if !self.has_terminal() {
             bail!("nothing was written: no terminal to confirm on; pass `--yes` to apply what is shown");
@@ -96,13 +96,13 @@ impl Screen {
     }
 }
 
-/// Returns the number of columns of the terminal.
+/// Returns the terminal's number of columns.
 fn columns() -> usize {
     let size = tcgetwinsize(io::stdout()).ok().map(|size| usize::from(size.ws_col));
     size.filter(|columns| *columns > 0).unwrap_or(USUAL_COLUMNS)
 }
 
-/// Breaks a line between words, so that the terminal does not break it within one.
+/// Wraps a line between words, so that the terminal does not wrap it inside a word.
 fn wrapped(line: &str, columns: usize) -> String {
     let (mut text, mut used) = (String::new(), 0);
     for word in line.split(' ') {
@@ -128,7 +128,7 @@ fn print(text: &str) -> anyhow::Result<()> {
     }
 }
 
-/// Serializes a value for printing.
+/// Serializes a value as JSON with misleading characters escaped.
 fn json(value: &Value) -> anyhow::Result<String> {
     let mut text = Vec::new();
     value.serialize(&mut Serializer::with_formatter(&mut text, Visible(PrettyFormatter::new())))?;
@@ -136,7 +136,7 @@ fn json(value: &Value) -> anyhow::Result<String> {
     Ok(String::from_utf8(text)?)
 }
 
-/// JSON formatter that escapes deceptive characters in strings.
+/// JSON formatter that escapes misleading characters in strings.
 struct Visible<'a>(PrettyFormatter<'a>);
 
 impl Formatter for Visible<'_> {

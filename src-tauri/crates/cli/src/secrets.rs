@@ -1,9 +1,9 @@
-//! `secrets`: stores secrets for servers in the desktop's keyring, or in an encrypted file if the
-//! user chose that. Only locking and unlocking the file for servers requires the trusted process.
+//! `secrets`: stores secrets for servers in the desktop's keyring, or in an encrypted file if the user chose that.
+//! Only locking and unlocking the file for servers uses the trusted process.
 //!
-//! - Reads secrets and passphrases from the terminal without echo, or from standard input. Never from an argument, which every program
-//!   can read.
-//! - Never prints them.
+//! - Reads secrets and passphrases from the terminal without echo or from standard input. Arguments would be visible
+//!   to every program of the user.
+//! - Never prints a secret or a passphrase.
 
 mod typed;
 
@@ -61,7 +61,7 @@ pub enum SecretsAction {
     },
 }
 
-/// Performs the action.
+/// Runs the subcommand.
 pub fn perform(action: &SecretsAction, screen: Screen) -> anyhow::Result<ExitCode> {
     match action {
         SecretsAction::Set { name, make_file } => return set(name, *make_file, screen),
@@ -125,16 +125,16 @@ fn set(name: &str, make_file: bool, screen: Screen) -> anyhow::Result<ExitCode> 
     Ok(ExitCode::SUCCESS)
 }
 
-/// A typed secret, and the open store for it.
+/// A secret from the user and the open store for it.
 pub struct TypedSecret {
     store: SecretStore,
     secret: Secret,
-    /// Trusted process that has the store unlocked, if this process does not.
+    /// Trusted process that has unlocked the encrypted file, or `None` if this process accesses the store itself.
     unlocked: Option<Connection>,
 }
 
 impl TypedSecret {
-    /// Prompts for a secret and opens or creates the store. Returns `None` if the user declines to create one.
+    /// Opens or creates the store and prompts for a secret. Returns `None` if the user declines to create a store.
     pub fn ask(prompt: &str, make_file: bool, screen: Screen) -> anyhow::Result<Option<Self>> {
         let store = store()?;
         let looked = store.clone();
@@ -172,7 +172,7 @@ impl TypedSecret {
         Ok(Some(Self { store, secret, unlocked }))
     }
 
-    /// Stores the secret under a name.
+    /// Stores the secret under this name.
     pub fn keep(self, name: &SecretName) -> anyhow::Result<()> {
         if let Some(mut connection) = self.unlocked {
             let secret = Passphrase::new(self.secret.reveal().to_owned());
@@ -184,7 +184,7 @@ impl TypedSecret {
     }
 }
 
-/// Creates the encrypted file. On a terminal, the passphrase must be typed twice, because it cannot be recovered.
+/// Creates the encrypted file. On a terminal, asks for the passphrase twice, because it cannot be recovered.
 fn make(store: &SecretStore, screen: Screen) -> anyhow::Result<()> {
     let passphrase = typed::line("New passphrase for your secrets, at least four words")?;
     if screen.has_terminal() && typed::line("Repeat the passphrase")? != passphrase {
@@ -195,8 +195,8 @@ fn make(store: &SecretStore, screen: Screen) -> anyhow::Result<()> {
     ask(move || store.make(passphrase))
 }
 
-/// Returns a connection to the trusted process if it has the encrypted file unlocked. Then the passphrase is not needed to list,
-/// store or remove secrets.
+/// Returns a connection to the trusted process if it has unlocked the encrypted file. Listing, storing and removing
+/// secrets then needs no passphrase.
 fn unlocked_elsewhere() -> anyhow::Result<Option<Connection>> {
     if store()?.file_is_locked()?.is_none() {
         return Ok(None);
@@ -206,7 +206,7 @@ fn unlocked_elsewhere() -> anyhow::Result<Option<Connection>> {
     Ok(status.secrets_file.is_some_and(|file| !file.locked).then_some(connection))
 }
 
-/// Returns the names of the stored secrets.
+/// Returns the names of all stored secrets.
 fn names() -> anyhow::Result<Vec<SecretName>> {
     if let Some(mut connection) = unlocked_elsewhere()? {
         let Reply::SecretNames(names) = connection.ask(Request::SecretNames)? else { return Ok(Vec::new()) };
@@ -216,7 +216,7 @@ fn names() -> anyhow::Result<Vec<SecretName>> {
     ask(move || store.list())
 }
 
-/// Returns the store. If it is the encrypted file, unlocks it.
+/// Returns the store. Asks for the passphrase if it is a locked file.
 pub fn opened() -> anyhow::Result<SecretStore> {
     let store = store()?;
     if store.file_is_locked()? == Some(true) {
@@ -225,13 +225,14 @@ pub fn opened() -> anyhow::Result<SecretStore> {
     Ok(store)
 }
 
-/// Returns the store for a server started by this command, unlocked only if the server needs a secret.
+/// Returns the store for a server that this command starts. Unlocks it only if the server needs a secret.
 pub fn opened_for(server: Option<&Server>) -> anyhow::Result<SecretStore> {
     let needs = server.is_some_and(|server| !server.secret_names().is_empty());
     if needs { opened() } else { store() }
 }
 
-/// Checks that every secret named by a server's entry exists. Call this before downloading anything for the server.
+/// Returns an error if a secret that the server's entry names is missing. Called before anything is downloaded for the
+/// server.
 pub fn must_have(server: &Server) -> anyhow::Result<()> {
     let needed = server.secret_names();
     if !needed.is_empty() && unlocked_elsewhere()?.is_some() {
@@ -262,7 +263,8 @@ pub fn must_have(server: &Server) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the secrets of a server's entry that are missing. Does not ask for a passphrase; secrets in a locked file count as present.
+/// Returns the missing secrets of a server's entry. Does not ask for a passphrase: secrets in a locked file count as
+/// present.
 pub fn missing(server: &Server) -> Vec<SecretName> {
     let Ok(store) = store() else { return Vec::new() };
     let is_missing = |name: &SecretName| {
@@ -322,7 +324,7 @@ fn moved(server: Option<&str>, yes: bool, screen: Screen) -> anyhow::Result<Exit
     Ok(ExitCode::SUCCESS)
 }
 
-/// Stores plain secrets in the keyring.
+/// Stores unprotected secrets in the keyring.
 pub fn keep(secrets: &[PlainSecret]) -> anyhow::Result<()> {
     if secrets.is_empty() {
         return Ok(());
@@ -331,14 +333,14 @@ pub fn keep(secrets: &[PlainSecret]) -> anyhow::Result<()> {
     ask(move || plain_secrets::keep(&store, &secrets))
 }
 
-/// Returns a line for each secret: where it is, and the name it gets.
+/// Returns a line for each secret with its location and the name under which it would be stored.
 pub fn lines(secrets: &[PlainSecret]) -> impl Iterator<Item = String> {
     secrets.iter().map(|plain| {
         format!("Move to the keyring: `{}` of {}, as `keyring:{}`.", plain.place, plain.server, plain.name)
     })
 }
 
-/// Returns the same as JSON.
+/// Returns the locations and names of the secrets as JSON.
 pub fn as_json(secrets: &[PlainSecret]) -> Vec<Value> {
     let one = |plain: &PlainSecret| json!({ "server": plain.server, "place": plain.place, "name": plain.name.as_str() });
     secrets.iter().map(one).collect()

@@ -1,6 +1,6 @@
-//! `servers`: lists, adds, changes and removes servers, and annotates the arguments of their tools.
+//! `servers`: lists, adds, changes and removes servers, and annotates their tools.
 //!
-//! - Shows the whole proposal and writes only after the user confirms, or passed `--yes`.
+//! - Shows the complete proposal. Writes only if the user confirms it or passed `--yes`.
 
 mod add;
 mod catalog;
@@ -80,7 +80,7 @@ pub enum ServersAction {
     },
 }
 
-/// Performs the action.
+/// Runs the subcommand.
 pub fn perform(action: &ServersAction, screen: Screen) -> anyhow::Result<ExitCode> {
     let home = Home::from_env()?;
     match action {
@@ -115,14 +115,14 @@ pub fn perform(action: &ServersAction, screen: Screen) -> anyhow::Result<ExitCod
     }
 }
 
-/// Changes that are written without confirmation.
+/// Annotations that are written without the user's confirmation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Unconfirmed {
-    /// No changes: the user is asked.
+    /// None; the user is asked.
     Nothing,
-    /// Tools whose arguments have a known or guessed meaning.
+    /// Those of tools whose arguments have a known or guessed meaning.
     Known,
-    /// All changes.
+    /// All, including arguments of unknown meaning.
     All,
 }
 
@@ -141,7 +141,7 @@ fn annotate(
     if !drop_unseen {
         file.keep_unseen(&mut draft);
     }
-    // Compare before asking, so that the user never confirms a change that cannot be written.
+    // Compared first, so that the user is not asked about a change that cannot be written.
     let mut changes = file.compare(&draft)?;
     if unconfirmed == Unconfirmed::Known {
         draft.leave_out_unknown(&changes);
@@ -171,7 +171,7 @@ fn annotate(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints the hosts and files that the server was refused.
+/// Prints the hosts and files to which the sandbox refused access.
 fn print_wants(wants: &Wants, home: &Home, screen: Screen) -> anyhow::Result<()> {
     wants
         .in_words(&home.person)
@@ -201,7 +201,7 @@ fn list(home: &Home, screen: Screen) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the directory of this program, which also has IronCurtain's other programs.
+/// Returns the directory of this program, which contains all of IronCurtain's programs.
 pub fn programs() -> anyhow::Result<std::path::PathBuf> {
     Ok(std::env::current_exe()?.parent().context("this program has no directory")?.to_path_buf())
 }

@@ -1,4 +1,4 @@
-//! `sessions` and `session`: lists sessions and decides about the files they left behind.
+//! `sessions` and `session`: list sessions and decide about the files that they left behind.
 
 use crate::arguments::SessionArguments;
 use crate::connection::Connection;
@@ -10,7 +10,7 @@ use ironcurtain_protocol::{LeftChoice, LeftState, Reply, Request, SessionRecordV
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-/// Shows active sessions, and closed ones with files that the user has not decided about.
+/// Prints the active sessions, and closed sessions with undecided files.
 pub fn all(screen: Screen) -> anyhow::Result<ExitCode> {
     let mut connection = Connection::open()?;
     let live = connection.ask(Request::Sessions)?;
@@ -29,7 +29,7 @@ pub fn all(screen: Screen) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Applies the user's choices to a session's files, and shows the session.
+/// Applies the user's choices to the files of a session, and prints the session.
 pub fn one(options: SessionArguments, screen: Screen) -> anyhow::Result<ExitCode> {
     let mut connection = Connection::open()?;
     let SessionArguments { id: session, keep, quarantine } = options;
@@ -43,13 +43,13 @@ pub fn one(options: SessionArguments, screen: Screen) -> anyhow::Result<ExitCode
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints which sandboxes are still being scanned.
+/// Prints the sandboxes that are still being scanned.
 pub fn print_remaining_scans(words: &[String]) {
     let out: TextLines = words
         .iter()
         .map(|words| format!("Scanning for files that other programs may run: {words} ..."))
         .collect();
-    // An error here could not be reported either.
+    // There is no further output to which a failure could be reported.
     let _ = io::stderr().write_all(out.as_str().as_bytes());
 }
 

@@ -1,9 +1,9 @@
-//! Environment of the user's own login session, for a trusted process that an agent client's shim starts.
+//! Environment of the user's login session, for a trusted process started by an agent client's shim.
 //!
-//! - The caller's environment is untrusted, because a repository's client settings can set any variable of a shim.
-//!   Keeps only the variables for the home directory, the language and the end of the search path.
-//! - Takes displays, the bus and `XDG_*` from the systemd user manager, logind, and sockets in the
-//!   user's runtime directory.
+//! - The shim's environment is untrusted, because the client settings in a repository can set any variable. Only the
+//!   variables for the home directory, the language and the end of the search path are kept.
+//! - Display, bus and `XDG_*` variables come from the systemd user manager, logind and the sockets in the runtime
+//!   directory.
 
 mod desktop;
 
@@ -14,21 +14,21 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// Variables that choose the settings. They always have the caller's values, so that the shim and the trusted process
-/// use the same files. If this changes the home, the user sees that ([`ironcurtain_config::home::OtherHome`]).
+/// Variables that select the home directory. The shim's values are kept, so that the shim and the trusted process use
+/// the same files. The user is warned about another home ([`ironcurtain_config::home::OtherHome`]).
 const HOMES: [&str; 2] = ["HOME", HOME_VARIABLE];
 
-/// Variables for which the caller's value takes precedence.
+/// Variables for which the shim's value takes precedence.
 const LANGUAGE: [&str; 2] = ["LANG", "LC_ALL"];
 
 /// Variables that name a display.
 const DISPLAYS: [&str; 2] = ["WAYLAND_DISPLAY", "DISPLAY"];
 
-// Variables that identify the user's session; always set or removed here, never inherited.
+// Variables of the user's session. They are set or removed here and never inherited.
 const BUS: &str = "DBUS_SESSION_BUS_ADDRESS";
 const RUNTIME: &str = "XDG_RUNTIME_DIR";
 
-/// Search path if the user manager has no `PATH` (`login.defs(5)`).
+/// Search path if the user manager has none (`login.defs(5)`).
 const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// Names and values of environment variables.
@@ -38,21 +38,21 @@ type Variables = Vec<(OsString, OsString)>;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionEnvironment(Variables);
 
-/// Sources of the environment.
+/// Values from which the environment is computed.
 #[derive(Debug, Default)]
 struct Sources {
     account: Option<Account>,
-    /// Runtime directory created at login (`pam_systemd(8)`).
+    /// Runtime directory that `pam_systemd(8)` created at login.
     runtime: Option<PathBuf>,
     /// Environment of the systemd user manager.
     manager: Variables,
-    /// Display found without the user manager.
+    /// Display that was found without the user manager.
     desktop: Option<Desktop>,
     caller: Variables,
 }
 
 impl SessionEnvironment {
-    /// Finds the environment of the user's session.
+    /// Queries the user's session for its environment.
     pub async fn find() -> Self {
         let runtime = usual_runtime_directory();
         let bus = runtime.as_deref().and_then(own_bus);
@@ -91,7 +91,7 @@ impl SessionEnvironment {
         all
     }
 
-    /// Returns whether the user can be asked on a display.
+    /// Returns `true` if the environment names a display, so that the app can ask the user.
     pub fn has_display(&self) -> bool {
         names_display(&self.0)
     }
@@ -126,10 +126,10 @@ fn names_display(variables: &Variables) -> bool {
     DISPLAYS.iter().any(|name| value(variables, name).is_some())
 }
 
-/// Returns the session's search path, followed by the absolute directories that only the caller's path has.
+/// Returns the search path of the session, followed by the absolute directories that only the shim's path contains.
 ///
-/// The caller's directories are last, so that they only add programs that the session lacks, such as a Node.js
-/// installed by `nvm`. Server programs and `srt` are searched for on this path; bubblewrap and git are not.
+/// The shim's directories come last, so that they can only add programs that the session lacks, such as Node.js
+/// installed by `nvm`. Servers and `srt` are searched for on this path; bubblewrap and git are not.
 fn search_path(session: Option<&OsStr>, caller: Option<&OsStr>) -> OsString {
     let mut all: Vec<PathBuf> = std::env::split_paths(session.unwrap_or(OsStr::new(USUAL_PATH))).collect();
     for directory in caller.map(std::env::split_paths).into_iter().flatten() {
@@ -137,11 +137,11 @@ fn search_path(session: Option<&OsStr>, caller: Option<&OsStr>) -> OsString {
             all.push(directory);
         }
     }
-    // Cannot fail: the entries were split at the separator.
+    // Cannot fail: the entries come from splitting a search path.
     std::env::join_paths(all).unwrap_or_else(|_| USUAL_PATH.into())
 }
 
-/// Returns the address of the user's own bus, if its socket exists in their runtime directory.
+/// Returns the address of the user's bus if its socket exists in the runtime directory.
 fn own_bus(runtime: &Path) -> Option<String> {
     is_own_socket(&runtime.join("bus")).then(|| format!("unix:path={}", runtime.join("bus").display()))
 }
@@ -172,7 +172,7 @@ mod tests {
         of.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
     }
 
-    /// Environment that a hostile repository could set for a shim.
+    /// Returns the environment that a hostile repository could give a shim.
     fn hostile() -> Variables {
         variables(&[
             ("LD_PRELOAD", "/repo/evil.so"),

@@ -6,43 +6,45 @@ use ironcurtain_secrets::SecretNameError;
 /// Reason that a server's entry is invalid.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum EntryError {
-    /// The name has an invalid character.
+    /// The name contains a character other than letters, digits, `-`, `_` and `.`.
     #[error("its name may have letters, digits, `-`, `_` and `.` only")]
     Name,
-    /// The program is missing.
+    /// A local server's `command` is missing or empty.
     #[error("`command` is empty")]
     NoCommand,
-    /// The program and its arguments are in one list.
+    /// `command` is a list that contains the program and its arguments.
     #[error("`command` is a list; write the program as `command` and the rest as `args`")]
     CommandList,
-    /// The transport is no longer supported.
+    /// `type` names a transport that is no longer supported.
     #[error(
         "`type`: the old `sse` transport is not supported; write the server's streamable HTTP address, which often ends in `/mcp`, as `url`, with `\"type\": \"http\"`"
     )]
     Sse,
-    /// A remote server has a key for local servers.
-    #[error("`{0}` is for local servers; a remote server has `url` and `headers`: remove one of them")]
+    /// A remote server has a key that only local servers use.
+    #[error(
+        "`{0}` is for local servers, but this entry has the address of a remote server; remove one of them"
+    )]
     HereAndThere(&'static str),
-    /// A remote server has a `sandbox` key.
+    /// A remote server has a `sandbox` entry.
     #[error("`sandbox`: a remote server cannot be sandboxed, because it runs elsewhere; remove it")]
     RemoteSandbox,
     /// The address or a header of a remote server is invalid.
     #[error(transparent)]
     Remote(#[from] RemoteEntryError),
-    /// Two entries have the same name.
+    /// The same name is defined inside and outside `mcpServers`.
     #[error("it is defined both inside and outside `mcpServers`; remove one")]
     Twice,
-    /// An unsandboxed server would be asked about unannotated tools, whose calls nothing limits.
+    /// Nothing limits an unannotated tool of an unsandboxed server, so it cannot be allowed by asking the user.
     #[error(
         "`unannotated` is `ask` and `sandbox` is `false`: the effects of unannotated tools are unknown, and no sandbox would limit them; sandbox the server, or annotate its tools"
     )]
     AsksUncontained,
-    /// A variable names a secret with an invalid name.
+    /// An environment variable refers to a secret whose name is invalid.
     #[error("`env.{variable}`: {source}")]
     Secret {
-        /// The variable.
+        /// Name of the environment variable.
         variable: String,
-        /// Reason.
+        /// Reason that the secret's name is invalid.
         source: SecretNameError,
     },
     /// The path of the program is invalid.
@@ -51,20 +53,20 @@ pub(super) enum EntryError {
     /// A path in `worksWith` is invalid.
     #[error("`worksWith`: {0}")]
     WorksWith(EntryPathError),
-    /// A path in a list is invalid.
+    /// A path in a list of `sandbox.filesystem` is invalid.
     #[error("`sandbox.filesystem.{list}`: {source}")]
     Path {
-        /// The list.
+        /// Key of the list.
         list: &'static str,
-        /// Reason.
+        /// Reason that the path is invalid.
         source: EntryPathError,
     },
-    /// A host in a list is invalid.
+    /// A host in a list of `sandbox.network` is invalid.
     #[error("`sandbox.network.{list}`: {source}")]
     Host {
-        /// The list.
+        /// Key of the list.
         list: &'static str,
-        /// Reason.
+        /// Reason that the host is invalid.
         source: RuleError,
     },
 }
@@ -72,35 +74,35 @@ pub(super) enum EntryError {
 /// Reason that a path in an entry is invalid.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum EntryPathError {
-    /// The text is not a path.
+    /// The text cannot be a path.
     #[error("`{path}` is not a path", path = .0.escape_default())]
     NotAPath(String),
-    /// The path starts with `~name`.
-    #[error("`{0}`: `~name` is not expanded; write the whole path")]
+    /// The path starts with `~name`, the home directory of another user.
+    #[error("`{0}`: `~name` is not expanded; write the absolute path")]
     NamedHome(String),
     /// The path is relative.
-    #[error("`{0}` is a relative path; write the whole path")]
+    #[error("`{0}` is a relative path; write an absolute path")]
     Relative(String),
-    /// The home directory is not UTF-8.
-    #[error("the home directory is not UTF-8")]
+    /// The path of the home directory is not UTF-8.
+    #[error("the path of the home directory is not valid UTF-8")]
     Home,
 }
 
 /// Reason that the address or a header of a remote server is invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum RemoteEntryError {
-    /// The URL is invalid.
+    /// The URL cannot be parsed or has no host.
     #[error("`url`: `{0}` is not a server address; write it as `https://host/path`")]
     NoUrl(String),
-    /// The URL contains a login, which can disguise the host.
+    /// The URL contains a user name or password, which can disguise the host.
     #[error(
         "`url` has a login before `@`, in an address that leads to `{0}`; remove it, and write a login as a header, in `headers`"
     )]
     Login(String),
-    /// The connection is not encrypted.
+    /// The URL uses `http` for a host outside this machine and its network.
     #[error("`url`: data sent to `{0}` over `http` is not encrypted; use `https://`")]
     Unencrypted(String),
-    /// The host is invalid.
+    /// The host of the URL is invalid.
     #[error("`url`: {0}")]
     Host(#[from] RuleError),
     /// An entry of `allowedAddresses` is not an IP address.
@@ -109,18 +111,18 @@ pub enum RemoteEntryError {
     /// The name of a header is invalid.
     #[error("`headers`: `{}` is not a valid header name", .0.escape_default())]
     HeaderName(String),
-    /// The header is reserved for IronCurtain.
+    /// IronCurtain sets this header itself.
     #[error("`headers.{0}` is set by IronCurtain; remove it")]
     OurHeader(String),
-    /// The value of a header has an invalid character.
+    /// The header's value contains a character that HTTP does not allow.
     #[error("`headers.{0}` has a character that is not allowed in a header")]
     HeaderValue(String),
-    /// A header names a secret with an invalid name.
+    /// A header refers to a secret whose name is invalid.
     #[error("`headers.{header}`: {source}")]
     Secret {
-        /// The header.
+        /// Name of the header.
         header: String,
-        /// Reason.
+        /// Reason that the secret's name is invalid.
         source: SecretNameError,
     },
 }

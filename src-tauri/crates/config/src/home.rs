@@ -1,4 +1,4 @@
-//! Folders for IronCurtain's files. Every directory is private to this user (mode 0700).
+//! Directories that contain IronCurtain's files. Each is private to this user (mode 0700).
 
 mod account;
 
@@ -15,40 +15,40 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// IronCurtain's directories, and the user's home directory.
+/// Paths of IronCurtain's directories, its socket and the user's home directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Home {
-    /// The user's home directory, written `~`.
+    /// The user's home directory, which paths abbreviate as `~`.
     pub person: PathBuf,
-    /// `config.json`, `mcp-servers.json`, `policy/`.
+    /// Directory of `config.json`, `mcp-servers.json` and `policy/`.
     pub config: PathBuf,
-    /// `audit/`, `state.db`, `sessions/`, `sandboxes/`.
+    /// Directory of `audit/`, `state.db`, `sessions/` and `sandboxes/`.
     pub state: PathBuf,
-    /// The user's files that servers keep between sessions.
+    /// Directory of the files that servers keep between sessions.
     pub data: PathBuf,
-    /// Socket of the trusted process.
+    /// Path of the trusted process's socket.
     pub socket: PathBuf,
-    /// IronCurtain's programs, if known. No agent may change them.
+    /// Directory of IronCurtain's programs, which no agent may change. `None` if it is unknown.
     pub programs: Option<PathBuf>,
-    /// True if the audit log's state may be kept in the keyring: only for the account's usual directories.
+    /// `true` if the keyring may store the audit log's state. Set only for the account's own directories.
     pub has_keyring: bool,
-    /// Set if the environment chose a directory other than the account's.
+    /// Environment variable that selects other directories than the account's, or `None` if there is none.
     pub other: Option<OtherHome>,
 }
 
-/// Reason that IronCurtain's directories cannot be used.
+/// Reason that one of IronCurtain's directories cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum HomeError {
-    /// The environment does not name them.
+    /// The environment contains no path for the socket.
     #[error(transparent)]
     Place(#[from] SocketPathError),
-    /// The home directory is unknown.
+    /// Neither `HOME` nor the user database contains the home directory.
     #[error("this user's home directory is unknown; set `HOME`")]
     NoHome,
-    /// A directory cannot be created or read.
-    #[error("`{path}` cannot be used: {source}")]
+    /// Creating, reading or changing a directory failed.
+    #[error("failed to use the directory `{path}`: {source}")]
     Io {
-        /// The directory.
+        /// Path of the directory.
         path: PathBuf,
         /// Error from the operating system.
         source: io::Error,
@@ -56,26 +56,24 @@ pub enum HomeError {
     /// Another user owns the directory.
     #[error("`{path}` belongs to user {owner}, not to you; move it away")]
     OtherOwner {
-        /// The directory.
+        /// Path of the directory.
         path: PathBuf,
-        /// Its owner.
+        /// User id of the owner.
         owner: u32,
     },
-    /// Other users can write to the directory or one above it.
-    #[error(
-        "other users can write `{path}`: close it with `chmod go-w`, or move IronCurtain's files elsewhere"
-    )]
+    /// Other users can write to the directory or to one of its ancestors.
+    #[error("other users can write `{path}`; run `chmod go-w` on it, or move IronCurtain's files elsewhere")]
     OthersWrite {
-        /// The directory.
+        /// Path of the directory.
         path: PathBuf,
     },
 }
 
 impl Home {
-    /// Returns the directories that this process's environment names.
+    /// Returns the directories for this process's environment.
     ///
     /// # Errors
-    /// Returns a [`HomeError`] if the environment names no usable directory.
+    /// Returns a [`HomeError`] if the home directory or the socket's path is unknown.
     pub fn from_env() -> Result<Self, HomeError> {
         let socket = Sockets::of_user()?.first().to_path_buf();
         let person = BaseDirs::new().ok_or(HomeError::NoHome)?.home_dir().to_path_buf();
@@ -91,7 +89,7 @@ impl Home {
         Ok(Self { person, config, state, data, socket, programs, has_keyring: true, other })
     }
 
-    /// Returns directories below one folder, as for [`HOME_VARIABLE`].
+    /// Returns directories inside `all`, as [`HOME_VARIABLE`] selects them.
     #[must_use]
     pub fn under(all: &Path, person: &Path) -> Self {
         Self {
@@ -106,10 +104,10 @@ impl Home {
         }
     }
 
-    /// Creates missing directories and closes them to other users.
+    /// Creates missing directories and removes the permissions of other users from existing ones.
     ///
     /// # Errors
-    /// [`HomeError`], naming the directory.
+    /// Returns a [`HomeError`] that names the directory.
     pub fn prepare(&self) -> Result<(), HomeError> {
         for dir in [
             self.config.clone(),
@@ -125,7 +123,7 @@ impl Home {
         [&self.config, &self.state, &self.runtime()].into_iter().try_for_each(|dir| safe_above(dir))
     }
 
-    /// Returns IronCurtain's own directories, which are protected from every tool and server.
+    /// Returns IronCurtain's own directories, which no tool or server may access.
     #[must_use]
     pub fn own(&self) -> [PathBuf; 3] {
         [self.config.clone(), self.state.clone(), self.runtime()]
@@ -149,61 +147,61 @@ impl Home {
         self.state.join("audit")
     }
 
-    /// Returns the file that holds the newest audit entry's hash, outside of the log's directory.
+    /// Returns the file with the hash of the newest audit entry. It is outside the log's directory.
     #[must_use]
     pub fn audit_head(&self) -> PathBuf {
         self.state.join("audit-head.json")
     }
 
-    /// Returns the parent of the session directories.
+    /// Returns the directory that contains the session folders.
     #[must_use]
     pub fn sessions(&self) -> PathBuf {
         self.state.join("sessions")
     }
 
-    /// Returns the path of the database.
+    /// Returns the path of the SQLite database.
     #[must_use]
     pub fn database(&self) -> PathBuf {
         self.state.join("state.db")
     }
 
-    /// Returns the file that exists during lockdown.
+    /// Returns the path of the file that exists while lockdown is on.
     #[must_use]
     pub fn lockdown(&self) -> PathBuf {
         self.state.join("lockdown")
     }
 
-    /// Returns the folder for settings of `srt` sandboxes, with a subfolder for each session.
+    /// Returns the directory for the settings files of `srt` sandboxes, with a subdirectory for each session.
     #[must_use]
     pub fn srt(&self) -> PathBuf {
         self.runtime().join("srt")
     }
 
-    /// Returns the folder that all sandboxes share, with journals and quarantined files.
+    /// Returns the directory with the data of all sandboxes, such as mount journals and quarantined files.
     #[must_use]
     pub fn sandboxes(&self) -> PathBuf {
         self.state.join("sandboxes")
     }
 
-    /// Returns the folder in which this server keeps data across sessions.
+    /// Returns the directory in which this server keeps data between sessions.
     #[must_use]
     pub fn server_data(&self, server: &str) -> PathBuf {
         self.data.join("servers").join(server)
     }
 
-    /// Returns the folders with the data of all servers: those in use and those put aside.
+    /// Returns the directories with the data of all servers, including data that the user has set aside.
     #[must_use]
     pub fn all_server_data(&self) -> [PathBuf; 2] {
         [self.data.join("servers"), self.put_aside()]
     }
 
-    /// Returns the folder for data that the user has put aside.
+    /// Returns the directory for server data that the user has set aside.
     #[must_use]
     pub fn put_aside(&self) -> PathBuf {
         self.data.join("put-aside")
     }
 
-    /// Returns the folder of installed server packages.
+    /// Returns the directory of installed server packages.
     #[must_use]
     pub fn installs(&self) -> PathBuf {
         self.data.join("installs")
@@ -214,25 +212,25 @@ impl Home {
     }
 }
 
-/// Returns the folder of the running program.
+/// Returns the directory of the current executable.
 fn own_programs() -> Option<PathBuf> {
     std::env::current_exe().ok()?.parent().map(Path::to_path_buf)
 }
 
-/// Error for a path that cannot be resolved.
+/// Error for a path that could not be resolved.
 #[derive(Debug, thiserror::Error)]
-#[error("`{path}` cannot be resolved: {problem}")]
+#[error("failed to resolve `{path}`: {problem}")]
 pub struct UnresolvedPath {
-    /// The path.
+    /// Path that could not be resolved.
     pub path: String,
-    /// Reason.
+    /// Reason, as text.
     pub problem: String,
 }
 
-/// Returns the user's home directory without symlinks.
+/// Returns the canonical path of the user's home directory.
 ///
 /// # Errors
-/// Returns an [`UnresolvedPath`] if it cannot be resolved.
+/// Returns an [`UnresolvedPath`] if the path cannot be resolved.
 pub fn canonical_home(home: &Home) -> Result<CanonicalPath, UnresolvedPath> {
     let text = home.person.to_string_lossy().into_owned();
     let problem = |problem: String| UnresolvedPath { path: text.clone(), problem };
@@ -241,10 +239,11 @@ pub fn canonical_home(home: &Home) -> Result<CanonicalPath, UnresolvedPath> {
     Ok(found.path)
 }
 
-/// Creates a directory that only this user can enter, or checks and closes an existing one. Links are refused.
+/// Creates a directory with mode 0700, or checks the owner of an existing one and removes other users' permissions. A
+/// symlink is an error.
 ///
 /// # Errors
-/// [`HomeError`], naming the directory.
+/// Returns a [`HomeError`] that names the directory.
 pub fn private_dir(path: &Path) -> Result<(), HomeError> {
     let io = |source| HomeError::Io { path: path.to_path_buf(), source };
     DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(io)?;
@@ -259,7 +258,7 @@ pub fn private_dir(path: &Path) -> Result<(), HomeError> {
     if found.st_uid != geteuid().as_raw() {
         return Err(HomeError::OtherOwner { path: path.to_path_buf(), owner: found.st_uid });
     }
-    // Others may have put files into it already.
+    // Other users may have created files in it already, so it is not enough to remove their permissions.
     if is_written_by_others(found.st_mode, found.st_gid) {
         return Err(HomeError::OthersWrite { path: path.to_path_buf() });
     }
@@ -269,8 +268,8 @@ pub fn private_dir(path: &Path) -> Result<(), HomeError> {
     Ok(())
 }
 
-/// Checks that no other user can replace one of our directories: those above it belong to root or this user, and any
-/// that others can write to are sticky.
+/// Checks that no other user can replace the directory: each ancestor belongs to root or this user, and has the sticky
+/// bit if others can write to it.
 fn safe_above(path: &Path) -> Result<(), HomeError> {
     let io = |source| HomeError::Io { path: path.to_path_buf(), source };
     for above in path.canonicalize().map_err(io)?.ancestors().skip(1) {

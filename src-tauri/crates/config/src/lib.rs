@@ -1,8 +1,9 @@
-//! The user's configuration: `config.json`, `mcp-servers.json` and the policy files.
+//! Reads the user's configuration: `config.json`, `mcp-servers.json` and the policy files.
 //!
-//! - A missing file means the defaults. An invalid one is an error that names the file and the place.
-//! - Never decides about a call: it returns what the user wrote, and the protected paths and the policy snapshot that follow from it.
-//! - Contains names of secrets, never their values.
+//! - A missing file means defaults. An error about an invalid file names the file and the position.
+//! - Makes no decision about calls. It returns the user's settings, and the protected paths and policy snapshot that
+//!   follow from them.
+//! - Contains the names of secrets, but never their values.
 //!
 //! ```no_run
 //! use ironcurtain_config::Servers;
@@ -51,21 +52,21 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Reason that a configuration file is refused.
+/// Error from loading a configuration file.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// The file cannot be read.
+    /// Reading the file failed.
     #[error("`{path}` cannot be read: {source}")]
     Io {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// Error from the operating system.
         source: io::Error,
     },
-    /// The file is invalid.
+    /// The content of the file is invalid.
     #[error("{place}: {problem}")]
     Invalid {
-        /// The file and the line.
+        /// File and line of the problem.
         place: SourceLocation,
         /// Description of the problem.
         problem: String,
@@ -73,19 +74,19 @@ pub enum ConfigError {
 }
 
 impl ConfigError {
-    /// Creates an error about a place in this file.
+    /// Creates an error about this file, with the line if it is known.
     fn invalid(path: &Path, line: Option<usize>, problem: impl Into<String>) -> Self {
         let place = SourceLocation { file: path.display().to_string(), line };
         Self::Invalid { place, problem: problem.into() }
     }
 }
 
-/// Settings and servers for new sessions.
+/// Configuration of a new session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionSettings {
-    /// Settings.
+    /// Settings from `config.json`.
     pub config: Config,
-    /// Configured servers.
+    /// Servers from `mcp-servers.json`.
     pub servers: Servers,
 }
 
@@ -100,21 +101,21 @@ pub struct Config {
     /// Time until an unanswered question is denied, in seconds. Clients time out calls after 60 s.
     #[cfg_attr(test, schemars(range(min = 1, max = 3600)))]
     pub question_deadline_seconds: u64,
-    /// Maximum number of questions per session and minute; a client may ask four times as many in all its sessions.
-    /// Further ones are denied.
+    /// Maximum number of questions per session and minute. A client may ask four times as many in all its sessions.
+    /// Further calls are denied.
     #[cfg_attr(test, schemars(range(min = 1, max = 1000)))]
     pub questions_per_minute: usize,
-    /// Time for which a denied call is denied again without asking, in seconds. Each further denial doubles it; 0 asks
-    /// every time.
+    /// Duration for which a denied call is denied again without asking, in seconds. Each further denial doubles it; 0 always
+    /// asks.
     #[cfg_attr(test, schemars(range(min = 0, max = 3600)))]
     pub denial_holds_seconds: u64,
     /// Maximum number of open sessions.
     #[cfg_attr(test, schemars(range(min = 1, max = 100_000)))]
     pub max_sessions: usize,
-    /// Memory for messages in flight of all sessions together, in MiB. Takes effect at the next start.
+    /// Maximum memory for in-flight messages of all sessions, in MiB. Takes effect at the next start.
     #[cfg_attr(test, schemars(range(min = 64, max = 65_536)))]
     pub memory_mib: u32,
-    /// Memory for messages in flight per session and direction, in MiB. Longer messages are refused.
+    /// Maximum memory for in-flight messages per session and direction, in MiB. Longer messages are refused.
     #[cfg_attr(test, schemars(range(min = 1, max = 64)))]
     pub session_memory_mib: u32,
     /// Treatment of servers that require a sandbox on a machine that cannot create one.
@@ -176,18 +177,18 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Reads the file.
+    /// Reads and parses `config.json`.
     ///
     /// # Errors
-    /// Returns a [`ConfigError`] if it cannot be read or is invalid.
+    /// Returns a [`ConfigError`] if the file cannot be read or is invalid.
     pub fn load(home: &Home) -> Result<Self, ConfigError> {
         Self::of(&Self::text(home)?)
     }
 
-    /// Parses settings, naming this file in errors.
+    /// Parses the text of a settings file. Errors name `file`.
     ///
     /// # Errors
-    /// [`ConfigError`].
+    /// Returns a [`ConfigError`] if the text is invalid.
     pub fn read_from(file: &Path, text: &str) -> Result<Self, ConfigError> {
         Self::of(&Text { path: file.to_path_buf(), content: Some(text.to_owned()) })
     }
@@ -195,12 +196,12 @@ impl Config {
     /// Reads `config.json` without parsing it.
     ///
     /// # Errors
-    /// [`ConfigError::Io`].
+    /// Returns [`ConfigError::Io`] if the file exists but cannot be read.
     pub fn text(home: &Home) -> Result<Text, ConfigError> {
         Text::read(home.config.join("config.json"))
     }
 
-    /// Parses the file's text.
+    /// Parses the text of `config.json`.
     pub fn of(text: &Text) -> Result<Self, ConfigError> {
         let Some(content) = text.content.as_deref() else { return Ok(Self::default()) };
         let config: Self = strict::read(content)
@@ -237,7 +238,7 @@ impl Config {
         Ok(config)
     }
 
-    /// Returns how long a question stays open.
+    /// Returns the duration for which a question stays open.
     #[must_use]
     pub fn question_deadline(&self) -> Duration {
         Duration::from_secs(self.question_deadline_seconds)
@@ -247,25 +248,25 @@ impl Config {
 /// Reads a file. Returns `None` if it does not exist.
 ///
 /// # Errors
-/// [`ConfigError::Io`].
+/// Returns [`ConfigError::Io`] if the file exists but cannot be read.
 pub fn read(path: &Path) -> Result<Option<String>, ConfigError> {
     bounded_read::text(path).map_err(|source| ConfigError::Io { path: path.to_path_buf(), source })
 }
 
-/// Content of a file at one moment, or `None` if it did not exist.
+/// Content of a file when it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Text {
-    /// Its path.
+    /// Path of the file.
     pub path: PathBuf,
-    /// Its content.
+    /// Content of the file, or `None` if it did not exist.
     pub content: Option<String>,
 }
 
 impl Text {
-    /// Reads a file, which may not exist.
+    /// Reads a file. A missing file is not an error.
     ///
     /// # Errors
-    /// [`ConfigError::Io`].
+    /// Returns [`ConfigError::Io`] if the file exists but cannot be read.
     pub fn read(path: PathBuf) -> Result<Self, ConfigError> {
         let content = read(&path)?;
         Ok(Self { path, content })

@@ -1,7 +1,7 @@
-//! Snapshot of the policy, the annotations and the protected paths that judge calls.
+//! Immutable snapshot of the policy, the tool annotations and the protected paths.
 //!
-//! - A user's file replaces the default of the same name; an invalid file is an error.
-//! - A snapshot is immutable: a reload replaces it by one with a higher version.
+//! - A user's file replaces the built-in default of the same name. An invalid file is an error.
+//! - A snapshot never changes. A reload creates a new snapshot with a higher version.
 
 mod texts;
 
@@ -19,31 +19,32 @@ use ironcurtain_policy::{
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// Input for judging that all sessions share.
+/// Policy data that all sessions use to judge calls.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PolicySnapshot {
-    /// Version, counted from 1 since the trusted process started.
+    /// Version number, which starts at 1 when the trusted process starts.
     pub version: u64,
-    /// SHA-256 of the text of the three files (or their defaults) and the hosts of each server.
+    /// SHA-256 of the three files (or their defaults) and the hosts of all servers.
     pub hash: String,
-    /// Rules.
+    /// Rules of the policy.
     pub policy: Policy,
-    /// Meaning of tools and their arguments.
+    /// Annotations of tools and their arguments.
     pub annotations: Annotations,
     /// Paths that no call may access.
     pub protected: ProtectedPaths,
     /// Hosts that each server may reach without approval.
     pub gates: AllowedHosts,
-    /// Home directory, `~`.
+    /// The user's home directory.
     pub home: CanonicalPath,
     text: PolicyTexts,
     hosts: Hosts,
 }
 
-/// Patterns of the hosts that each server may reach without approval. A server without an entry may reach all hosts.
+/// Host patterns that each server may reach without approval, by server name. A server without an entry may reach all
+/// hosts.
 pub type Hosts = BTreeMap<String, Vec<String>>;
 
-/// Files to load in place of the configured ones.
+/// Files that replace the configured ones. `None` uses the configured file.
 #[derive(Debug, Clone, Default)]
 pub struct PolicyFiles {
     /// Compiled policy.
@@ -54,24 +55,24 @@ pub struct PolicyFiles {
     pub lists: Option<PathBuf>,
 }
 
-/// Error from loading the policy.
+/// Error from loading a policy snapshot.
 #[derive(Debug, thiserror::Error)]
 pub enum SnapshotError {
-    /// A file is unreadable.
+    /// Reading a file failed.
     #[error("{0}")]
     Config(#[from] ConfigError),
     /// A file is invalid.
     #[error("{0}")]
     Load(#[from] LoadError),
-    /// A server may write a file.
+    /// A server may write to one of the files.
     #[error(transparent)]
     Exposed(#[from] ExposedFile),
-    /// Resolving one of our paths or the home directory failed.
+    /// The home directory or one of IronCurtain's directories could not be resolved.
     #[error(transparent)]
     Path(#[from] UnresolvedPath),
 }
 
-/// Error for a policy or configuration file that a server may write.
+/// Error for a policy or configuration file that a server may write to.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{}` is at `{}`, where {} may write; replace the link by the file itself, or remove the server's access",
@@ -80,23 +81,23 @@ pub enum SnapshotError {
 pub struct ExposedFile(pub Exposure);
 
 impl PolicySnapshot {
-    /// Loads the configured files, and the hosts of each server from its entry.
+    /// Loads the configured files and the hosts from the servers' entries.
     ///
     /// # Errors
-    /// [`SnapshotError`], which names the file and the position.
+    /// Returns a [`SnapshotError`] that names the file and the position.
     pub fn load(home: &Home, servers: &Servers) -> Result<Self, SnapshotError> {
         Self::from_files(home, servers, &PolicyFiles::default())
     }
 
-    /// Loads these files instead of the configured ones.
+    /// Loads `files` in place of the configured ones.
     ///
     /// # Errors
-    /// [`SnapshotError`], which names the file and the position.
+    /// Returns a [`SnapshotError`] that names the file and the position.
     pub fn from_files(home: &Home, servers: &Servers, files: &PolicyFiles) -> Result<Self, SnapshotError> {
         Self::of(home, hosts(servers), PolicyTexts::read(home, files)?)
     }
 
-    /// Parses a snapshot from the text of the files.
+    /// Parses the text of the policy files.
     pub fn of(home: &Home, hosts: Hosts, text: PolicyTexts) -> Result<Self, SnapshotError> {
         let person = canonical_home(home)?;
         let resolver = Resolver::new(person.clone(), person.clone());
@@ -114,18 +115,19 @@ impl PolicySnapshot {
         Ok(Self { version: 1, hash, policy, annotations, protected, gates, home: person, text, hosts })
     }
 
-    /// Returns a copy with other hosts.
+    /// Returns a copy with these hosts.
     pub fn with_hosts(&self, hosts: Hosts) -> Self {
         let (hash, gates) = (self.text.hash(&hosts), AllowedHosts::new(&hosts));
         Self { hash, gates, hosts, ..self.clone() }
     }
 
-    /// Returns a copy with other protected paths.
+    /// Returns a copy with these protected paths.
     pub fn with_protection(&self, protected: ProtectedPaths) -> Self {
         Self { protected, ..self.clone() }
     }
 
-    /// Returns the hosts of all servers. A removed server keeps its hosts, because a session may still use it.
+    /// Returns the hosts of the snapshot, updated with those of `servers`. A removed server keeps its hosts, because a
+    /// session may still use it.
     pub fn hosts_with(&self, servers: &Servers) -> Hosts {
         let removed = self.hosts.iter().filter(|(name, _)| servers.find(Some(name)).is_none());
         removed.map(|(name, hosts)| (name.clone(), hosts.clone())).chain(hosts(servers)).collect()
@@ -136,26 +138,27 @@ impl PolicySnapshot {
         self.hosts.get(server).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns the source text of the rules.
+    /// Returns the source text of the policy rules.
     #[must_use]
     pub fn policy_text(&self) -> &str {
         self.text.policy().0
     }
 
-    /// Returns the files that the snapshot was parsed from.
+    /// Returns the files from which the snapshot was parsed.
     pub fn text(&self) -> &PolicyTexts {
         &self.text
     }
 }
 
 impl PolicySnapshot {
-    /// Returns the limits for grants.
+    /// Returns the limits on paths that can be granted.
     #[must_use]
     pub fn limits(&self) -> GrantLimits<'_> {
         GrantLimits { home: &self.home, protected: self.protected.paths() }
     }
 
-    /// Returns the folders that the rules open to a server permanently, except folders that cannot be opened as a whole.
+    /// Returns the folders that the rules open to a server permanently, except those that may not be granted as a
+    /// whole.
     #[must_use]
     pub fn open_folders(&self, server: &str) -> Vec<OpenFolder> {
         let mut folders = open_folders(&self.policy, server);
@@ -166,8 +169,8 @@ impl PolicySnapshot {
 
 /// Returns the hosts that each server may reach without approval.
 ///
-/// A server that opted out of the sandbox, or has no `network` settings, has no entry. A server with an empty list requires
-/// approval for every host.
+/// An unsandboxed server and a server without `network` settings have no entry. For a server with an empty list, every
+/// host requires approval.
 fn hosts(servers: &Servers) -> Hosts {
     let hosts = |server: &Server| {
         let network = server.sandbox.settings()?.network.as_ref()?;

@@ -1,11 +1,13 @@
-//! Computes the paths that are protected from every call, read-only, or require approval.
+//! Computes the protected paths: those that no call may access, those that are read-only and those that require
+//! approval.
 //!
-//! - This is the only place that computes them, from the lists in `paths` and our own folders. The judge and the sandboxes take
-//!   the result as a value.
-//! - A link protects its target and every link in between, because replacing any of them would redirect it.
-//! - Links in our folders and in folders of secrets are followed breadth-first, in at most [`MOST_FOLDERS`] folders and among at
-//!   most [`MOST_NAMES`] names in each.
-//! - A link never protects the home, a parent of the home, or installed software.
+//! - No other code computes them. They follow from the lists in `paths` and from IronCurtain's own folders. The judge
+//!   and the sandboxes receive the result.
+//! - A protected symlink also protects its target and every symlink in between, because replacing one of them would
+//!   redirect it.
+//! - Symlinks in IronCurtain's folders and in folders with secrets are followed breadth-first, in at most
+//!   [`MOST_FOLDERS`] folders and through at most [`MOST_NAMES`] names in each.
+//! - A symlink never protects the home directory, one of its ancestors or installed software.
 
 mod exposure;
 
@@ -20,30 +22,30 @@ use std::fs::read_dir;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
-/// Maximum number of folders to scan for one protected folder and the targets of its links.
+/// Maximum number of folders that are scanned for symlinks, starting from one protected folder.
 const MOST_FOLDERS: usize = 64;
 
-/// Maximum number of names to scan in one folder.
+/// Maximum number of names that are read in one folder.
 const MOST_NAMES: usize = 1024;
 
-/// Maximum depth below a protected folder to scan for links.
+/// Maximum depth of scanned folders below a protected folder.
 const DEPTH: usize = 3;
 
-/// Folders of installed software. A path in them counts as software only if root alone can write it.
+/// Folders for installed software. A path inside counts as software only if nobody but root can write to it.
 const SOFTWARE: [&str; 6] = ["/usr", "/bin", "/lib", "/opt", "/nix", "/snap"];
 
-/// Computes the paths that are protected at this moment. Blocking.
+/// Returns the currently protected paths. Blocking.
 ///
 /// # Errors
-/// Fails if one of our own folders cannot be resolved.
+/// Returns an error if one of IronCurtain's folders cannot be resolved.
 pub fn protection(home: &Home, person: &CanonicalPath) -> Result<ProtectedPaths, UnresolvedPath> {
     let mut following = Following::new(person);
-    // A package is visible only to the server that runs from it.
+    // A server sees the package that it runs from; no call may access packages.
     for own in home.own().into_iter().chain([home.installs()]) {
         following.close(&own_folder(&own, &following.resolver)?);
     }
     following.follow_links(&own_folder(&home.config, &following.resolver)?, DEPTH);
-    // Servers control what is in the session folders below, so do not follow links there.
+    // Servers control the session folders below, so symlinks there are not followed.
     for flat in [home.state.clone(), home.audit()] {
         following.follow_links(&own_folder(&flat, &following.resolver)?, 0);
     }
@@ -57,7 +59,8 @@ pub fn protection(home: &Home, person: &CanonicalPath) -> Result<ProtectedPaths,
     Ok(following.closed.into_iter().collect::<ProtectedPaths>().with_read_only(kept).asking_about(IN_PROJECT))
 }
 
-/// Returns the folders of secrets to watch for new links: those whose contents rarely change. Blocking.
+/// Returns the folders with secrets in which the caller watches for new symlinks. Their contents rarely change.
+/// Blocking.
 pub fn watched(person: &CanonicalPath) -> Vec<PathBuf> {
     let mut following = Following::new(person);
     for login in logins(person) {
@@ -66,7 +69,7 @@ pub fn watched(person: &CanonicalPath) -> Vec<PathBuf> {
     following.seen.into_iter().map(|folder| folder.as_path().to_path_buf()).collect()
 }
 
-/// Returns the read-only paths: our programs and the configuration of clients.
+/// Returns the read-only paths: IronCurtain's programs and the settings of agent clients.
 fn kept(home: &Home, person: &CanonicalPath, resolver: &Resolver) -> Vec<ReadOnlyPath> {
     let programs = home.programs.iter().filter_map(|dir| resolver.resolve(dir.to_str()?).ok());
     let programs = programs.map(|found| ReadOnlyPath { path: found.path, is: ReadOnlyReason::OurPrograms });
@@ -84,17 +87,17 @@ fn own_folder(path: &std::path::Path, resolver: &Resolver) -> Result<CanonicalPa
     Ok(found.path)
 }
 
-/// Returns the real path and the links that lead to it.
+/// Returns the canonical path and the symlinks that lead to it.
 pub fn places(found: Resolution) -> Vec<CanonicalPath> {
     found.links.into_iter().map(|link| link.at).chain([found.path]).collect()
 }
 
-/// Collects protected paths by following links.
+/// Collector of protected paths, which follows the symlinks in protected folders.
 struct Following<'a> {
     person: &'a CanonicalPath,
     resolver: Resolver,
     closed: Vec<CanonicalPath>,
-    /// Folders that were scanned.
+    /// Folders that have been scanned.
     seen: BTreeSet<CanonicalPath>,
 }
 
@@ -104,7 +107,7 @@ impl<'a> Following<'a> {
         Self { person, resolver, closed: Vec::new(), seen: BTreeSet::new() }
     }
 
-    /// Protects a path as spelled and, if it can be resolved, its target and the links in between.
+    /// Protects a path and, if it can be resolved, its target and the symlinks in between.
     fn close(&mut self, path: &CanonicalPath) {
         self.closed.push(path.clone());
         if let Ok(found) = self.resolver.resolve(path.as_str()) {
@@ -121,7 +124,7 @@ impl<'a> Following<'a> {
         }
     }
 
-    /// Protects the targets of links in a folder and, recursively, of links in the folders that they lead to.
+    /// Protects the targets of symlinks in a folder. Also scans the folders to which they lead.
     fn follow_links(&mut self, folder: &CanonicalPath, depth: usize) {
         let Ok(found) = self.resolver.resolve(folder.as_str()) else { return };
         let mut waiting = VecDeque::from([(found, depth)]);

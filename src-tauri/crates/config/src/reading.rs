@@ -1,11 +1,11 @@
-//! Deserializes values of two types, with errors that name both.
+//! Deserializers for values of one of two types. Their errors name both types.
 
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{self, Deserialize, Deserializer, Unexpected, Visitor};
 use std::fmt;
 use std::marker::PhantomData;
 
-/// Deserializes `false` as `None`, or an object.
+/// Deserializes `false` as `None`, and an object as `Some`.
 pub(super) fn false_or<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
     from: D,
 ) -> Result<Option<T>, D::Error> {
@@ -28,7 +28,7 @@ pub(super) fn false_or<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
     from.deserialize_any(Reader(PhantomData))
 }
 
-/// `"*"` or a list of names.
+/// Either `"*"` or a list of names.
 pub(super) enum NamesOrAll {
     All,
     Names(Vec<String>),

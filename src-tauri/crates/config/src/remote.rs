@@ -1,7 +1,7 @@
-//! Address and headers of a remote server.
+//! Address and HTTP headers of a remote server.
 //!
-//! - Unencrypted traffic stays on this machine or its network.
-//! - A displayed address has no query, because some providers put keys there.
+//! - Unencrypted connections are limited to this machine and its network.
+//! - The address is displayed without its query, because some providers put API keys there.
 
 use super::entry_error::RemoteEntryError;
 use hyper::header::{self, HeaderName, HeaderValue};
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use url::Url;
 
-/// Transport headers, which an entry cannot set.
+/// HTTP headers that the transport sets and that an entry cannot set.
 const OURS: [HeaderName; 7] = [
     header::ACCEPT,
     header::CONNECTION,
@@ -22,10 +22,10 @@ const OURS: [HeaderName; 7] = [
     HeaderName::from_static("last-event-id"),
 ];
 
-/// Prefix of the protocol's headers.
+/// Prefix of the headers that the MCP specification defines.
 const PROTOCOL_PREFIX: &str = "mcp-";
 
-/// A server reached by streamable HTTP.
+/// A server that is reached over streamable HTTP.
 #[derive(Clone, PartialEq, Eq)]
 pub struct RemoteServer {
     url: Url,
@@ -35,7 +35,7 @@ pub struct RemoteServer {
 }
 
 impl RemoteServer {
-    /// Validates an entry's values.
+    /// Creates a server after validating the values of its entry.
     pub(super) fn new(
         url: &str,
         headers: BTreeMap<String, String>,
@@ -65,7 +65,7 @@ impl RemoteServer {
         Ok(server)
     }
 
-    /// Returns the full address.
+    /// Returns the address with its query.
     #[must_use]
     pub fn url(&self) -> &Url {
         &self.url
@@ -77,19 +77,19 @@ impl RemoteServer {
         &self.target
     }
 
-    /// Returns the headers of every request as written; a value may name a secret.
+    /// Returns the headers that every request has, as configured. A value may refer to a secret.
     #[must_use]
     pub fn headers(&self) -> &BTreeMap<String, String> {
         &self.headers
     }
 
-    /// Returns the server without the headers that name a secret.
+    /// Returns the server without headers that refer to a secret.
     pub(super) fn without_secrets(mut self) -> Self {
         self.headers.retain(|_, value| secrets::named_in_header(value) == Ok(None));
         self
     }
 
-    /// Returns rules that allow only this host, with the private addresses that the entry permits.
+    /// Returns proxy rules that allow only this host and the private addresses that the entry permits.
     ///
     /// # Errors
     /// Returns an error if the host or an address is invalid.
@@ -106,14 +106,14 @@ impl RemoteServer {
     }
 }
 
-/// Formats the address without its query.
+/// Writes the address without its query.
 impl fmt::Display for RemoteServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&shown(self.url.as_str()))
     }
 }
 
-/// Omits the values of headers.
+/// Omits the values of headers, which may be credentials.
 impl fmt::Debug for RemoteServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<&String> = self.headers.keys().collect();
@@ -121,7 +121,7 @@ impl fmt::Debug for RemoteServer {
     }
 }
 
-/// Returns whether the address, as written, is on this machine or its network.
+/// Returns `true` if the host, as configured, is on this machine or its network.
 fn is_local(host: &Host) -> bool {
     match host {
         Host::Address(address) => address::scope(*address).is_some(),

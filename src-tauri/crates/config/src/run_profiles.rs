@@ -1,9 +1,9 @@
-//! Profiles of runs: what an agent's program needs of the user's files, environment and network.
+//! Run profiles: the files, environment variables and hosts that an agent's program needs.
 //!
-//! - The shipped profiles are data with the source of each fact. A file of the user in the folder `run-profiles` of the
-//!   configuration adds to the profile of the same name, or is a new one.
-//! - A profile alone grants nothing: a [`RunPlan`] resolves it and checks it against the paths that are protected at that moment.
-//! - INVARIANT: only a shipped profile names logins, which are those of its own agent.
+//! - Shipped profiles are data files that name the source of each fact. A user's file in `run-profiles` of the
+//!   configuration directory extends the shipped profile of the same name or defines a new one.
+//! - A profile grants nothing by itself. A [`RunPlan`] resolves its paths and checks them against the protected paths.
+//! - INVARIANT: only shipped profiles open credentials, and only those of the profile's own agent.
 
 mod arguments;
 mod learn;
@@ -34,26 +34,26 @@ const SHIPPED: [(&str, &str); 8] = [
     (RunProfiles::PLAIN, include_str!("../run-profiles/plain.json")),
 ];
 
-/// Why a profile cannot be used.
+/// Reason that a run profile cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum RunProfileError {
-    /// A file cannot be read or is invalid.
+    /// A profile file cannot be read or is invalid.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The folder of profiles cannot be read.
+    /// The directory of the user's profiles cannot be read.
     #[error("failed to read `{folder}`: {source}")]
     Folder {
-        /// The folder.
+        /// Path of the directory.
         folder: PathBuf,
         /// Error from the operating system.
         source: std::io::Error,
     },
-    /// No profile has this name.
+    /// No profile has the requested name.
     #[error("unknown run profile `{0}`; run `ironcurtain profiles` to list them")]
     Unknown(String),
 }
 
-/// The shipped profiles and the user's, complete with what all runs have.
+/// All shipped and user profiles, each extended with the `plain` profile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunProfiles {
     all: Vec<RunProfile>,
@@ -61,13 +61,13 @@ pub struct RunProfiles {
 }
 
 impl RunProfiles {
-    /// Name of the profile of any other program, which all profiles include.
+    /// Name of the profile for unknown programs. All other profiles include it.
     pub const PLAIN: &str = "plain";
 
-    /// Loads the profiles.
+    /// Loads the shipped profiles and those of the user.
     ///
     /// # Errors
-    /// [`RunProfileError`], which names the file and the field.
+    /// Returns a [`RunProfileError`] that names the file and the field.
     pub fn load(home: &Home) -> Result<Self, RunProfileError> {
         let mut all = shipped()?;
         let folder = home.run_profiles();
@@ -95,14 +95,15 @@ impl RunProfiles {
         Ok(Self { all, plain })
     }
 
-    /// Returns all profiles.
+    /// Iterates over all profiles.
     pub fn iter(&self) -> impl Iterator<Item = &RunProfile> {
         self.all.iter()
     }
 
-    /// Returns a profile of the user's with the paths that a run with it has used, and without what every run has.
+    /// Returns the profile to save for the user: `base` with the paths that a run has used, without those of the
+    /// `plain` profile.
     ///
-    /// Of a shipped profile, which has logins, only the new paths are returned.
+    /// For a shipped `base`, the result contains only the new paths.
     #[must_use]
     pub fn with_learned(&self, base: RunProfile, learned: RunProfile) -> RunProfile {
         let is_shipped = SHIPPED.iter().any(|(name, _)| *name == base.name);
@@ -120,10 +121,10 @@ impl RunProfiles {
         all
     }
 
-    /// Returns the chosen profile, or by default the one that recognizes the program.
+    /// Returns the profile with the requested name or, without a name, the profile that matches the program.
     ///
     /// # Errors
-    /// [`RunProfileError`].
+    /// Returns a [`RunProfileError`] if the requested profile does not exist.
     pub fn choose(
         &self,
         choice: Option<&RunProfileChoice>,
@@ -156,7 +157,7 @@ fn shipped() -> Result<Vec<RunProfile>, ConfigError> {
     SHIPPED.iter().map(read).collect()
 }
 
-/// Creates an error about a field of a profile.
+/// Creates an error about one field of a profile file.
 fn invalid(file: &Path, text: &str, field: &str, problem: impl std::fmt::Display) -> ConfigError {
     let line = strict::line_of(text, &[field]);
     ConfigError::invalid(file, line, format!("`{field}`: {problem}"))
@@ -225,7 +226,7 @@ mod tests {
                 assert_eq!(known.iter().find(touches), None, "{} {path}", profile.name);
             }
         }
-        // The files from which an agent starts programs are those of its own profile.
+        // The autostart files of an agent are those in its own profile.
         let claude = CanonicalPath::assume_canonical("/home/u/.claude/settings.json").unwrap();
         assert!(clients(&home).contains(&claude));
     }
@@ -287,7 +288,7 @@ mod tests {
         assert!(bad.unwrap_err().starts_with("`p.json`, line 1: `logins`: only shipped profiles"));
     }
 
-    /// Returns the table of the reference.
+    /// Returns the profile table of the reference manual.
     fn table() -> String {
         let code = |words: &[String]| {
             let words: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();

@@ -1,7 +1,7 @@
-//! The `sandbox` entry of a server: its differences from the defaults.
+//! The `sandbox` object of a server's entry, which changes the default settings.
 //!
-//! - Plain data; the trusted process derives the effective sandbox for this machine and session.
-//! - Any unknown key is an error that names it, so that a typo never weakens a sandbox.
+//! - Plain data. The trusted process computes the effective sandbox from it for each machine and session.
+//! - An unknown key is an error that names the key, so that a typo cannot weaken a sandbox.
 
 use super::reading::{NamesOrAll, false_or};
 use serde::de::value::MapAccessDeserializer;
@@ -9,12 +9,12 @@ use serde::de::{self, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use std::fmt;
 
-/// Containment of a server.
+/// Containment that a server's entry requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Sandbox {
-    /// Runs with all the user's rights, by explicit choice: `"sandbox": false`.
+    /// Runs without a sandbox, with all of the user's rights, because the entry contains `"sandbox": false`.
     OptedOut,
-    /// Runs in a sandbox; without an entry, with the defaults.
+    /// Runs in a sandbox with these settings. An entry without `sandbox` uses the defaults.
     Sandboxed(Box<SandboxSettings>),
 }
 
@@ -123,20 +123,20 @@ pub struct NetworkSettings {
 }
 
 impl NetworkSettings {
-    /// Returns settings that ask about every host.
+    /// Returns settings that ask the user about every host.
     #[must_use]
     pub fn asking() -> Self {
         Self { allowed_domains: Vec::new(), denied_domains: Vec::new(), ask_unknown: true }
     }
 
-    /// Returns whether it allows no host, and the user is not asked about any.
+    /// Returns `true` if no host can be reached: none is allowed, and the user is not asked.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.allowed_domains.is_empty() && !self.ask_unknown
     }
 }
 
-/// Deserializes hosts: `false`, `"ask"` for hosts that are all asked about, or an object.
+/// Deserializes network settings: `false` for none, `"ask"` to ask about every host, or an object.
 fn hosts<'de, D: Deserializer<'de>>(from: D) -> Result<Option<NetworkSettings>, D::Error> {
     struct Reader;
     impl<'de> Visitor<'de> for Reader {
@@ -189,12 +189,12 @@ pub struct LimitSettings {
     pub tmp_size_mib: Option<u64>,
 }
 
-/// Variables of IronCurtain's environment that are passed to a server.
+/// Variables of IronCurtain's environment that a server receives.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PassEnv {
-    /// These, if set.
+    /// The variables with these names, if they are set.
     Named(Vec<String>),
-    /// All of them.
+    /// All variables.
     All,
 }
 
@@ -205,7 +205,7 @@ impl Default for PassEnv {
 }
 
 impl Sandbox {
-    /// Returns its settings, or `None` if it opted out.
+    /// Returns the settings of the sandbox, or `None` for a server without one.
     #[must_use]
     pub fn settings(&self) -> Option<&SandboxSettings> {
         match self {

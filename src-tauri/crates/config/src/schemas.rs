@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::marker::PhantomData;
 use std::path::PathBuf;
 
-/// `false` or an object.
+/// Schema of `false` or an object of type `T`.
 pub(super) struct FalseOr<T>(PhantomData<T>);
 
 impl<T: JsonSchema> JsonSchema for FalseOr<T> {
@@ -27,7 +27,7 @@ impl<T: JsonSchema> JsonSchema for FalseOr<T> {
     }
 }
 
-/// `false`, `"ask"` or an object.
+/// Schema of `false`, `"ask"` or an object of type `T`.
 pub(super) struct FalseOrAsk<T>(PhantomData<T>);
 
 impl<T: JsonSchema> JsonSchema for FalseOrAsk<T> {
@@ -44,7 +44,7 @@ impl<T: JsonSchema> JsonSchema for FalseOrAsk<T> {
     }
 }
 
-/// `"*"` or a list of names.
+/// Schema of `"*"` or a list of names.
 pub(super) struct NamesOrAll;
 
 impl JsonSchema for NamesOrAll {

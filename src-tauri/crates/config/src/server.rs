@@ -1,4 +1,4 @@
-//! One configured server.
+//! A configured server, after its entry was validated.
 
 use super::remote::RemoteServer;
 use super::sandbox::{NetworkSettings, PassEnv, Sandbox};
@@ -9,34 +9,34 @@ use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// A configured server.
+/// A configured server, after its entry was validated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Server {
     /// Unique name.
     pub name: String,
-    /// Description, in the user's words.
+    /// Description that the user has written.
     pub description: Option<String>,
-    /// Address of a remote server, which has no local program, variables or sandbox.
+    /// Address of a remote server, or `None` for a local one. A remote server has no program, variables or sandbox.
     pub remote: Option<RemoteServer>,
-    /// Program: a name found on `PATH`, or an absolute path.
+    /// Program of a local server: a name to find on `PATH`, or an absolute path.
     pub command: String,
     /// Arguments of the program.
     pub args: Vec<String>,
-    /// Environment variables that it gets.
+    /// Environment variables that the entry sets.
     pub env: BTreeMap<String, String>,
-    /// Variables of IronCurtain's environment that it gets.
+    /// Variables of IronCurtain's environment that the server receives.
     pub pass_env: PassEnv,
-    /// Files and folders to work with. Each requires approval, for each agent.
+    /// Files and folders that the server works with. Each agent needs the user's approval for each of them.
     pub works_with: Vec<String>,
     /// Containment of the server.
     pub sandbox: Sandbox,
-    /// Method by which it writes files.
+    /// Method by which the server writes files.
     pub file_writes: FileWrites,
-    /// Treatment of unannotated tools. `Ask` is refused for an unsandboxed local server.
+    /// Treatment of calls to unannotated tools. `Ask` is an error for an unsandboxed local server.
     pub unannotated: Unannotated,
-    /// Treatment of its requests for the client's model.
+    /// Treatment of the server's `sampling/createMessage` requests.
     pub sampling: Sampling,
-    /// Treatment of a tool whose definition changed.
+    /// Treatment of a tool whose definition has changed.
     pub pin: ToolPinning,
 }
 
@@ -45,10 +45,10 @@ pub struct Server {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum ToolPinning {
-    /// The tool is suspended until the user decides.
+    /// Suspends the tool until the user decides.
     #[default]
     Enforce,
-    /// The user is notified, and the new definition is used.
+    /// Notifies the user and uses the new definition.
     Warn,
 }
 
@@ -66,14 +66,14 @@ pub enum Sampling {
     Deny,
 }
 
-/// Placeholder for a withheld secret, because some servers check only that the variable is set.
+/// Value that replaces a withheld secret. Some servers only check that a variable is set.
 const WITHHELD: &str = "withheld";
 
 impl Server {
-    /// Program of the embedded filesystem server, which is part of IronCurtain.
+    /// Name of the embedded filesystem server's program.
     pub const EMBEDDED: &str = "ironcurtain-filesystem";
 
-    /// Returns the names of the secrets that the entry refers to.
+    /// Returns the names of the secrets that the entry uses.
     #[must_use]
     pub fn secret_names(&self) -> BTreeSet<SecretName> {
         let headers = self.remote.iter().flat_map(|remote| remote.headers().values());
@@ -82,8 +82,8 @@ impl Server {
         of_env.chain(of_headers).collect()
     }
 
-    /// Returns the server with placeholders in variables that name a secret and without such headers, for a trial
-    /// before the user has allowed the secrets.
+    /// Returns the server with a placeholder in each variable that uses a secret and without headers that use one. The
+    /// trial run of a server uses it before the user has allowed the secrets.
     #[must_use]
     pub fn without_secrets(&self) -> Self {
         let mut server = self.clone();
@@ -94,7 +94,7 @@ impl Server {
         server
     }
 
-    /// Returns the server without this folder in its sandbox's `allowRead` and `allowWrite` lists.
+    /// Returns the server with this folder removed from `allowRead` and `allowWrite` of its sandbox.
     #[must_use]
     pub fn without_folder(&self, folder: &Path) -> Self {
         let mut server = self.clone();
@@ -106,7 +106,7 @@ impl Server {
         server
     }
 
-    /// Returns the identity of the server, which changes with its program, arguments or address.
+    /// Returns a hash of the server's name, program, arguments and address, as lowercase hex.
     #[must_use]
     pub fn identity(&self) -> String {
         let what = serde_json::json!([
@@ -118,21 +118,21 @@ impl Server {
         Sha256::digest(what.to_string()).iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// Returns the patterns of hosts that it may reach, or `None` without a network or sandbox.
+    /// Returns the host patterns that the server may reach. Returns `None` for a server without a sandbox.
     #[must_use]
     pub fn allowed_domains(&self) -> Option<&[String]> {
         let network = self.sandbox.settings()?.network.as_ref();
         Some(network.map_or(&[], |network| &network.allowed_domains))
     }
 
-    /// Returns whether its sandbox cannot reach any host.
+    /// Returns `true` if the sandbox of the server has no network access.
     #[must_use]
     pub fn has_no_network(&self) -> bool {
         let network = self.sandbox.settings().map(|settings| settings.network.as_ref());
         network.is_some_and(|network| network.is_none_or(NetworkSettings::is_closed))
     }
 
-    /// Returns its command line or address for display.
+    /// Returns the command line or the address, for display.
     #[must_use]
     pub fn command_line(&self) -> String {
         if let Some(remote) = &self.remote {

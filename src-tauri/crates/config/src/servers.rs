@@ -1,8 +1,8 @@
-//! Reads `mcp-servers.json`: the servers and their containment.
+//! Parses `mcp-servers.json`, which contains the servers and their sandbox settings.
 //!
-//! - A server without a `sandbox` entry is sandboxed; only `false` opts out.
-//! - An unknown key is an error that names it, so that a typo never weakens a sandbox.
-//! - Accepts entries in the form that agent clients use, with or without their wrapper (see [`super::stored`]).
+//! - A server without a `sandbox` key is sandboxed. Only `false` disables the sandbox.
+//! - An unknown key is an error that names the key, so that a typo cannot weaken a sandbox.
+//! - Entries may have the form that agent clients use, with or without the wrapper object (see [`super::stored`]).
 
 use super::entry_error::EntryError;
 use super::server::Server;
@@ -16,21 +16,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 use std::path::Path;
 
-/// All configured servers, by name.
+/// All configured servers.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Servers {
     by_name: BTreeMap<String, Server>,
-    /// Names of disabled servers.
+    /// Names of the disabled servers.
     disabled: BTreeSet<String>,
-    /// Keys in entries that agent clients use and IronCurtain ignores.
+    /// Keys that agent clients use and IronCurtain ignores, with the server's name.
     ignored: BTreeSet<(String, &'static str)>,
 }
 
 impl Servers {
-    /// Configuration used without a file: the embedded filesystem server.
+    /// Configuration for a missing file: only the embedded filesystem server.
     pub const DEFAULT: &str = r#"{ "filesystem": { "command": "ironcurtain-filesystem", "args": [] } }"#;
 
-    /// Reads the file, or returns the embedded filesystem server if it does not exist.
+    /// Loads the file. If it does not exist, returns the embedded filesystem server.
     ///
     /// # Errors
     /// Returns a [`ConfigError`] that names the file, the server and the key.
@@ -41,17 +41,17 @@ impl Servers {
     /// Reads `mcp-servers.json` without parsing it.
     ///
     /// # Errors
-    /// [`ConfigError::Io`].
+    /// Returns [`ConfigError::Io`] if the file exists but cannot be read.
     pub fn text(home: &Home) -> Result<Text, ConfigError> {
         Text::read(home.config.join("mcp-servers.json"))
     }
 
-    /// Parses the file's text, or returns the embedded filesystem server if there is no file.
+    /// Parses the text of the file. If there is no text, returns the embedded filesystem server.
     pub fn of(text: &Text, person: &Path) -> Result<Self, ConfigError> {
         Self::parse(text.content.as_deref().unwrap_or(Self::DEFAULT), &text.path, person)
     }
 
-    /// Returns the server with this name; without a name, the only server, if there is just one.
+    /// Returns the server with this name. Without a name, returns the only server, if there is exactly one.
     #[must_use]
     pub fn find(&self, name: Option<&str>) -> Option<&Server> {
         match name {
@@ -61,28 +61,28 @@ impl Servers {
         }
     }
 
-    /// Iterates over the servers, by name.
+    /// Iterates over the servers in the order of their names.
     pub fn iter(&self) -> impl Iterator<Item = &Server> {
         self.by_name.values()
     }
 
-    /// Iterates over their names.
+    /// Iterates over the names of the servers in order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.iter().map(|server| server.name.as_str())
     }
 
-    /// Returns whether the server with this name is disabled.
+    /// Returns `true` if the server with this name is disabled.
     #[must_use]
     pub fn is_disabled(&self, name: &str) -> bool {
         self.disabled.contains(name)
     }
 
-    /// Returns the keys of a server's entry that agent clients use and IronCurtain ignores.
+    /// Returns the keys in a server's entry that agent clients use and IronCurtain ignores.
     pub fn ignored(&self, name: &str) -> impl Iterator<Item = &'static str> {
         self.ignored.iter().filter(move |(server, _)| server == name).map(|(_, key)| *key)
     }
 
-    /// Parses the servers in a text, naming this file in errors.
+    /// Parses `text` as the content of the file at `path`, which errors name.
     ///
     /// # Errors
     /// Returns a [`ConfigError`] that names the file, the server and the key.

@@ -1,4 +1,4 @@
-//! Stored form of an entry in `mcp-servers.json`, in IronCurtain's format or that of agent clients.
+//! Parses an entry of `mcp-servers.json`, written for IronCurtain or copied from an agent client.
 
 use super::entry_error::{EntryError, EntryPathError};
 use super::sandbox::{PassEnv, Sandbox, SandboxSettings};
@@ -11,18 +11,18 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Key around the servers in the settings of agent clients.
+/// Key of the object that contains the servers in agent clients' settings.
 const WRAPPER: &str = "mcpServers";
 
-/// An entry that is not parsed yet.
+/// A server's entry before it is parsed.
 pub(super) struct Entry {
     pub(super) name: String,
-    /// Names of the fields that lead to it.
+    /// Keys that lead from the top of the file to the entry, for errors.
     pub(super) way: Vec<String>,
     pub(super) value: Value,
 }
 
-/// Returns all entries of the file, inside and outside the wrapper.
+/// Returns all entries of the file, inside and outside `mcpServers`.
 pub(super) fn entries(top: Map<String, Value>) -> Vec<Entry> {
     let mut all = Vec::new();
     for (name, value) in without_comments(top) {
@@ -45,12 +45,12 @@ fn without_comments(entries: Map<String, Value>) -> impl Iterator<Item = (String
     entries.into_iter().filter(|(name, _)| !name.starts_with("_comment"))
 }
 
-/// Returns whether an entry is disabled; its other keys are not checked then.
+/// Returns `true` if the entry is disabled. Its other keys are then not checked.
 pub(super) fn is_disabled(entry: &Value) -> bool {
     entry.get("disabled") == Some(&Value::Bool(true))
 }
 
-/// Refuses unsupported forms with advice on what to write, and returns whether the server is remote.
+/// Returns `true` if the entry is for a remote server. Unsupported forms are errors that suggest the right one.
 pub(super) fn is_remote(entry: &Value) -> Result<bool, EntryError> {
     let is_there = |key: &&str| entry.get(key).is_some();
     if entry.get("type").and_then(Value::as_str) == Some("sse") {
@@ -133,12 +133,12 @@ pub(super) struct StoredServer {
 }
 
 impl StoredServer {
-    /// Returns the keys that agent clients use and IronCurtain ignores.
+    /// Returns the keys in the entry that agent clients use and IronCurtain ignores.
     pub(super) fn ignored(&self) -> impl Iterator<Item = &'static str> + use<> {
         ignored(self.always_allow.is_some(), self.auto_approve.is_some())
     }
 
-    /// Converts the entry to a server.
+    /// Validates the entry and returns the server.
     pub(super) fn named(self, name: &str, home: &Path) -> Result<Server, EntryError> {
         checked_name(name)?;
         if self.command.is_empty() {
@@ -213,19 +213,19 @@ impl From<StoredUnannotated> for Unannotated {
     }
 }
 
-/// Returns the keys of an entry that agent clients use and IronCurtain ignores.
+/// Returns the names of those ignored keys that are present.
 pub(super) fn ignored(always_allow: bool, auto_approve: bool) -> impl Iterator<Item = &'static str> {
     let keys = [("alwaysAllow", always_allow), ("autoApprove", auto_approve)];
     keys.into_iter().filter(|(_, is_there)| *is_there).map(|(key, _)| key)
 }
 
-/// Refuses an invalid server name.
+/// Returns an error if the name of the server is invalid.
 pub(super) fn checked_name(name: &str) -> Result<(), EntryError> {
     let is_taken = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     if name.is_empty() || !name.chars().all(is_taken) { Err(EntryError::Name) } else { Ok(()) }
 }
 
-/// Refuses invalid paths and hosts.
+/// Returns an error if a path or host in the settings is invalid.
 fn checked(settings: &SandboxSettings) -> Result<(), EntryError> {
     let files = &settings.filesystem;
     let lists = [
@@ -268,7 +268,7 @@ fn checked_path(path: &str, may_be_relative: bool) -> Result<(), EntryPathError>
     Ok(())
 }
 
-/// Expands `~` to the user's home directory; `~name` is not supported.
+/// Expands `~` to the user's home directory. `~name` is an error.
 fn expanded(path: &str, home: &Path) -> Result<String, EntryPathError> {
     let home = home.to_str().ok_or(EntryPathError::Home)?;
     match path.strip_prefix('~') {

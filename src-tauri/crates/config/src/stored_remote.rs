@@ -1,4 +1,4 @@
-//! Stored form of a remote server's entry in `mcp-servers.json`.
+//! Parses a remote server's entry of `mcp-servers.json`.
 
 use super::entry_error::EntryError;
 use super::remote::RemoteServer;
@@ -57,12 +57,12 @@ pub(super) struct StoredRemote {
 }
 
 impl StoredRemote {
-    /// Returns the keys that agent clients use and IronCurtain ignores.
+    /// Returns the keys in the entry that agent clients use and IronCurtain ignores.
     pub(super) fn ignored(&self) -> impl Iterator<Item = &'static str> + use<> {
         ignored(self.always_allow.is_some(), self.auto_approve.is_some())
     }
 
-    /// Converts the entry to a server.
+    /// Validates the entry and returns the server.
     pub(super) fn named(self, name: &str) -> Result<Server, EntryError> {
         checked_name(name)?;
         Ok(Server {

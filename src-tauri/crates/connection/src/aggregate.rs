@@ -1,10 +1,11 @@
-//! Connection of a client to several servers, each with its own session.
+//! Connection of one client to several servers, with one session per server.
 //!
-//! - Each session works as it does for a single server: it has its own permissions, questions and grants. This module only
-//!   keeps the names and ids of the servers apart.
-//! - A server that is broken, slow or hangs delays neither the others nor the handshake. It is reported as missing, and appears
-//!   once it starts. Servers that are added, removed or changed in `mcp-servers.json` appear and disappear at once.
-//! - One task owns all state and never blocks. A forwarded message holds its share of the memory budget until it is written.
+//! - Each session works as if it were the client's only one: it has its own permissions, questions and grants. This
+//!   module only keeps the servers' names and ids apart.
+//! - A broken or slow server delays neither the others nor the handshake. It is reported as missing, and its tools
+//!   appear once it starts. Changes of `mcp-servers.json` add and remove servers at once.
+//! - One task owns all state and never blocks. A forwarded message holds its share of the memory budget until it is
+//!   written.
 
 mod from_client;
 mod from_upstream;
@@ -43,34 +44,35 @@ use tokio_util::sync::CancellationToken;
 use upstream::{FromUpstream, Phase, Upstream};
 pub use upstream::{ToolLookup, UpstreamEvent, UpstreamEvents, UpstreamSession};
 
-/// Maximum number of our replies queued for a client that does not read. Beyond it, we stop reading from the client.
+/// Maximum number of our replies that the client has not read. At the limit, we stop reading from the client.
 const MOST_UNREAD: usize = 256;
 
-/// Number of copies of a long request in memory while it is judged and sent.
+/// Memory to reserve for a long request, as a multiple of its length: the copies that exist while it is judged and
+/// sent.
 const COPIES: u32 = 6;
 
-/// Maximum number of different warnings sent to a client.
+/// Maximum number of different warnings sent to one client.
 const MOST_WARNINGS: usize = 200;
 
-/// Services of the trusted process that a connection to several servers uses.
+/// Services of the daemon that an [`Aggregate`] uses.
 pub struct AggregateHost {
-    /// Settings and servers in force.
+    /// Current settings and servers. A change starts and closes sessions.
     pub settings: watch::Receiver<Arc<SessionSettings>>,
-    /// Directory of the sessions.
+    /// Directory that contains the session directories.
     pub sessions: PathBuf,
-    /// Instructions that server programs returned.
+    /// Instructions that server programs have returned, by command line.
     pub instructions: KnownInstructions,
-    /// Memory for messages in transit.
+    /// Memory budget for messages in transit.
     pub memory: Memory,
-    /// The log in which rejected requests are recorded.
+    /// Audit log, which records rejected requests.
     pub audit: Audit,
     /// Incremented whenever something shown to the user changes.
     pub changes: watch::Sender<u64>,
     /// Cancelled when shutdown is requested.
     pub shutdown: CancellationToken,
-    /// Cancelled once the sessions can move to another trusted process.
+    /// Cancelled once sessions can be handed over to the process that replaces this one.
     pub taken_over: CancellationToken,
-    /// Opens the session of one server, and serves it in a task of its own until it closes.
+    /// Opens the session of one server, and serves it in a separate task until it closes.
     pub open: Box<dyn Fn(UpstreamSession) + Send + Sync>,
     /// Looks up the tools that servers listed last, and sends an event for each.
     pub look_up: Box<dyn Fn(ToolLookup) + Send + Sync>,
@@ -78,15 +80,15 @@ pub struct AggregateHost {
     pub remember: Box<dyn Fn(String, String, RememberedTools) + Send + Sync>,
 }
 
-/// Connection of a client to several servers.
+/// Connection of one client to several servers.
 pub struct Aggregate {
     host: AggregateHost,
     client: Client,
-    /// Unique identifier of the connection.
+    /// Random identifier of the connection.
     id: String,
     profile: Option<String>,
     to_client: Outbox,
-    /// Limits how many of our replies may be queued for the client.
+    /// One permit for each reply that may be queued for the client.
     unread: Arc<Semaphore>,
     notes: mpsc::UnboundedSender<OutgoingNote>,
     events: mpsc::UnboundedSender<FromUpstream>,
@@ -96,27 +98,27 @@ pub struct Aggregate {
     greeted_at: Instant,
     /// The client's `initialize` request, until it is answered.
     unanswered: Option<Unanswered>,
-    /// Servers that have answered `initialize` and are not up yet, with their capabilities.
+    /// Servers that have answered `initialize` but are not marked as running yet, with their capabilities.
     initialized_upstreams: Vec<(u64, Fields)>,
-    /// Log level that the client requested.
+    /// Parameters of the client's last `logging/setLevel`.
     level: Option<Box<RawValue>>,
     catalogue: Catalogue,
-    /// Lists that the client has read since it was last notified of a change.
+    /// Lists that the client has read since its last `list_changed` notification, by the method of that notification.
     fresh: BTreeSet<&'static str>,
     tables: RequestTables,
     waiting: Vec<Waiting>,
     task_lists: Vec<TaskList>,
     warned: HashSet<String>,
     oddities: u64,
-    /// Sessions that were handed over and not continued yet.
+    /// Sessions from the previous process that have not been continued yet, by server name.
     moved: BTreeMap<String, UpstreamHandover>,
-    /// Tickets of sessions that are being handed over to another process.
+    /// Tickets of sessions that are being handed over to another process, by server name.
     tickets: BTreeMap<String, String>,
-    /// Sessions that are still open.
+    /// Numbers of the upstreams whose sessions are open.
     running: HashSet<u64>,
 }
 
-/// Opened connection that is ready to be served.
+/// Connection that [`OpenedAggregate::serve`] can serve.
 pub struct OpenedAggregate {
     aggregate: Aggregate,
     events: mpsc::UnboundedReceiver<FromUpstream>,
@@ -126,10 +128,10 @@ pub struct OpenedAggregate {
 }
 
 impl Aggregate {
-    /// Opens a connection, or continues one that was handed over.
+    /// Opens a connection, or continues the one in `moved`.
     ///
     /// # Errors
-    /// Returns the error of the operating system if there are no random names.
+    /// Returns the operating system's error if it provides no random bytes.
     pub fn open(
         host: AggregateHost,
         client: Client,
@@ -176,7 +178,7 @@ impl Aggregate {
         Ok(OpenedAggregate { aggregate, events: from_upstreams, notes: for_shim, unread, version })
     }
 
-    /// Starts configured servers that are not running, and closes servers that were removed from the configuration or changed.
+    /// Starts configured servers that are not running, and closes servers whose entry was removed or changed.
     fn follow(&mut self) {
         let now = self.host.settings.borrow().clone();
         let selected = selected(&now, self.profile.as_deref());
@@ -262,7 +264,7 @@ impl Aggregate {
         self.open_session(name, None);
     }
 
-    /// Answers the client's requests to a closed upstream, and cancels the requests it sent.
+    /// Fails the client's pending requests to a closed upstream, and cancels the upstream's requests to the client.
     fn forget(&mut self, upstream: u64, why: &str) {
         self.stop_waiting_for_tasks(upstream);
         let (asked, of_server) = self.tables.remove_upstream(upstream);
@@ -276,7 +278,6 @@ impl Aggregate {
         }
     }
 
-    /// Handles an event of an upstream.
     fn handle_event(&mut self, (number, event): FromUpstream) {
         match event {
             UpstreamEvent::Line(line) => self.handle_upstream_line(number, line),
@@ -286,7 +287,7 @@ impl Aggregate {
                 }
             }
             UpstreamEvent::Note(note) => {
-                // Fails for a shim that copies the streams itself: it has no channel for notes.
+                // Fails if the shim copies the streams itself, because then there is no channel for notes.
                 let _ = self.notes.send(note);
             }
             UpstreamEvent::Remembered(tools) => self.remembered(number, tools),
@@ -299,7 +300,7 @@ impl Aggregate {
         let Some((name, upstream)) =
             self.upstreams.iter_mut().find(|(_, upstream)| upstream.number == number)
         else {
-            // Its entry was removed in the meantime.
+            // The server's entry was removed in the meantime.
             return session.cancel();
         };
         upstream.session = Some(session);
@@ -333,7 +334,7 @@ impl Aggregate {
         }
     }
 
-    /// Retries missing servers that are due.
+    /// Warns about servers that are late, and retries missing servers whose delay has passed.
     fn retry(&mut self) {
         let now = Instant::now();
         let due = |upstream: &&mut Upstream| upstream.retry.is_some_and(|at| at <= now);
@@ -387,7 +388,7 @@ impl Aggregate {
         self.host.changes.send_modify(|n| *n += 1);
     }
 
-    /// Returns `true` if the user closed every session.
+    /// Returns `true` if the user has closed the sessions of all servers.
     fn user_closed_all(&self) -> bool {
         !self.upstreams.is_empty() && self.upstreams.values().all(|upstream| upstream.phase == Phase::Ended)
     }

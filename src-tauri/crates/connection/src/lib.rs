@@ -1,8 +1,9 @@
-//! Connections to the trusted process: who may connect, the client's streams, and several servers behind one client.
+//! Connections to the trusted process: authenticates peers, receives the client's streams, and connects one client to
+//! several servers.
 //!
-//! - A peer of another user is refused before its input is read.
-//! - A connection to several servers opens a session for each through `AggregateHost::open`; this crate knows no session.
-//! - Never judges a call and never asks the user: every request for a server goes to that server's session.
+//! - Refuses a peer of another user before reading its input.
+//! - Opens sessions only through [`AggregateHost::open`], and knows nothing else about them.
+//! - Never judges a call and never asks the user: every request for a server goes to the server's session.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {

@@ -1,7 +1,7 @@
-//! Listening socket: admits peers and reads their hello message.
+//! Listening socket of the daemon: accepts peers and reads their hello messages.
 //!
-//! - One daemon runs per user: it holds the lock of the state directory and that of the socket.
-//! - A peer of another user is refused before any of its input is read.
+//! - One daemon runs per user: it locks both the state directory and the socket.
+//! - Refuses a peer of another user before reading its input.
 
 use ironcurtain_mcp::wire::{Inlet, Input, Outlet, Output};
 use ironcurtain_paths::bounded_read;
@@ -19,25 +19,25 @@ use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt, Interest};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{mpsc, oneshot};
 
-/// Time limit for a peer's hello message.
+/// Maximum time to wait for a peer's hello message.
 const HELLO_BOUND: Duration = Duration::from_secs(10);
 
-/// Received descriptors must not leak into child processes. On other platforms, no child process is started.
+/// Flags that keep received descriptors from leaking into child processes. Platforms without `CMSG_CLOEXEC` start none.
 #[cfg(target_os = "linux")]
 const RECEIVE: RecvFlags = RecvFlags::CMSG_CLOEXEC.union(RecvFlags::DONTWAIT);
 #[cfg(not(target_os = "linux"))]
 const RECEIVE: RecvFlags = RecvFlags::DONTWAIT;
 
-/// Maximum length of a hello message.
+/// Maximum length of a hello message, in bytes.
 const LONGEST_HELLO: usize = 64 * 1024;
 
-/// Reason why the socket cannot be opened.
+/// Error returned when the daemon cannot start to listen.
 #[derive(Debug, thiserror::Error)]
 pub enum ListenError {
-    /// Another daemon of this user holds the lock.
+    /// Another daemon of this user holds the lock file at this path.
     #[error("IronCurtain is already running for this user (it holds `{0}`)")]
     AlreadyRunning(PathBuf),
-    /// A lock file cannot be used.
+    /// The lock file cannot be opened or locked.
     #[error("failed to lock `{path}`: {source}")]
     Lock {
         /// Path of the lock file.
@@ -45,7 +45,7 @@ pub enum ListenError {
         /// Error of the operating system.
         source: io::Error,
     },
-    /// The socket cannot be created.
+    /// The socket cannot be bound, or a stale one cannot be removed.
     #[error("failed to create the socket `{path}`: {source}")]
     Io {
         /// Path of the socket.
@@ -55,7 +55,7 @@ pub enum ListenError {
     },
 }
 
-/// Listening socket, removed on drop.
+/// Listening socket. Its file is removed and its locks are released on drop.
 #[derive(Debug)]
 pub struct Listener {
     socket: UnixListener,
@@ -67,40 +67,40 @@ pub struct Listener {
 #[derive(Debug)]
 struct Place(PathBuf);
 
-/// Locks that keep other daemons from the state and the socket.
+/// Locks that keep a second daemon from using the same state directory or socket.
 #[derive(Debug)]
 pub struct Locks {
-    /// Held until drop.
+    /// Locks on the state directory and on the socket.
     _both: [Lock; 2],
 }
 
-/// Exclusive lock on a file.
+/// Exclusive `flock` on an open file.
 #[derive(Debug)]
 struct Lock(File);
 
-/// Peer of this user that has sent its hello message.
+/// Process of this user that has sent its hello message.
 #[derive(Debug)]
 pub struct Peer {
-    /// Hello message.
+    /// Hello message that the peer sent.
     pub hello: Hello,
-    /// Process id, from the kernel.
+    /// Process id of the peer, as reported by the kernel.
     pub pid: u32,
     /// Connection to the peer.
     pub stream: UnixStream,
     descriptors: Vec<OwnedFd>,
 }
 
-/// Standard streams of a client.
+/// Standard input and output of a client.
 #[derive(Debug)]
 pub struct ClientStdio {
-    /// Stream from the client.
+    /// Stream that the client writes to.
     pub input: Inlet,
-    /// Stream to the client.
+    /// Stream that the client reads from.
     pub output: Outlet,
 }
 
 impl Lock {
-    /// Acquires the lock, or reports that another daemon holds it.
+    /// Locks the file without waiting. Creates it if necessary.
     fn take(path: PathBuf) -> Result<Self, ListenError> {
         let failed = |source| ListenError::Lock { path: path.clone(), source };
         let file = bounded_read::open_own(&path).map_err(failed)?;
@@ -114,17 +114,18 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // Closing alone would leave the lock with a child that was just forked and has not executed its program yet.
+        // A forked child that has not called `exec` yet also holds the descriptor, so closing ours would not release
+        // the lock.
         let _ = rustix::fs::flock(&self.0, FlockOperation::Unlock);
     }
 }
 
 impl Listener {
-    /// Acquires both locks and binds the socket. The environment may choose the socket path, but the lock on `state` protects
-    /// the grants and the audit log.
+    /// Acquires both locks and binds the socket. The lock on `state` protects the grants and the audit log even if the
+    /// environment selects another socket path.
     ///
     /// # Errors
-    /// Returns [`ListenError`] if another daemon runs or the socket cannot be bound.
+    /// Returns [`ListenError`] if another daemon is running or the socket cannot be bound.
     pub fn bind(path: &Path, state: &Path) -> Result<Self, ListenError> {
         let failed = |source| ListenError::Io { path: path.to_path_buf(), source };
         let locks = [Lock::take(state.join("lock"))?, Lock::take(path.with_extension("lock"))?];
@@ -141,12 +142,12 @@ impl Listener {
     /// Accepts the next connection.
     ///
     /// # Errors
-    /// Returns the error of the operating system, such as too many open files.
+    /// Returns the operating system's error, such as too many open files.
     pub async fn accept(&self) -> io::Result<UnixStream> {
         Ok(self.socket.accept().await?.0)
     }
 
-    /// Stops listening, but keeps the locks.
+    /// Stops listening and returns the locks, which stay held.
     pub fn close(self) -> Locks {
         let Self { socket, place, locks } = self;
         drop(place);
@@ -157,13 +158,13 @@ impl Listener {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        // A stale socket is removed at the next start.
+        // If this fails, the next start removes the stale socket.
         let _ = std::fs::remove_file(&self.0);
     }
 }
 
 impl Peer {
-    /// Reads the hello message of a connection. Returns `None` after refusing it.
+    /// Authenticates a peer and reads its hello message. Returns `None` if the peer was refused.
     pub async fn accept(mut stream: UnixStream) -> Option<Self> {
         let peer = stream.peer_cred().ok()?;
         let (pid, uid) = (peer.pid()?.unsigned_abs(), peer.uid());
@@ -193,7 +194,7 @@ impl Peer {
         Some(Self { hello, pid, stream, descriptors })
     }
 
-    /// Accepts the peer.
+    /// Sends the peer a welcome message, with the id of its session if it has one.
     ///
     /// # Errors
     /// Fails if the peer has disconnected.
@@ -202,15 +203,15 @@ impl Peer {
         send(&mut self.stream, &welcome).await
     }
 
-    /// Refuses the peer.
+    /// Sends the peer a refusal, with a code for programs and a message for people.
     pub async fn refuse(&mut self, code: RefusalCode, message: String) {
         refuse(&mut self.stream, code, message).await;
     }
 
-    /// Returns the descriptors of a run, which came with the hello message.
+    /// Returns the descriptors of a run, which the peer sent with its hello message.
     ///
     /// # Errors
-    /// Fails unless there are exactly four descriptors, or five if one is the terminal for questions.
+    /// Fails unless there are exactly four descriptors, or five if `has_terminal` is `true`.
     pub fn take_run(&mut self, has_terminal: bool) -> io::Result<RunDescriptors> {
         let missing = || io::Error::new(io::ErrorKind::InvalidData, "the standard streams are missing");
         let mut given = std::mem::take(&mut self.descriptors);
@@ -222,7 +223,7 @@ impl Peer {
         Ok(RunDescriptors { streams: [stdin, stdout, stderr], link, questions })
     }
 
-    /// Returns the client's standard input and output, which came with the hello message.
+    /// Returns the client's standard input and output, which the peer sent with its hello message.
     ///
     /// # Errors
     /// Fails unless there are exactly two descriptors and both are pipes or sockets.
@@ -238,23 +239,23 @@ impl Peer {
     }
 }
 
-/// Descriptors of a run.
+/// Descriptors that the starter of a run has sent.
 #[derive(Debug)]
 pub struct RunDescriptors {
     /// Standard input, output and error.
     pub streams: [OwnedFd; 3],
-    /// The inner end of the link to the starter.
+    /// Run's end of the link to the process that starts it.
     pub link: OwnedFd,
-    /// Terminal for questions.
+    /// Terminal on which the user answers questions, or `None` if the run has none.
     pub questions: Option<OwnedFd>,
 }
 
-/// Note for a shim, and the caller that waits until it is written.
+/// Note for a shim, with an optional confirmation that it was written.
 #[derive(Debug)]
 pub struct OutgoingNote {
     /// Note to send.
     pub note: ShimNote,
-    /// Notified once the note is written; dropped if that fails.
+    /// Notified once the note is written, or dropped if writing fails.
     pub written: Option<oneshot::Sender<()>>,
 }
 
@@ -264,7 +265,7 @@ impl From<ShimNote> for OutgoingNote {
     }
 }
 
-/// Sends notes to a shim. Completes when the shim disconnects or knows that its session has moved.
+/// Sends notes to a shim. Completes when the shim disconnects or has received the note that its session moved.
 pub async fn forward_notes(stream: UnixStream, mut notes: mpsc::UnboundedReceiver<OutgoingNote>) {
     let (mut from, mut to) = stream.into_split();
     let mut byte = [0; 64];
@@ -289,25 +290,25 @@ pub async fn forward_notes(stream: UnixStream, mut notes: mpsc::UnboundedReceive
     }
 }
 
-/// Sends one protocol message.
+/// Sends one protocol message as a line of JSON.
 ///
 /// # Errors
 /// Fails if the peer has disconnected or the message is too long.
 pub async fn send(stream: &mut (impl AsyncWrite + Unpin), message: &impl serde::Serialize) -> io::Result<()> {
     let mut line = serde_json::to_vec(message)?;
     if line.len() > MAX_FRAME_BYTES {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "the response is too long"));
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "the message is too long"));
     }
     line.push(b'\n');
     stream.write_all(&line).await
 }
 
 async fn refuse(stream: &mut UnixStream, code: RefusalCode, message: String) {
-    // Fails only if the peer has disconnected.
+    // Ignore the error, which occurs only if the peer has disconnected.
     let _ = send(stream, &Welcome::Refused(HelloRefusal { code, message })).await;
 }
 
-/// Reads the first line byte by byte, because the bytes after it belong to another reader, and receives the descriptors.
+/// Reads the first line byte by byte, because a later reader owns the following bytes, and receives the descriptors.
 async fn read_hello(stream: &UnixStream) -> io::Result<(Hello, Vec<OwnedFd>)> {
     let mut line = Vec::new();
     let mut descriptors = Vec::new();
@@ -317,7 +318,7 @@ async fn read_hello(stream: &UnixStream) -> io::Result<(Hello, Vec<OwnedFd>)> {
             None => return Err(io::ErrorKind::UnexpectedEof.into()),
             Some(b'\n') => return Ok((serde_json::from_slice(&line)?, descriptors)),
             Some(byte) if line.len() < LONGEST_HELLO => line.push(byte),
-            Some(_) => return Err(io::Error::new(io::ErrorKind::InvalidData, "it is too long")),
+            Some(_) => return Err(io::Error::new(io::ErrorKind::InvalidData, "it exceeds 64 KiB")),
         }
     }
 }
@@ -350,7 +351,7 @@ mod tests {
         send.send(OutgoingNote { note, written: Some(written) }).unwrap();
         let attending = tokio::spawn(forward_notes(ours, notes));
         is_written.await.unwrap();
-        // The shim has the note even if the sender is killed now.
+        // The shim has received the note, even if the sender is killed now.
         attending.abort();
         let mut line = String::new();
         tokio::io::BufReader::new(theirs).read_line(&mut line).await.unwrap();
@@ -373,7 +374,7 @@ mod tests {
         let refused = Listener::bind(&here, &other).unwrap_err();
         assert!(matches!(refused, ListenError::AlreadyRunning(_)), "{refused}");
         assert!(std::os::unix::net::UnixStream::connect(&here).is_ok());
-        // The attempt above created it.
+        // The failed attempt above created it.
         std::fs::remove_file(other.join("lock")).unwrap();
         std::fs::create_dir(other.join("lock")).unwrap();
         let refused = Listener::bind(&there, &other).unwrap_err().to_string();

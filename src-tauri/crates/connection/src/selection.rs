@@ -1,9 +1,9 @@
-//! Selects the servers of a connection: all that are enabled, or those of a profile.
+//! Selects the servers of a connection: all enabled servers, or those of a profile.
 
 use ironcurtain_config::{Server as ServerConfig, SessionSettings};
 use std::collections::BTreeMap;
 
-/// Returns the selected servers by name. A removed profile selects no servers.
+/// Returns the selected servers by name. A profile that does not exist selects none.
 pub(crate) fn selected(now: &SessionSettings, profile: Option<&str>) -> BTreeMap<String, ServerConfig> {
     let profile = profile.map(|name| now.config.profiles.get(name));
     let is_selected = |name: &str| match profile {
@@ -14,7 +14,7 @@ pub(crate) fn selected(now: &SessionSettings, profile: Option<&str>) -> BTreeMap
     servers.map(|server| (server.name.clone(), server.clone())).collect()
 }
 
-/// Returns an error for the user if the profile does not exist.
+/// Returns an error message if no profile has this name, and `None` otherwise.
 #[must_use]
 pub fn unknown_profile(now: &SessionSettings, name: &str) -> Option<String> {
     if now.config.profiles.contains_key(name) {

@@ -1,6 +1,6 @@
-//! Tickets with which another trusted process continues what this one hands over.
+//! Tickets with which another trusted process continues a session or connection of this one.
 //!
-//! - The state file lies below the sessions directory, which only we can write. Its ticket works once.
+//! - The state file is below the sessions directory, which only IronCurtain can write. Its ticket works once.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -11,20 +11,20 @@ use serde_json::value::RawValue;
 use std::io::{self, BufReader, Read};
 use std::path::Path;
 
-/// Name of the state file in the session directory.
+/// Name of the state file in the directory of a session or connection.
 const NAME: &str = "moved.json";
 
-/// Error for calls that are cut off by a handover.
+/// Error for calls that a handover interrupts.
 pub const CUT_OFF: &str = "IronCurtain moved to its app while this call was in flight, so its outcome is unknown; check before \
     you call again";
 
-/// Maximum size of the state file: one partial client message, and the subscriptions.
+/// Maximum size of the state file, in bytes. It holds one partial client message and the subscriptions.
 const LONGEST: u64 = 256 << 20;
 
-/// Reason why a session cannot be continued.
+/// Reason why a ticket cannot be redeemed.
 #[derive(Debug, thiserror::Error)]
 pub enum TicketError {
-    /// The ticket is unknown, or belongs to another client or server.
+    /// The ticket is unknown, was redeemed before, or belongs to another client or server.
     #[error("this session has expired; restart the server in your client")]
     Unknown,
     /// The state file cannot be read.
@@ -32,17 +32,17 @@ pub enum TicketError {
     Unreadable(#[from] io::Error),
 }
 
-/// State stored for another trusted process, in a folder below the sessions directory.
+/// Content of a state file.
 #[derive(Debug, Serialize, Deserialize)]
 struct Kept<T> {
     secret: String,
     state: T,
 }
 
-/// Stores the state in folder `id`, and returns the ticket that opens it once.
+/// Stores the state in directory `id`, and returns a ticket with which it can be read once.
 ///
 /// # Errors
-/// Returns the error of the operating system if the file cannot be written.
+/// Returns the operating system's error if the file cannot be written.
 pub fn keep(sessions: &Path, id: &str, state: impl Serialize) -> io::Result<String> {
     let secret = random_name()?;
     let ticket = format!("{id}.{secret}");
@@ -51,11 +51,11 @@ pub fn keep(sessions: &Path, id: &str, state: impl Serialize) -> io::Result<Stri
     Ok(ticket)
 }
 
-/// Redeems a ticket, which is invalid from then on. `is_for` decides from the folder name and the state whether it belongs to
-/// the caller.
+/// Redeems a ticket, which becomes invalid, and returns its state. `is_for` receives the directory name and the state,
+/// and returns `true` if they belong to the caller.
 ///
 /// # Errors
-/// Returns [`TicketError`] if the ticket does not fit or the state cannot be read.
+/// Returns [`TicketError`] if the ticket is invalid or the state cannot be read.
 pub fn redeem<T: DeserializeOwned>(
     sessions: &Path,
     ticket: &str,
@@ -76,7 +76,7 @@ pub fn redeem<T: DeserializeOwned>(
     if kept.secret != secret {
         return Err(TicketError::Unknown);
     }
-    // State of another kind belongs to another caller.
+    // A state of another type belongs to another caller.
     let state: T = serde_json::from_str(kept.state.get()).map_err(|_| TicketError::Unknown)?;
     if !is_for(id, &state) {
         return Err(TicketError::Unknown);
@@ -85,7 +85,7 @@ pub fn redeem<T: DeserializeOwned>(
     Ok(state)
 }
 
-/// Serializes bytes as base64.
+/// Serde format for bytes, as base64 text.
 pub mod as_base64 {
     use super::{BASE64_STANDARD, Engine};
     use serde::{Deserialize, Deserializer, Serializer, de};

@@ -11,7 +11,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
 
-/// Minimum length of text that is checked for binary content, in characters.
+/// Minimum length, in characters, of a string that is checked for binary content. Shorter strings are shown as text.
 const SHORTEST: usize = 256;
 
 /// Magic numbers of binary formats with their offsets, at least three bytes each.
@@ -51,7 +51,7 @@ const FORMATS: [(usize, &[u8], &str); 32] = [
     (0, b"\0\x01\0\0\0", "font"),
 ];
 
-/// Creates a decoder for an alphabet, with optional padding.
+/// Returns a base64 decoder for the alphabet that accepts padded and unpadded input.
 const fn decoder(alphabet: &base64::alphabet::Alphabet) -> GeneralPurpose {
     let config = GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
     GeneralPurpose::new(alphabet, config)
@@ -69,13 +69,13 @@ pub(super) fn described(text: &str) -> Option<String> {
     Some(summary(kind, &bytes))
 }
 
-/// Describes a block that the protocol calls binary, with its claimed type. `None` if it decodes to text or not at
-/// all.
+/// Describes the base64 data of an MCP block whose type is binary, with the type that it claims. Returns `None` if the
+/// data is text or not valid base64.
 pub(super) fn described_as(claimed: &str, base64: &str) -> Option<String> {
     decoded(base64).map(|bytes| summary(claimed, &bytes))
 }
 
-/// Returns a value in which every binary text is replaced by its description.
+/// Returns the value with each binary string replaced by its description.
 pub(super) fn without_binaries(value: &Value) -> Cow<'_, Value> {
     match value {
         Value::String(text) => {
@@ -93,7 +93,7 @@ pub(super) fn without_binaries(value: &Value) -> Cow<'_, Value> {
     }
 }
 
-/// Decodes base64, also from a `data:` URL or split into lines. `None` if the bytes are text.
+/// Decodes base64, which may be a `data:` URL or have line breaks. Returns `None` if the decoded bytes are text.
 fn decoded(text: &str) -> Option<Vec<u8>> {
     let text = match text.strip_prefix("data:").map(|rest| rest.split_once(";base64,")) {
         Some(parts) => parts?.1,

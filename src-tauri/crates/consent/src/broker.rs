@@ -1,10 +1,10 @@
 //! Puts questions to the user and enforces their deadlines.
 //!
-//! - The future of [`Broker::ask`] is the question: dropping it withdraws the question.
-//! - A stop ([`Stops`]) ends the questions that it covers at once and overrides their answers.
+//! - Dropping the future of [`Broker::ask`] withdraws the question.
+//! - A stop ([`Stops`]) immediately ends all questions that it covers and overrides their answers.
 //! - A question that cannot be shown ([`WaitingQuestions`]) is denied at once, with the reason.
-//! - Only an answer that names an offer and one of its lifetimes allows. [`Broker::deny`] can only deny; each
-//!   question has its own outcome.
+//! - A call is allowed only by an answer that names one of the question's offers and one of that offer's lifetimes.
+//!   [`Broker::deny`] can only deny. Every question has its own outcome.
 
 use super::identical::IdenticalQuestions;
 use super::missed::{Inquiry, MissedQuestions};
@@ -23,40 +23,40 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
-/// Maximum time that a question stays open, even while the user works in it.
+/// Maximum time that a question stays open. The user's activity in the dialog does not extend it further.
 const LONGEST: Duration = Duration::from_secs(30 * 60);
 
 /// The outcome of a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum QuestionOutcome {
-    /// The user allowed it.
+    /// The user allowed the call.
     Allowed {
         /// Index into the question's offers.
         offer: usize,
-        /// Chosen lifetime.
+        /// Chosen lifetime of the permission.
         lifetime: Lifetime,
     },
-    /// The user denied it.
+    /// The user denied the call.
     Denied {
-        /// A note for the agent.
+        /// The user's note for the agent, if any.
         note: Option<String>,
-        /// Extent of the denial.
+        /// Calls that the denial covers beyond this one.
         reach: DenialReach,
     },
-    /// A stop covers it: a pause, lockdown or session denial.
+    /// A stop denies the call: a lockdown, a paused session or a denial for the rest of the session.
     Stopped(Stop),
-    /// The user could not be asked, for this reason.
+    /// The user could not be asked, for the contained reason.
     Unavailable(String),
-    /// The dialog was closed without an answer.
+    /// The user closed the dialog without an answer.
     Closed,
-    /// The deadline passed.
+    /// The question's deadline passed.
     TimedOut,
-    /// Another event settled it, so the call is judged again.
+    /// Another event made the question unnecessary. The caller judges the call again.
     Settled,
 }
 
 impl QuestionOutcome {
-    /// Returns the result in the form that the audit log records.
+    /// Returns the outcome as an audit log entry stores it.
     #[must_use]
     pub fn on_record(&self) -> EscalationResult {
         match self {
@@ -71,13 +71,13 @@ impl QuestionOutcome {
     }
 }
 
-/// Single entry point for all questions.
+/// Service that shows all questions of the trusted process and tracks the open ones.
 #[derive(Clone)]
 pub struct Broker {
     consent: Arc<dyn Consent>,
-    /// Front ends of single sessions.
+    /// Front end of each session that is not asked through `consent`, by session id.
     elsewhere: Arc<Mutex<HashMap<String, Arc<dyn Consent>>>>,
-    /// Warning shown with each question.
+    /// Warning that is added to each question, if any.
     notice: Option<String>,
     open: watch::Sender<usize>,
     questions: Arc<Mutex<Vec<OnScreen>>>,
@@ -89,24 +89,24 @@ pub struct Broker {
     pub(super) denied: Arc<DeniedCalls>,
 }
 
-/// A question on the screen, and a way to deny it from elsewhere.
+/// An open question and the channel that denies it. Sending an optional note for the agent denies the question.
 #[derive(Debug)]
 struct OnScreen {
     shown: OpenQuestion,
     deny: Option<oneshot::Sender<Option<String>>>,
 }
 
-/// A question on the screen, for lists.
+/// Snapshot of an open question, for lists.
 #[derive(Debug, Clone)]
 pub struct OpenQuestion {
     /// The question.
     pub question: Arc<Question>,
-    /// Time at which it was shown.
+    /// Time at which the question was shown, in milliseconds since the Unix epoch.
     pub since_ms: u64,
 }
 
 impl Broker {
-    /// Creates a broker that asks through `consent`. Each question shows the notice.
+    /// Creates a broker that asks through `consent` and adds `notice` to each question.
     #[must_use]
     pub fn new(consent: Arc<dyn Consent>, stops: Stops, notice: Option<String>) -> Self {
         Self {
@@ -124,19 +124,19 @@ impl Broker {
         }
     }
 
-    /// Returns whether this process can ask a user.
+    /// Returns `true` if this process can ask a user.
     #[must_use]
     pub fn can_ask(&self) -> bool {
         self.asked_on() != AskedOn::Nobody
     }
 
-    /// Returns the place where the user is asked.
+    /// Returns the kind of front end that asks the user.
     #[must_use]
     pub fn asked_on(&self) -> AskedOn {
         self.consent.asked_on()
     }
 
-    /// Asks about this session through another front end, until the session ends.
+    /// Asks about this session through another front end until [`Self::end_session`].
     pub fn ask_elsewhere(&self, session: &str, consent: Arc<dyn Consent>) {
         self.lock_elsewhere().insert(session.to_owned(), consent);
     }
@@ -149,19 +149,19 @@ impl Broker {
         self.lock_elsewhere().get(session).unwrap_or(&self.consent).clone()
     }
 
-    /// Watches the number of open questions.
+    /// Returns a receiver for the number of open questions.
     #[must_use]
     pub fn open(&self) -> watch::Receiver<usize> {
         self.open.subscribe()
     }
 
-    /// Returns the questions on the screen, the oldest first.
+    /// Returns the open questions, oldest first.
     #[must_use]
     pub fn open_questions(&self) -> Vec<OpenQuestion> {
         self.lock_open().iter().map(|open| open.shown.clone()).collect()
     }
 
-    /// Denies the matching questions on the screen, with this note for the agent, and returns their ids.
+    /// Denies the open questions that `is_meant` selects and returns their ids. The agent receives the note.
     pub fn deny(&self, is_meant: impl Fn(&Question) -> bool, note: Option<&str>) -> Vec<String> {
         let mut open = self.lock_open();
         let meant = open.iter_mut().filter(|open| is_meant(&open.shown.question));
@@ -188,19 +188,19 @@ impl Broker {
         &self.missed
     }
 
-    /// Shows the user a message that is not a question.
+    /// Shows the user a message that requires no answer.
     pub fn notify(&self, notice: &str) {
         self.consent.notify(notice);
     }
 
-    /// Forgets the denials and expired questions of a closed session.
+    /// Removes the denials, stops and expired questions of a closed session.
     pub fn end_session(&self, session: &str) {
         self.stops.end_session(session);
         self.missed.end_session(session);
         self.lock_elsewhere().remove(session);
     }
 
-    /// Applies a denial beyond its call, as far as the user chose.
+    /// Applies a denial to the further calls that the user chose to deny with it.
     pub(super) fn apply_denial(
         &self,
         inquiry: &Inquiry,
@@ -225,22 +225,22 @@ impl Broker {
         }
     }
 
-    /// Pauses a session and drops its late approvals. Returns `false` if it was already paused.
+    /// Pauses a session and discards its late approvals. Returns `false` if the session was already paused.
     pub fn pause(&self, session: &str) -> bool {
         let paused = self.stops.pause(session);
         self.missed.end_session(session);
         paused
     }
 
-    /// Registers a call that waits for another question's answer.
+    /// Registers a call that waits for the answer to an identical question.
     ///
     /// # Errors
-    /// Returns [`NotShowable`] under the same limits as for a shown question.
+    /// Returns [`NotShowable`] if the session exceeds the limits for shown questions.
     pub(super) fn register_waiting(&self, question: &Question) -> Result<WaitingQuestion, NotShowable> {
         self.by_session.enter(question)
     }
 
-    /// Asks until there is an answer, the deadline passes, a stop applies or `settled` completes.
+    /// Asks the user. Returns when the user answers, the deadline passes, a stop applies or `settled` completes.
     pub async fn ask(
         &self,
         question: Question,
@@ -295,12 +295,12 @@ impl Broker {
     }
 }
 
-/// Guard for a question on the screen. Dropping it withdraws the question.
+/// Guard for an open question. Dropping it withdraws the question.
 struct Shown<'a> {
     broker: &'a Broker,
     consent: Arc<dyn Consent>,
     id: String,
-    /// Reason to withdraw it, or `None` if the front end already removed it.
+    /// Reason to report to the front end on drop, or `None` if the front end has already closed the question.
     why: Option<Withdrawn>,
     _registration: WaitingQuestion,
 }

@@ -1,9 +1,9 @@
-//! Change that a call would make to a file on disk, in lines.
+//! Computes the line diff between a file on disk and the content that a call would write.
 //!
-//! - Only if the call fully determines it: one file, and its new content or edits. A further argument ("append") or
-//!   the tool's name could change the meaning.
-//! - INVARIANT: no link is followed. Only the judged path is read, never a link that replaced it since.
-//! - Bounded in size and time. If the comparison fails, the question says why.
+//! - A diff is computed only if the call names one file and fully determines its new content or edits. An unknown
+//!   argument (`append`) or an unexpected tool name could change the result, so neither is compared.
+//! - INVARIANT: symlinks are not followed, so a link that replaces the judged path later is not read.
+//! - File size and time are bounded. If the comparison fails, the question shows the reason.
 
 use crate::found_paths::FoundPaths;
 use ironcurtain_paths::{CanonicalPath, PathKind, bounded_read};
@@ -14,17 +14,18 @@ use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
 
-/// Maximum size of a file that is compared, in bytes: 1 MiB.
+/// Maximum size of a file that is compared: 1 MiB.
 const LONGEST: u64 = 1024 * 1024;
-/// Maximum size of a diff, in bytes: the maximum text of a question.
+/// Maximum size of a diff: 256 KiB, the maximum text of a question.
 const LONGEST_CHANGE: usize = 256 * 1024;
-/// Time limit for reading and comparing together, and for comparing alone. After the latter, the diff is less minimal.
+/// Maximum time for reading and comparing together, and for the diff algorithm alone. If the algorithm reaches it, the
+/// diff is correct but not minimal.
 const PATIENCE: Duration = Duration::from_millis(300);
 const COMPARING: Duration = Duration::from_millis(100);
-/// Unchanged lines shown around a change.
+/// Number of unchanged lines shown before and after each change.
 const CONTEXT: usize = 3;
 
-/// A file, and the change that a call would make to it.
+/// A file and the change that a call would make to it.
 #[derive(Debug)]
 pub struct FileComparison {
     path: CanonicalPath,
@@ -32,12 +33,12 @@ pub struct FileComparison {
     pub(super) outcome: Compared,
 }
 
-/// The outcome of comparing.
+/// Result of a comparison.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Compared {
-    /// Changed lines with signs and context, and the number of each kind.
+    /// Diff of the file, with the counts that describe it.
     Lines {
-        /// The diff.
+        /// Diff lines, each with a sign, and context.
         text: String,
         /// Number of added lines.
         added: usize,
@@ -45,22 +46,22 @@ pub(super) enum Compared {
         removed: usize,
         /// Number of lines in the current file.
         before: usize,
-        /// Uncertainty about the result, if any.
+        /// Reason that the server may produce another result, if there is one.
         doubt: Option<&'static str>,
     },
-    /// Reason that there is no diff.
+    /// Reason that no diff was computed, for the user.
     Not(&'static str),
 }
 
-/// Arguments that describe the write.
+/// Change described by the call's arguments.
 enum Change {
     Content(String),
-    /// Pairs of old and new passages.
+    /// Replacements, as pairs of the old and the new text.
     Edits(Vec<(String, String)>),
 }
 
 impl FileComparison {
-    /// Compares the content that a call would write with the current file.
+    /// Compares the file with the content that the call would write. Returns `None` if the call does not determine it.
     pub async fn of(call: &ResolvedCall, found: &FoundPaths) -> Option<Self> {
         let (path, change) = whole_change(call, found)?;
         let stood = file_state(&path);
@@ -73,14 +74,14 @@ impl FileComparison {
         Some(Self { path, stood, outcome })
     }
 
-    /// Returns whether the file is unchanged since it was compared.
+    /// Returns `true` if the file on disk is unchanged since the comparison.
     #[must_use]
     pub fn is_current(&self) -> bool {
         file_state(&self.path) == self.stood
     }
 }
 
-/// Returns the identity of the file or folder at a path, and a file's state.
+/// Returns the identity of a file or folder as text. A file's text also changes with its content and metadata.
 #[must_use]
 pub fn file_state(path: &CanonicalPath) -> String {
     match path.as_path().symlink_metadata() {
@@ -93,7 +94,7 @@ pub fn file_state(path: &CanonicalPath) -> String {
     }
 }
 
-/// Returns the one file that a call writes and the change to it, if no other argument could affect it.
+/// Returns the single file that the call writes and its change. Returns `None` if another argument could affect it.
 fn whole_change(call: &ResolvedCall, found: &FoundPaths) -> Option<(CanonicalPath, Change)> {
     let [given] = call.given() else { return None };
     let Resource::Path(path) = &given.value else { return None };
@@ -143,7 +144,7 @@ fn compare(path: &CanonicalPath, change: &Change) -> Compared {
     }
 }
 
-/// Reads a file as text.
+/// Reads a file of at most [`LONGEST`] bytes as UTF-8 without NUL. The error is a reason for the user.
 fn text(path: &CanonicalPath) -> Result<String, &'static str> {
     let unread = |problem: io::Error| {
         let refused = problem.kind() == io::ErrorKind::PermissionDenied;
@@ -159,7 +160,8 @@ fn text(path: &CanonicalPath) -> Result<String, &'static str> {
     text.ok_or("it is not text")
 }
 
-/// Applies edits, each at its first match, as file servers do.
+/// Applies each edit to the first match of its old text, as file servers do. Returns the new text and a doubt, or
+/// `None` if an old text is missing.
 fn edited(before: &str, edits: &[(String, String)]) -> Option<(String, Option<&'static str>)> {
     let (mut text, mut doubt) = (before.to_owned(), None);
     for (old, new) in edits {
@@ -175,14 +177,14 @@ fn edited(before: &str, edits: &[(String, String)]) -> Option<(String, Option<&'
     Some((text, doubt))
 }
 
-/// Returns the diff with context; a line number marks each gap.
+/// Returns the diff with context lines. A line with the line number separates distant changes.
 fn lines(before: &str, after: &str, doubt: Option<&'static str>) -> Compared {
     let diff = TextDiff::configure().timeout(COMPARING).diff_lines(before, after);
     let (mut text, mut end) = (String::new(), 0);
     for group in diff.grouped_ops(CONTEXT) {
         let start = group.first().map_or(0, |first| first.old_range().start);
         if start > end {
-            // Every line of the diff starts with a sign, so none can imitate this one.
+            // Every diff line starts with a sign, so no diff line can look like this separator.
             text.push_str(&format!("\u{2026} line {}\n", start + 1));
         }
         for change in group.iter().flat_map(|op| diff.iter_changes(op)) {
@@ -257,7 +259,7 @@ mod tests {
             [compared("link"), compared("swapped/secret"), compared("folder")],
             [unread.clone(), unread.clone(), unread]
         );
-        // Allowed counterpart.
+        // Without a symlink, the same file is compared.
         assert_eq!(compared("folder/secret"), change("-secret\n+x\n\u{2026} no line end\n", 1, 1, 1));
         std::fs::write(root.join("bytes"), b"PK\x03\x04\0\xff").unwrap();
         assert_eq!(compared("bytes"), Compared::Not("it is not text"));

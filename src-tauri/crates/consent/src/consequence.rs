@@ -1,9 +1,9 @@
-//! Effects of a call, one line each, the worst first. Pure.
+//! Describes the effects of a call, one line each, worst effect first. Pure.
 //!
-//! - Every value with a role is shown in full, in a line or under its argument's name.
-//! - A line about a tool with unknown effects shows its first argument, because the name alone says little.
-//! - The verb of a line is that of its value's worst role ([`ironcurtain_policy::Role::verb`]). The tool's name may
-//!   select among that role's verbs, but never a milder one. Programs that are run are recognized by role alone.
+//! - Every value with a role is shown in full, either in an effect line or as a named argument.
+//! - The line of a tool with unknown effects also shows its first argument, because the tool's name alone says little.
+//! - The verb of a line belongs to the worst role of its value ([`ironcurtain_policy::Role::verb`]). The tool's name
+//!   may choose another verb of that role, but never a milder one. Only the role shows that a program is run.
 
 mod called;
 mod request;
@@ -21,21 +21,21 @@ use ironcurtain_visible as visible;
 use serde_json::Value;
 use std::cmp::Reverse;
 
-/// Maximum length of a commit title within a line.
+/// Maximum length of a commit title in an effect line, in characters.
 const LONGEST_TITLE: usize = 120;
 
-/// A call, as input for its lines.
+/// A call, as input for its effect lines.
 pub(super) struct CallEffects<'a> {
     pub(super) call: &'a ResolvedCall,
     pub(super) found: &'a FoundPaths,
     pub(super) asked: &'a [PendingApproval],
-    /// Amount that would be written or changed.
+    /// Amount of content that would be written or changed, if known.
     pub(super) amount: Option<Amount>,
-    /// The user's home directory, where autostart files are.
+    /// The user's home directory, where autostart files are found.
     pub(super) home: &'a CanonicalPath,
 }
 
-/// The lines, and the arguments that they cover.
+/// Effect lines of a call and the arguments that they cover.
 pub(super) struct ConsequenceLines<'a> {
     pub(super) lines: Vec<Consequence>,
     pub(super) arguments: Vec<&'a str>,
@@ -57,7 +57,7 @@ pub(super) fn consequences<'a>(effects: &CallEffects<'a>) -> ConsequenceLines<'a
     effects.people(&mut output);
     effects.github(&mut output);
     effects.request(&mut output);
-    // Only the tool knows its default for a missing value.
+    // Only the tool knows the default for a missing value, so the line names the tool.
     let absent = |asked: &PendingApproval| asked.subject == ApprovalSubject::Absent;
     if output.lines.is_empty() {
         let called = effects.called(&mut output);
@@ -94,7 +94,7 @@ impl<'a> CallEffects<'a> {
         !self.asked.iter().any(is_asked)
     }
 
-    /// Adds every path once; a moved file's line includes its destination.
+    /// Adds a line for each distinct path. The line of a moved file includes its destination.
     fn paths(&self, output: &mut ConsequenceLines<'a>) {
         let mut paths: Vec<&ResolvedValue> = Vec::new();
         for given in self.call.given().iter().filter(|given| given.roles.meets(RoleSet::PATHS)) {
@@ -120,7 +120,7 @@ impl<'a> CallEffects<'a> {
             }
             output.lines.push(line);
         }
-        // A file replaced by a move gets a line of its own.
+        // If a move replaces a file, that file gets its own line.
         let replaces = |given: &ResolvedValue| to.is_none() || self.target(given) != Some(PathKind::Missing);
         let lines: Vec<Consequence> =
             rest.into_iter().filter(|given| replaces(given)).map(|given| self.path(given, output)).collect();
@@ -148,13 +148,13 @@ impl<'a> CallEffects<'a> {
             object = vec![title, Piece::Ours(" in "), Piece::Path(visible::whole_path(path.as_str()))];
         }
         let found = self.found(given);
-        // Set only if a link led to the path. A relative path or `~` is only another spelling.
+        // Set only if a symlink led to the path. A relative path or `~` is only another spelling.
         let asked_for =
             found.filter(|found| !found.links.is_empty()).map(|found| visible::whole_path(&found.written));
         let leaves = |link: &&Link| link.at.parent().is_some_and(|folder| !folder.contains(path));
         let out_of =
             found.and_then(|found| found.links.iter().find(leaves)).and_then(|link| link.at.parent());
-        // A repository is a folder in which git changes only its records.
+        // In a repository folder, git changes only its own records, so the folder's kind is irrelevant.
         let is_known = matches!((verb, target), (Verb::Record | Verb::Commit, Some(PathKind::Folder)));
         let target = target.filter(|_| !is_known);
         let note = target.map(|target| note(verb, target, self.amount.as_ref()));
@@ -162,7 +162,7 @@ impl<'a> CallEffects<'a> {
         Consequence { verb, object, note, asked_for, out_of, allowed: self.is_allowed(given) }
     }
 
-    /// Returns when a written file runs, if it is an autostart file.
+    /// Returns the time at which a written file runs, as words, if it is an autostart file.
     fn runs_later(&self, roles: RoleSet, path: &CanonicalPath) -> Option<&'static str> {
         let is_written = roles.contains(Role::WritePath);
         is_written
@@ -170,14 +170,14 @@ impl<'a> CallEffects<'a> {
             .map(|runs| runs.when)
     }
 
-    /// Adds the command or program that is run, in full; a program and its arguments are one line.
+    /// Adds the command or program that the call runs, in full. A program and its arguments share one line.
     fn commands(&self, output: &mut ConsequenceLines<'a>) {
         let mut words = Vec::new();
         for given in self.of(Role::Command) {
             let argument = self.call.argument(given);
             words.push(match &given.value {
                 Resource::Text(text) => text.to_string(),
-                // Values that are not text.
+                // Values that are not plain text.
                 Resource::Shapeless | Resource::Path(_) | Resource::Url(_) => {
                     self.call.transport_arguments().get(&**argument).map(Value::to_string).unwrap_or_default()
                 }
@@ -220,7 +220,7 @@ impl<'a> CallEffects<'a> {
         self.found(given).map(|found| found.target)
     }
 
-    /// Adds git remotes with the branch. A tool that is not known to only fetch counts as pushing.
+    /// Adds git remotes with the branch. A tool counts as pushing unless it is known to only fetch.
     fn remotes(&self, output: &mut ConsequenceLines<'a>) {
         let remotes = self.of(Role::GitRemoteUrl);
         let fetches = self.verb_of_name().is_some_and(Verb::only_looks);
@@ -248,7 +248,7 @@ impl<'a> CallEffects<'a> {
         }
     }
 
-    /// Adds URLs, and hosts that are opened.
+    /// Adds URLs and network hosts that the call accesses.
     fn addresses(&self, output: &mut ConsequenceLines<'a>) {
         for given in self.of(Role::FetchUrl) {
             let Resource::Url(url) = &given.value else { continue };
@@ -271,7 +271,7 @@ impl<'a> CallEffects<'a> {
         }
     }
 
-    /// Adds people who are written to or shared with.
+    /// Adds people who receive a message or get access to shared data.
     fn people(&self, output: &mut ConsequenceLines<'a>) {
         let permissions = self.of(Role::SharePermission);
         for given in self.of(Role::EmailAddress) {
@@ -285,12 +285,12 @@ impl<'a> CallEffects<'a> {
                 output.arguments.push(self.call.argument(permission));
                 object.extend([Piece::Ours(" as "), foreign(text)]);
             }
-            // No rule allows the recipients of a message separately: the whole call needs approval, or no part of it does.
+            // A message is allowed for all recipients or for none, so they share one line.
             output.lines.push(Consequence::new(verb, object));
         }
     }
 
-    /// Adds the GitHub repositories, or the account, that the call acts on.
+    /// Adds the GitHub repositories or the account that the call acts on.
     fn github(&self, output: &mut ConsequenceLines<'a>) {
         let (owners, repos) = (self.of(Role::GithubOwner), self.of(Role::GithubRepo));
         let given: Vec<&ResolvedValue> = owners.iter().chain(&repos).copied().collect();

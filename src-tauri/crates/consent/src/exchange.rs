@@ -1,10 +1,10 @@
-//! Asks, records and grants: the only way from a question to a grant.
+//! Asks the user, records the question and the answer, and creates grants. Grants are created nowhere else.
 //!
-//! - Before asking, in this order, and only here: a stop denies; a late approval allows; an identical pending
-//!   question is joined; a recent denial or too many questions deny.
-//! - INVARIANT: questions are recorded before the user sees them, answers before they take effect, and grants before
-//!   they are created.
-//! - Never decides which questions or grants are allowed; the caller passes both.
+//! - Checks in this order before asking: a stop denies, a late approval allows, the call joins an identical pending
+//!   question, a recent denial denies, too many questions deny. No other code checks these.
+//! - INVARIANT: a question is recorded before the user sees it, an answer before it takes effect, and a grant before
+//!   it is created.
+//! - The caller chooses the question and the grants; this module only carries them out.
 
 use super::identical::{AskedFirst, QuestionEnd, Turn};
 use super::late::can_be_late;
@@ -24,20 +24,20 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// Context that every exchange uses.
+/// Services and limits that each exchange uses.
 #[derive(Clone, Copy)]
 pub struct Exchange<'a> {
-    /// Client and server that make the call.
+    /// Client, server and session of the call.
     pub principal: &'a Principal,
-    /// Audit log.
+    /// Audit log for questions, answers and grants.
     pub audit: &'a Audit,
-    /// Broker for the questions.
+    /// Broker that shows the questions.
     pub broker: &'a Broker,
-    /// Standing grants.
+    /// Store for the granted permissions.
     pub grants: &'a Grants,
-    /// Counter that signals a change in anything shown to the user.
+    /// Counter that is incremented when anything shown to the user changes.
     pub changes: &'a watch::Sender<u64>,
-    /// Counters of questions and answers.
+    /// Counters for questions and answers.
     pub metrics: &'a dyn QuestionMetrics,
     /// Limits on questions.
     pub limits: QuestionLimits,
@@ -50,31 +50,31 @@ pub struct Approval {
     pub offer: Offer,
     /// Chosen lifetime.
     pub lifetime: Lifetime,
-    /// Audit entry of the question.
+    /// Audit entry of the question, to which the grants' entries refer.
     question: Entry,
-    /// Keeps identical questions waiting until the grants are in place.
+    /// Makes identical questions wait until the grants exist.
     _first: Option<AskedFirst>,
 }
 
-/// Reason that a call was not allowed.
+/// Reason that a call was not approved or its grants were not created.
 #[derive(Debug, thiserror::Error)]
 pub enum ExchangeError {
-    /// The call was not approved.
+    /// The call was denied, or nobody answered.
     #[error(transparent)]
     NotApproved(#[from] NotApproved),
-    /// No random bytes for the question's id.
+    /// The system provided no random bytes for the question id.
     #[error("failed to create a question id: {0}")]
     NoQuestion(io::Error),
-    /// The answer matches no offer.
+    /// The answer names an offer or lifetime that the question does not have.
     #[error("the answer matches no offer")]
     NoOffer,
-    /// The audit log could not be written.
+    /// Writing the audit log failed.
     #[error(transparent)]
     Audit(#[from] AuditError),
-    /// No random bytes for the grant's id.
+    /// The system provided no random bytes for the grant id.
     #[error("failed to create a grant id: {0}")]
     NoGrant(io::Error),
-    /// The database did not store the grant.
+    /// Storing the grant in the database failed.
     #[error("failed to store the grant: {0}")]
     NotKept(StoreError),
 }
@@ -89,19 +89,19 @@ impl From<GrantError> for ExchangeError {
 }
 
 impl Exchange<'_> {
-    /// Creates an id for a question.
+    /// Creates a random question id.
     ///
     /// # Errors
-    /// [`ExchangeError::NoQuestion`].
+    /// Returns [`ExchangeError::NoQuestion`] if the system provides no random bytes.
     pub fn name(&self) -> Result<String, ExchangeError> {
         random_name().map_err(ExchangeError::NoQuestion)
     }
 
-    /// Asks the user. If `settled` completes first, or an identical question ends without a denial, returns an error
-    /// and the call is judged again.
+    /// Asks the user about a call. Returns an error if `settled` completes first or an identical question ends without
+    /// a denial; the caller then judges the call again.
     ///
     /// # Errors
-    /// [`ExchangeError`], except for grants.
+    /// Returns an [`ExchangeError`] unless the call was approved.
     pub async fn ask(
         &self,
         inquiry: Inquiry,
@@ -126,7 +126,7 @@ impl Exchange<'_> {
         }
     }
 
-    /// Asks, unless the user denied the call recently or has been asked too often.
+    /// Asks the user, unless a recent denial or the question limit denies the call.
     async fn ask_first(
         &self,
         inquiry: Inquiry,
@@ -196,7 +196,7 @@ impl Exchange<'_> {
         Ok(Some(Approval { offer, lifetime, question: entry, _first: None }))
     }
 
-    /// Waits for the answer to an identical question. A denial applies to all; otherwise each call is judged again.
+    /// Waits until an identical question ends. A denial also denies this call; otherwise the call is judged again.
     async fn wait_for(
         &self,
         inquiry: &Inquiry,
@@ -223,7 +223,7 @@ impl Exchange<'_> {
         refusal.map_or(Ok(None), |why| Err(why.into()))
     }
 
-    /// Uses up the late approval of an expired question for this call.
+    /// Consumes the late approval of an expired question for this call.
     async fn allowed_late(&self, inquiry: Inquiry, id: String) -> Result<Approval, ExchangeError> {
         let entry = Entry { question_id: Some(id), ..inquiry.entry };
         let mut answer =
@@ -235,7 +235,7 @@ impl Exchange<'_> {
         Ok(Approval { offer, lifetime: Lifetime::Once, question: entry, _first: None })
     }
 
-    /// Records the reason that the user is not asked.
+    /// Records that the call was denied without asking the user, and returns the error.
     async fn unasked(&self, inquiry: &Inquiry, why: NotApproved) -> ExchangeError {
         let (by, rule) = why.ground();
         let mut entry = inquiry.entry.clone();
@@ -251,10 +251,10 @@ impl Exchange<'_> {
         }
     }
 
-    /// Creates the grants of an approval for longer than once.
+    /// Creates the grants of an approval. Does nothing if the approval is for one call only.
     ///
     /// # Errors
-    /// Returns an [`ExchangeError`] if nothing was granted.
+    /// Returns an [`ExchangeError`] if no grant was created.
     pub async fn grant(&self, approval: &Approval, what: Vec<Granted>) -> Result<(), ExchangeError> {
         let Approval { offer, lifetime, question, .. } = approval;
         let id = question.question_id.as_deref().unwrap_or_default();

@@ -1,7 +1,7 @@
-//! Facts about a call's values from the disk and git, gathered before it is judged.
+//! Gathers facts about a call's values from the disk and from git before the call is judged.
 //!
-//! - Blocking. Facts are current only when gathered: later uses gather them again.
-//! - Never decides. The caller restricts where git is queried (`RemoteQuestion::answer` of `ironcurtain_git_facts`).
+//! - Blocking. Facts can become outdated at any time, so a later use gathers them again.
+//! - Makes no decision. The caller limits where git is queried (`RemoteQuestion::answer` of `ironcurtain_git_facts`).
 
 mod project;
 
@@ -12,27 +12,27 @@ use ironcurtain_policy::{CallPlan, Denial, Fact, Role};
 use std::collections::BTreeMap;
 use std::mem::discriminant;
 
-/// Facts about a call, one for each planned value, in order.
+/// Facts about a call, one for each planned value in the plan's order.
 #[derive(Debug)]
 pub struct ResolvedValues {
     /// Input for [`CallPlan::resolve`].
     pub facts: Vec<Fact>,
-    /// The call's paths, with their targets.
+    /// Paths of the call and their targets.
     pub paths: FoundPaths,
 }
 
-/// Target of one path of a call.
+/// A path of a call and the target found on disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundPath {
-    /// Argument that holds the path.
+    /// Name of the argument that contains the path.
     pub argument: String,
     /// Path as the client wrote it.
     pub written: String,
-    /// Canonical path.
+    /// Canonical path, with all symlinks resolved.
     pub path: CanonicalPath,
-    /// Links in the path.
+    /// Symlinks that were followed to the canonical path.
     pub links: Vec<Link>,
-    /// Kind of the target.
+    /// Kind of file system object at the canonical path.
     pub target: PathKind,
 }
 
@@ -46,13 +46,13 @@ impl FoundPaths {
         self.0.iter()
     }
 
-    /// Returns whether the call names no path.
+    /// Returns `true` if the call contains no path.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Returns every canonical path once.
+    /// Returns the distinct canonical paths of the call.
     #[must_use]
     pub fn texts(&self) -> Vec<String> {
         let mut all: Vec<String> = self.iter().map(|found| found.path.as_str().to_owned()).collect();
@@ -60,19 +60,19 @@ impl FoundPaths {
         all
     }
 
-    /// Returns the entry for an argument and its canonical path.
+    /// Returns the found path with this argument and canonical path.
     #[must_use]
     pub fn find(&self, argument: &str, path: &CanonicalPath) -> Option<&FoundPath> {
         self.iter().find(|found| found.argument == argument && found.path == *path)
     }
 
-    /// Returns whether the call has this path and it is a folder, which a grant for a file does not cover.
+    /// Returns `true` if the path is one of the call's and is a folder. A grant for a file does not cover a folder.
     #[must_use]
     pub fn has_folder(&self, path: &CanonicalPath) -> bool {
         self.iter().any(|found| found.path == *path && matches!(found.target, PathKind::Folder))
     }
 
-    /// Returns whether each path that was found before still has the same kind: file, folder or missing.
+    /// Returns `true` if every path that is also in `before` has the same kind as before: file, folder or missing.
     pub fn has_same_kinds(&self, before: &Self) -> bool {
         let is_same = |now: &FoundPath, then: &FoundPath| {
             now.argument != then.argument
@@ -82,7 +82,7 @@ impl FoundPaths {
         self.iter().all(|now| before.iter().all(|then| is_same(now, then)))
     }
 
-    /// Returns the first path in the map that is, or contains, one of these.
+    /// Returns the first entry of `failed` whose path is, or contains, a path of this call.
     pub fn first_of<'a>(
         &self,
         failed: &'a BTreeMap<CanonicalPath, String>,
@@ -92,7 +92,7 @@ impl FoundPaths {
     }
 }
 
-/// Resolves every path of a call; every other value gets `other`.
+/// Resolves all paths of a call. Every other value gets the fact `other`.
 ///
 /// # Errors
 /// Returns a denial if a path cannot be resolved.
@@ -124,14 +124,15 @@ pub fn paths(
     Ok(found)
 }
 
-/// Returns the call without its git remotes. Its paths alone decide whether git may be queried.
+/// Returns the plan and its facts without git remotes. The judge then decides from the paths whether git may be
+/// queried.
 #[must_use]
 pub fn without_remotes<'a>(plan: &CallPlan<'a>, facts: &[Fact]) -> (CallPlan<'a>, Vec<Fact>) {
     let kept = plan.values().iter().zip(facts).filter(|(value, _)| !value.is_remote());
     (plan.without(Role::GitRemoteUrl), kept.map(|(_, fact)| fact.clone()).collect())
 }
 
-/// Returns whether a path is longer than Linux allows (`NAME_MAX`, `PATH_MAX`), so that asking would be pointless.
+/// Returns `true` if the path exceeds `NAME_MAX` or `PATH_MAX`. No such file can exist, so the user is not asked.
 fn cannot_be(path: &CanonicalPath) -> bool {
     path.as_str().len() > 4095 || path.components().any(|name| name.len() > 255)
 }
@@ -148,7 +149,7 @@ mod tests {
     use serde_json::{Value, json};
     use std::sync::Arc;
 
-    /// A planned push from a folder to a remote.
+    /// Passes the plan of a push from a folder to a remote to `look`.
     fn planned<T>(arguments: &Value, look: impl FnOnce(CallPlan<'_>) -> T) -> T {
         let args = json!({ "path": ["read-path"], "remote": ["git-remote-url"] });
         let tools = json!([{ "toolName": "push", "serverName": "git", "args": args }]);

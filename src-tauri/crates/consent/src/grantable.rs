@@ -1,6 +1,6 @@
-//! Access that a question can grant beyond its call.
+//! Permissions that a question can grant beyond its own call.
 //!
-//! - Offers and grants are created from the same value, so that no grant exceeds its offer.
+//! - Offers and grants are created from the same [`Grantable`], so no grant exceeds its offer.
 
 use super::Reach;
 use ironcurtain_egress::HostPort;
@@ -9,38 +9,38 @@ use ironcurtain_grants::{Files, Granted};
 use ironcurtain_paths::{CanonicalPath, PathKind};
 use ironcurtain_policy::{Access, AccessSet, GrantKind, JudgedRequest, ToolScope, ToolUse};
 
-/// One access of a call that needs approval.
+/// Access to a path that the user must approve.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestedAccess {
     /// Kind of access.
     pub access: Access,
     /// Path to access.
     pub path: CanonicalPath,
-    /// Kind of the path's target.
+    /// Kind of file system object at the path.
     pub target: PathKind,
-    /// Path that the sandbox must expose for it.
+    /// Path that must be mounted into the sandbox for this access. `None` if nothing must be mounted.
     pub need: Option<Need>,
 }
 
-/// Parts of a call that need approval and can be granted beyond it.
+/// Parts of a call that need approval and can be granted for later calls.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Grantable {
-    /// Paths that need approval.
+    /// Paths that need approval, with the kind of access.
     pub requested: Vec<RequestedAccess>,
-    /// Project around all paths.
+    /// Project that contains all paths, if there is one.
     pub project: Option<CanonicalPath>,
-    /// Folder around all paths that the user has opened for reading.
+    /// Folder that contains all paths and that the user has opened for reading, if there is one.
     pub open: Option<CanonicalPath>,
-    /// Hosts; empty unless they are all that needs approval.
+    /// Hosts that need approval. Empty if anything else needs approval too.
     pub hosts: Vec<HostPort>,
-    /// Use of the tool, or `None` if the call names resources that can be granted themselves.
+    /// Tool and its fixed values, or `None` if the paths or hosts can be granted instead.
     pub tool: Option<ToolUse>,
-    /// True if the tool's annotation says that it only reads.
+    /// `true` if the tool's annotation declares it read-only.
     pub only_reads: bool,
 }
 
 impl Grantable {
-    /// Returns the grants that an offer opens.
+    /// Returns the permissions that an offer grants.
     #[must_use]
     pub fn opened_by(&self, reach: Reach) -> Vec<Granted> {
         let files = |kind: GrantKind, paths: Vec<(CanonicalPath, AccessSet)>| {
@@ -74,19 +74,20 @@ impl Grantable {
         }
     }
 
-    /// Returns the use of the tool, if other tools of the server can be granted with it. Other requests are not tools.
+    /// Returns the tool use if the server's other tools can be granted with it. Requests other than tool calls return
+    /// `None`.
     pub(super) fn tools(&self) -> Option<&ToolUse> {
         self.tool.as_ref().filter(|tool| JudgedRequest::parse(tool.tool()).is_none())
     }
 
-    /// Returns all requested access, plus reading and writing.
+    /// Returns the requested kinds of access, plus reading and writing.
     pub(super) fn access_to_change(&self) -> AccessSet {
         let both = AccessSet::only(Access::Read).with(Access::Write);
         self.requested.iter().fold(both, |access, requested| access.with(requested.access))
     }
 }
 
-/// Returns the folder of each requested path, or the path itself if it is a folder, with all access requested there.
+/// Returns the folder of each requested path, with all access requested in it. The folder of a folder is itself.
 pub(super) fn folders(requested: &[RequestedAccess]) -> Vec<(CanonicalPath, AccessSet)> {
     merged(requested.iter().filter_map(|w| {
         let inside = w.target == PathKind::Folder && w.access != Access::Delete;

@@ -1,9 +1,9 @@
-//! Identical questions: one is asked, and the others wait for its answer.
+//! Merges identical questions: the user answers one, and the other calls wait for that answer.
 //!
-//! - Questions are identical if they show the same text in the same session, for byte-identical calls and unchanged
-//!   files on disk.
-//! - INVARIANT: an approval applies only to the call that was asked about. Calls that waited are judged again and may
-//!   prompt again; a denial applies to all.
+//! - Questions are identical if they show the same text in the same session, their calls are byte-identical and the
+//!   files on disk are unchanged.
+//! - INVARIANT: an approval applies only to the call that asked. The calls that waited are judged again and may
+//!   require approval themselves. A denial applies to all of them.
 
 use super::{NotApproved, Question};
 use sha2::{Digest, Sha256};
@@ -13,21 +13,21 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// Identity of a question, which ignores its id and its deadline.
+/// SHA-256 hash that identifies a question regardless of its id and deadline.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct QuestionKey([u8; 32]);
 
 impl QuestionKey {
-    /// Returns the key of a question, with facts that distinguish it from questions with the same text.
+    /// Returns the key of a question. The facts distinguish questions with the same text.
     #[must_use]
     pub fn of(question: &Question, facts: &[String]) -> Self {
         let same = Question { id: String::new(), deadline: Duration::ZERO, ..question.clone() };
-        // A question that cannot be serialized is unique.
+        // If serialization fails, the id makes the key unique.
         let shown = serde_json::to_string(&same).unwrap_or_else(|_| question.id.clone());
         Self(hash(std::iter::once(&shown).chain(facts)))
     }
 
-    /// Returns a unique key, so that the question is never merged with another.
+    /// Returns a key that no other question has, so that the question is never merged.
     #[must_use]
     pub fn alone(question: &Question) -> Self {
         Self::of(question, std::slice::from_ref(&question.id))
@@ -40,7 +40,7 @@ impl fmt::Debug for QuestionKey {
     }
 }
 
-/// Hashes several texts, each with its length, so that moving text across a boundary changes the hash.
+/// Hashes the texts with their lengths, so that moving a boundary between texts changes the hash.
 pub(super) fn hash<'a>(texts: impl Iterator<Item = &'a String>) -> [u8; 32] {
     let mut all = Sha256::new();
     for text in texts {
@@ -60,21 +60,21 @@ struct AskedQuestion {
     over: watch::Receiver<Option<NotApproved>>,
 }
 
-/// Role of a call among identical ones.
+/// Part that a call takes among identical calls.
 #[derive(Debug)]
 pub(super) enum Turn {
-    /// The first call, which asks the user.
+    /// This call is the first one and asks the user.
     Asks(AskedFirst),
-    /// An identical question is already pending.
+    /// The call waits because an identical question is pending.
     Waits {
-        /// Id of that question.
+        /// Id of the pending question.
         question: String,
         /// Completes when that question ends.
         over: QuestionEnd,
     },
 }
 
-/// The first of several identical questions. When dropped, the waiting calls are judged again.
+/// Guard of the call that asks for all identical ones. Dropping it causes the waiting calls to be judged again.
 #[derive(Debug)]
 pub struct AskedFirst {
     all: IdenticalQuestions,
@@ -87,7 +87,7 @@ pub struct AskedFirst {
 pub(super) struct QuestionEnd(watch::Receiver<Option<NotApproved>>);
 
 impl IdenticalQuestions {
-    /// Registers a question, under this id if it is the first of its kind.
+    /// Registers a question and returns its part. The first of its kind is registered with this id.
     pub(super) fn enter(&self, key: QuestionKey, id: &str) -> Turn {
         let mut all = self.lock();
         if let Some(put) = all.get(&key) {
@@ -117,9 +117,9 @@ impl Drop for AskedFirst {
 }
 
 impl QuestionEnd {
-    /// Waits for the end. Returns a denial that applies to all, or `None` if each call is judged again.
+    /// Waits for the end of the question. Returns its denial, or `None` if the call must be judged again.
     pub(super) async fn refusal(&mut self) -> Option<NotApproved> {
-        // A dropped sender means that there was no denial.
+        // A dropped sender means that the question ended without a denial.
         let _ = self.0.wait_for(Option::is_some).await;
         self.0.borrow().clone()
     }

@@ -1,7 +1,7 @@
-//! Reopens an expired question for the user. An approval waits for the agent's retry.
+//! Shows an expired question again. An approval then applies when the agent repeats the call.
 //!
 //! - INVARIANT: only the dialog or the terminal answers, as for any question, and an approval is recorded before it
-//!   can be used.
+//!   takes effect.
 //! - A late approval allows one call and creates no grant.
 
 use super::missed::{Inquiry, MissedError};
@@ -11,32 +11,32 @@ use ironcurtain_audit::{Audit, AuditError, Event};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// Notice that the call was already denied.
+/// Text that tells the user that the call was already denied.
 const OVER: &str = "Nobody answered in time, so this call was denied. If you allow it now, the agent can repeat exactly this \
     call once within 15 minutes.";
 
-/// Context for asking an expired question again.
+/// Services that showing an expired question again uses.
 #[derive(Clone, Copy)]
 pub struct LateAsking<'a> {
-    /// Audit log.
+    /// Audit log for the question and the answer.
     pub audit: &'a Audit,
-    /// Broker for the questions.
+    /// Broker that shows the question.
     pub broker: &'a Broker,
-    /// Counter that signals a change in anything shown to the user.
+    /// Counter that is incremented when anything shown to the user changes.
     pub changes: &'a watch::Sender<u64>,
-    /// Counters of questions and answers.
+    /// Counters for questions and answers.
     pub metrics: &'a dyn QuestionMetrics,
-    /// Limits on denials.
+    /// Limits that apply to a denial of the question.
     pub limits: QuestionLimits,
 }
 
-/// Reason that a question was not shown again, or that its answer did not count.
+/// Reason that a question was not shown again or its answer was discarded.
 #[derive(Debug, thiserror::Error)]
 pub enum LateError {
-    /// The question cannot be shown.
+    /// The question does not exist, is already shown or is covered by a stop.
     #[error(transparent)]
     Missed(#[from] MissedError),
-    /// The audit log could not be written.
+    /// Writing the audit log failed.
     #[error(transparent)]
     Audit(#[from] AuditError),
     /// The trusted process is shutting down.
@@ -45,10 +45,10 @@ pub enum LateError {
 }
 
 impl LateAsking<'_> {
-    /// Shows the question again and waits for the answer. Returns `true` for an approval that can be used.
+    /// Shows the question again and waits for the answer. Returns `true` if the next identical call is now allowed.
     ///
     /// # Errors
-    /// Returns a [`LateError`] if nothing was allowed.
+    /// Returns a [`LateError`] if the question was not shown or could not be recorded.
     pub async fn ask(&self, id: &str) -> Result<bool, LateError> {
         let missed = self.broker.missed();
         let inquiry = missed.show(id, boot_ms())?;
@@ -71,7 +71,7 @@ impl LateAsking<'_> {
         answer.escalation_result = Some(end);
         answer.human_ms = Some(u64::try_from(asked.elapsed().as_millis()).unwrap_or(u64::MAX));
         if let QuestionOutcome::Denied { note, reach } = &outcome {
-            // A denial takes effect even if it cannot be recorded.
+            // Applied before it is recorded, so that a full disk does not cancel the denial.
             self.broker.apply_denial(&inquiry, note.clone(), *reach, self.limits);
         }
         self.audit.record(answer).await?;
@@ -86,7 +86,7 @@ impl LateAsking<'_> {
     }
 }
 
-/// Guard for a reopened question. Dropping it marks the question as open, unless it was allowed or forgotten.
+/// Guard for a question that is shown again. Dropping it reopens the question, unless it was allowed or forgotten.
 struct ShownAgain<'a> {
     broker: &'a Broker,
     id: &'a str,
@@ -98,13 +98,13 @@ impl Drop for ShownAgain<'_> {
     }
 }
 
-/// Returns whether an approval can serve a call other than the one asked about.
+/// Returns `true` if a late approval of the question can allow a repeated call: a tool call that can be allowed once.
 pub(super) fn can_be_late(inquiry: &Inquiry) -> bool {
     let once = inquiry.question.offers.iter().any(|offer| offer.lifetimes.contains(&Lifetime::Once));
     once && inquiry.question.tool.is_some()
 }
 
-/// Returns the question, changed to say that its call is over.
+/// Returns a copy of the question that says that its call was denied and offers only to allow a repetition.
 fn again(question: &Question) -> Question {
     let mut again = question.clone();
     again.also.insert(0, OVER.to_owned());

@@ -1,8 +1,8 @@
-//! Interface between the trusted process and anything that can ask the user: the app's dialog, a terminal, a test.
+//! Interface between the trusted process and a front end that asks the user: the app's dialog, a terminal or a test.
 //!
-//! - Only [`Answer::Allow`] allows. A dropped [`Slot`], a timeout or a crash is a denial.
-//! - [`Question`] holds everything to show, as plain text; a renderer adds and resolves nothing.
-//! - Never decides whether a call needs approval: the policy does.
+//! - Only [`Answer::Allow`] allows a call. A dropped [`Slot`], a timeout and a crash all deny it.
+//! - [`Question`] contains everything that is shown, as plain text. A front end adds nothing and resolves nothing.
+//! - The policy decides whether a call needs approval; this crate only asks.
 //!
 //! ```
 //! use ironcurtain_consent::{Answer, Consent, DenialReach, Question, Slot, Withdrawn};
@@ -73,22 +73,22 @@ use tokio::sync::{mpsc, oneshot};
 
 /// A front end that can put a question to the user.
 pub trait Consent: Send + Sync + 'static {
-    /// Shows the question and returns at once. The answer goes into the slot once, from any thread.
+    /// Shows the question and returns immediately. The front end answers through `slot` once, from any thread.
     fn ask(&self, question: Question, slot: Slot);
 
-    /// Removes a question that ended elsewhere: by its deadline, a cancelled call or a closed session.
+    /// Removes a question that ended without this front end, for the given reason.
     fn withdraw(&self, question: &str, why: Withdrawn);
 
     /// Shows the user a message that needs no answer, if possible.
     fn notify(&self, _notice: &str) {}
 
-    /// Returns the place where the user is asked. If there is none, the app may replace this process.
+    /// Returns the kind of front end. The app may replace a process that returns [`AskedOn::Nobody`].
     fn asked_on(&self) -> AskedOn {
         AskedOn::App
     }
 }
 
-/// Sender for the answer to one question. Dropping it unanswered denies, as closing the dialog does.
+/// Sender for the answer to one question. Dropping it without an answer denies the call.
 #[derive(Debug)]
 #[must_use = "dropping the slot denies the call"]
 pub struct Slot {
@@ -97,21 +97,21 @@ pub struct Slot {
 }
 
 impl Slot {
-    /// Sends the user's answer. Ignored when the question is already over.
+    /// Sends the user's answer. Does nothing if the question has already ended.
     pub fn answer(self, answer: Answer) {
-        // Fails if the question is over; its call was already denied.
+        // Sending fails only if the question has ended, which has denied the call.
         let _ = self.answer.send(answer);
     }
 
-    /// Returns whether the question is over.
+    /// Returns `true` if the question has ended.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.answer.is_closed()
     }
 
-    /// Reports that the user is working in the dialog, which restarts the deadline.
+    /// Reports that the user is active in the dialog, which restarts the deadline.
     pub fn working(&self) {
-        // A full channel already holds a signal, which is enough.
+        // If the channel is full, a report is already pending.
         let _ = self.working.try_send(());
     }
 }
@@ -119,43 +119,43 @@ impl Slot {
 /// The user's answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// Allows the chosen offer for the chosen lifetime.
+    /// Allows the offer for the lifetime.
     Allow {
         /// Index into [`Question::offers`].
         offer: usize,
-        /// One of that offer's lifetimes.
+        /// A lifetime of that offer.
         lifetime: Lifetime,
     },
-    /// Denies because the user cannot be asked.
+    /// Denies the call because the user cannot be asked.
     Unavailable {
-        /// Reason, as a sentence for the agent.
+        /// Reason, as a sentence shown to the agent.
         why: String,
     },
-    /// Denies, with a note that the agent may see.
+    /// Denies the call.
     Deny {
-        /// The user's note for the agent.
+        /// The user's note, which the agent receives.
         note: Option<String>,
-        /// Extent of the denial.
+        /// Calls that the denial covers beyond this one.
         reach: DenialReach,
     },
 }
 
-/// Extent of a denial.
+/// Calls that a denial covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DenialReach {
     /// Only this call.
     Call,
-    /// This call and every question of the same agent that is pending at that moment.
+    /// This call and all calls of the same agent that are pending when the user answers.
     Waiting,
-    /// Everything that [`Question::denial`] describes, for the rest of the session.
+    /// This call and all calls that match [`Question::denial`], until the session ends.
     Session,
-    /// Everything in the session, until the user resumes it.
+    /// This call and all calls of the session, until the user resumes it.
     Pause,
 }
 
 impl DenialReach {
-    /// Returns the end of the audit record's sentence about the denial.
+    /// Returns the clause that describes the denial in the audit log.
     fn on_record(self, note: Option<&str>) -> String {
         let reach = match self {
             Self::Call => "",
@@ -168,16 +168,16 @@ impl DenialReach {
     }
 }
 
-/// Reason for removing a question from the screen.
+/// Reason that a question is removed from the screen without an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Withdrawn {
-    /// The deadline passed.
+    /// The question's deadline passed.
     Deadline,
     /// The client cancelled the call.
     Cancelled,
     /// The session was closed.
     SessionEnded,
-    /// Another answer settled the question.
+    /// Another event made the question unnecessary.
     Settled,
     /// A stop covers the question.
     Stopped,
@@ -196,11 +196,11 @@ pub struct Question {
     pub server: String,
     /// Its command line, for the details.
     pub server_command: String,
-    /// True if the server runs in an OS sandbox.
+    /// `true` if the server runs in an OS sandbox.
     pub sandboxed: bool,
-    /// True if the server is remote: it is not sandboxed, and receives the sent data.
+    /// `true` if the server is remote: it is not sandboxed, and receives the sent data.
     pub remote: bool,
-    /// The tool, or `None` if the server asks on its own.
+    /// Name of the tool, or `None` if the server asks without a tool call.
     pub tool: Option<String>,
     /// All effects of the call, the worst first. The first one is the headline. Never empty.
     pub consequences: Vec<Consequence>,
@@ -220,7 +220,7 @@ pub struct Question {
     pub offers: Vec<Offer>,
     /// Calls that a denial for the rest of the session covers: "read_file in ~/docs".
     pub denial: String,
-    /// True if the question can be allowed in a batch: the call is sandboxed, only reads or changes existing files, and
+    /// `true` if the question can be allowed in a batch: the call is sandboxed, only reads or changes existing files, and
     /// needs no other access.
     pub fits_a_batch: bool,
     /// Time until the question is denied; restarts while the user works in it.
@@ -231,14 +231,14 @@ pub struct Question {
 }
 
 impl Question {
-    /// Returns whether the same agent process asks, through any server.
+    /// Returns `true` if the same agent process asks, through any server.
     #[must_use]
     pub fn is_of_same_agent(&self, other: &Self) -> bool {
         let chain = &self.client.chain;
         self.session == other.session || !chain.is_empty() && *chain == other.client.chain
     }
 
-    /// Returns whether this question can be allowed together with all of `batch`. Two questions that change the same
+    /// Returns `true` if this question can be allowed together with all of `batch`. Two questions that change the same
     /// file cannot: both diffs are against the current file.
     #[must_use]
     pub fn joins<'a>(&self, mut batch: impl Iterator<Item = &'a Self>) -> bool {
@@ -270,7 +270,7 @@ pub struct Consequence {
     pub asked_for: Option<String>,
     /// Folder that a link on the way leaves.
     pub out_of: Option<String>,
-    /// True if the call may do this without the user's approval.
+    /// `true` if the call may do this without the user's approval.
     pub allowed: bool,
 }
 
@@ -331,7 +331,7 @@ pub enum Reach {
     ProjectToChange,
     /// The surrounding folder that is already open for reading, for changing.
     OpenFolderToChange,
-    /// One port of one host.
+    /// A host with a port.
     Host,
     /// A tool, with its meaningful values fixed.
     Tool,
@@ -341,7 +341,7 @@ pub enum Reach {
     ReadingTools,
     /// Every tool of the server.
     AllTools,
-    /// This one request of a server.
+    /// Exactly this request of the server.
     Request,
     /// The new definition of a tool that its server changed.
     NewDefinition,
@@ -365,17 +365,17 @@ mod tests {
     use std::path::Path;
     use std::sync::Arc;
 
-    /// A broker with no stops.
+    /// Returns a broker without active stops.
     pub(super) fn broker(consent: Arc<impl Consent>) -> Broker {
         Broker::new(consent, Stops::open(Path::new("/proc/self/nothing").to_path_buf()), None)
     }
 
-    /// Scope of a call that names no paths or addresses.
+    /// Returns the scope of a call without paths and addresses.
     pub(super) fn scope() -> DenialScope {
         DenialScope::of_call("t", &[], &[], |_| false)
     }
 
-    /// A question that can be allowed once.
+    /// Returns a question that can be allowed once.
     pub(super) fn question(id: &str) -> Question {
         Question {
             id: id.into(),

@@ -1,4 +1,4 @@
-//! A call with canonical values, and the paths that the sandbox must expose for it.
+//! A call with canonical values and the paths that must be mounted into the sandbox for it.
 
 use crate::RequestedAccess;
 use crate::found_paths::{FoundPath, FoundPaths};
@@ -8,17 +8,17 @@ use ironcurtain_policy::{
     Access, ApprovalSubject, Denial, FileWrites, PendingApproval, ProtectedPaths, ResolvedCall,
 };
 
-/// A call whose values are canonical at this moment.
+/// A call whose paths were canonical when it was resolved.
 #[derive(Debug)]
 pub struct LocatedCall {
-    /// The call that is judged and sent.
+    /// Call that is judged and then sent.
     pub call: ResolvedCall,
-    /// Targets found at each of its paths.
+    /// Paths of the call and their targets.
     pub paths: FoundPaths,
 }
 
 impl LocatedCall {
-    /// Returns a denial if the call would also expose something protected to a sandboxed server.
+    /// Returns a denial if the call would also give a sandboxed server access to a protected path.
     #[must_use]
     pub fn exposed_protected(
         &self,
@@ -31,7 +31,7 @@ impl LocatedCall {
         self.exposes(protected.paths()).map(exposes).or_else(opens)
     }
 
-    // A folder that holds a protected path cannot be exposed without it.
+    // Mounting a folder also exposes the protected paths inside it.
     fn exposes<'a>(&self, protected: &'a [CanonicalPath]) -> Option<(&CanonicalPath, &'a CanonicalPath)> {
         let is_folder = |p: &&FoundPath| p.target == PathKind::Folder;
         self.paths.iter().filter(is_folder).map(|p| &p.path).find_map(|folder| {
@@ -40,7 +40,7 @@ impl LocatedCall {
         })
     }
 
-    // Creating or deleting a name requires the whole folder to be open for the server.
+    // Creating or deleting a file requires the whole folder to be mounted writable.
     fn opens<'a>(
         &self,
         sandbox: Option<&CanonicalPath>,
@@ -50,8 +50,8 @@ impl LocatedCall {
         let open =
             self.paths.needs(&self.call, sandbox, writes).into_iter().filter(|n| n.writable).map(|n| n.path);
         open.into_iter().find_map(|folder| {
-            // The folder may hold a protected path that does not exist yet. The judge itself refuses a change to a
-            // protected path, with its own reason.
+            // The folder may contain a protected path that does not exist yet. A call that changes a protected path
+            // itself is denied by the policy, with its own reason.
             let masked = protected.masked_in(&folder);
             let kept = protected.read_only().iter().map(|kept| &kept.path);
             let kept = kept.filter(|p| folder.strictly_contains(p) && !masked.contains(p));
@@ -62,7 +62,7 @@ impl LocatedCall {
 }
 
 impl FoundPaths {
-    /// Returns the paths that the sandbox must expose for the whole call, in addition to the session's own.
+    /// Returns the paths that must be mounted for the call in addition to those of the session.
     #[must_use]
     pub fn needs(
         &self,
@@ -79,7 +79,7 @@ impl FoundPaths {
         ironcurtain_grants::mounts::united(needs)
     }
 
-    /// Returns the paths that need approval, each with its access.
+    /// Returns the paths that need approval, each with its kind of access.
     pub fn requested(&self, approvals: &[PendingApproval], writes: FileWrites) -> Vec<RequestedAccess> {
         approvals.iter().filter_map(|approval| self.requested_path(approval, writes)).collect()
     }
@@ -107,7 +107,7 @@ fn exposes((folder, inside): (&CanonicalPath, &CanonicalPath)) -> Denial {
     Denial::protected(reason)
 }
 
-/// Returns the nearest existing folder above a path.
+/// Returns the nearest existing ancestor folder of a path.
 fn nearest_folder(path: &CanonicalPath) -> Option<CanonicalPath> {
     let mut above = path.parent();
     while let Some(folder) = above {

@@ -1,9 +1,8 @@
-//! Questions that expired unanswered, remembered for a while so that a late approval can allow the agent's identical
-//! retry.
+//! Remembers questions that expired without an answer. A late approval allows the agent to repeat the call once.
 //!
-//! - INVARIANT: a late approval allows one call in the same session with a verbatim identical question, byte-identical
-//!   arguments and unchanged files on disk, until it expires or the user denies the same call.
-//! - Bounded in number and age. Forgotten questions prompt again.
+//! - INVARIANT: a late approval allows one call, in the same session, with an identical question, byte-identical
+//!   arguments and unchanged files on disk. It ends when it expires or the user denies the same call.
+//! - The number and age of remembered questions are limited. A forgotten question is simply asked again.
 
 use super::{DenialScope, DeniedKey, Question, QuestionKey, Stop};
 use ironcurtain_audit::Entry;
@@ -12,64 +11,64 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
 
-/// Maximum number of remembered questions. The agent with the most loses its oldest first.
+/// Maximum number of remembered questions. Beyond it, the agent with the most questions loses its oldest.
 const MOST: usize = 50;
 
-/// Time for which an expired question is remembered, and for which a late approval is valid.
+/// Duration for which an expired question is remembered and for which a late approval is valid: 15 minutes.
 const KEPT: Duration = Duration::from_secs(15 * 60);
 
-/// A question with its audit entry, identity and scope.
+/// A question with its audit entry and the keys of its call.
 #[derive(Debug, Clone)]
 pub struct Inquiry {
     /// The question.
     pub question: Question,
-    /// Its audit entry.
+    /// Audit entry that recorded the question.
     pub entry: Entry,
-    /// Key that identifies identical questions.
+    /// Key that identical questions share.
     pub identity: QuestionKey,
     /// Key under which a denial of the call is remembered.
     pub call: DeniedKey,
-    /// Scope of a denial for longer than the call.
+    /// Calls that a denial beyond this call covers.
     pub scope: DenialScope,
 }
 
-/// A question that expired unanswered.
+/// A question that expired without an answer.
 #[derive(Debug, Clone)]
 pub struct MissedQuestion {
-    /// The original question.
+    /// The question and its keys.
     pub inquiry: Inquiry,
-    /// Current state.
+    /// State of the question after it expired.
     pub state: MissedState,
-    /// Expiry, in milliseconds since boot.
+    /// Time at which the question is forgotten, in milliseconds since boot.
     pub until_boot_ms: u64,
 }
 
-/// State of a question that expired unanswered.
+/// State of a question that expired without an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MissedState {
-    /// Open: a repeated call prompts again.
+    /// Not answered. A repeated call asks again.
     Open,
     /// Shown to the user again.
     Shown,
-    /// Allowed: one identical call passes.
+    /// Allowed late. The next identical call is allowed without asking.
     Allowed,
 }
 
-/// Reason that a question is not shown again.
+/// Reason that an expired question is not shown again.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MissedError {
-    /// The question is unknown or has expired.
+    /// The question never existed, was forgotten, or was asked again.
     #[error("no unanswered question `{0}`; it was asked again or has expired")]
     Unknown(String),
-    /// The question is on the screen already, or was answered.
+    /// The question is already on the screen or was already answered.
     #[error("the question `{0}` is already shown or answered")]
     NotOpen(String),
-    /// A stop covers the question.
+    /// A stop covers the question, so it cannot be allowed.
     #[error("the question cannot be asked: {0}")]
     Stopped(Stop),
 }
 
-/// Questions that expired unanswered, the oldest first.
+/// Questions that expired without an answer, oldest first.
 #[derive(Debug, Clone, Default)]
 pub struct MissedQuestions {
     kept: Arc<Mutex<Vec<MissedQuestion>>>,
@@ -77,13 +76,13 @@ pub struct MissedQuestions {
 }
 
 impl MissedQuestions {
-    /// Returns the kept questions.
+    /// Returns the remembered questions.
     #[must_use]
     pub fn list(&self, now_boot_ms: u64) -> Vec<MissedQuestion> {
         self.lock(now_boot_ms).clone()
     }
 
-    /// Keeps a question, replacing one with the same identity.
+    /// Remembers a question. It replaces an identical one.
     pub(super) fn keep(&self, inquiry: Inquiry, now_boot_ms: u64) {
         let mut all = self.lock(now_boot_ms);
         all.retain(|one| one.inquiry.identity != inquiry.identity);
@@ -97,7 +96,7 @@ impl MissedQuestions {
         self.changed.notify_waiters();
     }
 
-    /// Uses up the late approval of a question.
+    /// Consumes the late approval of a question with this key, if there is one.
     pub(super) fn take_approval(&self, identity: QuestionKey, now_boot_ms: u64) -> Option<Inquiry> {
         let mut all = self.lock(now_boot_ms);
         let is_it =
@@ -106,7 +105,7 @@ impl MissedQuestions {
         Some(all.remove(at).inquiry)
     }
 
-    /// Marks a question as shown to the user again.
+    /// Marks a question as shown again.
     pub(super) fn show(&self, id: &str, now_boot_ms: u64) -> Result<Inquiry, MissedError> {
         let mut all = self.lock(now_boot_ms);
         let found = all.iter_mut().find(|one| one.inquiry.question.id == id);
@@ -118,7 +117,7 @@ impl MissedQuestions {
         Ok(found.inquiry.clone())
     }
 
-    /// Marks a shown question as open again.
+    /// Marks a question that is shown again as open.
     pub(super) fn reopen(&self, id: &str, now_boot_ms: u64) {
         self.lock(now_boot_ms)
             .iter_mut()
@@ -126,7 +125,7 @@ impl MissedQuestions {
             .for_each(|one| one.state = MissedState::Open);
     }
 
-    /// Lets the next identical call pass, if the question is still shown.
+    /// Allows the next identical call. Returns `false` if the question is no longer shown.
     pub(super) fn allow(&self, id: &str, now_boot_ms: u64) -> bool {
         let mut all = self.lock(now_boot_ms);
         let Some(one) = all.iter_mut().find(|one| one.is_shown(id)) else { return false };
@@ -135,17 +134,17 @@ impl MissedQuestions {
         true
     }
 
-    /// Forgets a question and its late approval.
+    /// Forgets a question and its late approval. Returns `false` if it was not remembered.
     pub fn forget(&self, id: &str) -> bool {
         self.remove(|one| one.inquiry.question.id == id)
     }
 
-    /// Drops late approvals of a call that the user denied, in any spelling and session.
+    /// Discards the late approvals of a call that the user has denied, in any spelling and any session.
     pub(super) fn drop_denied(&self, call: DeniedKey) {
         self.remove(|one| one.inquiry.call == call);
     }
 
-    /// Forgets a question that the agent's retry asks again.
+    /// Forgets an expired question because the agent's repeated call asks it again.
     pub(super) fn forget_identical(&self, identity: QuestionKey) {
         self.remove(|one| one.inquiry.identity == identity);
     }
@@ -160,7 +159,7 @@ impl MissedQuestions {
         self.remove(|_| true);
     }
 
-    /// Completes when a reopened question is forgotten.
+    /// Completes when the question is forgotten.
     pub(super) async fn expired(&self, id: &str) {
         loop {
             let changed = self.changed.notified();
@@ -186,7 +185,7 @@ impl MissedQuestions {
         removed
     }
 
-    /// Drops expired questions and locks the others.
+    /// Locks the list after removing expired questions.
     fn lock(&self, now_boot_ms: u64) -> MutexGuard<'_, Vec<MissedQuestion>> {
         let mut all = self.kept();
         all.retain(|one| now_boot_ms < one.until_boot_ms);
@@ -198,15 +197,15 @@ impl MissedQuestions {
     }
 }
 
-/// Returns the index of the oldest open question of the agent with the most, so that a flood displaces only its own
-/// questions.
+/// Returns the index of the oldest open question of the agent that has the most. An agent that floods the list
+/// displaces only its own questions.
 fn first_to_go(all: &[MissedQuestion]) -> usize {
     let open = || all.iter().enumerate().filter(|(_, one)| one.state == MissedState::Open);
     let of_agent = |one: &MissedQuestion| {
         let question = &one.inquiry.question;
         open().filter(|(_, other)| other.inquiry.question.is_of_same_agent(question)).count()
     };
-    // `max_by_key` returns the last of equal elements.
+    // `max_by_key` returns the last of equal elements; `rev` makes it the oldest.
     open().rev().max_by_key(|(_, one)| of_agent(one)).map_or(0, |(at, _)| at)
 }
 
@@ -223,7 +222,7 @@ mod tests {
     use ironcurtain_audit::Event;
     use ironcurtain_protocol::ProcessView;
 
-    /// A question of the agent with this process id.
+    /// Returns a question of the agent with this process id.
     fn inquiry(id: &str, agent: u32) -> Inquiry {
         let mut question = Question { session: format!("session of {agent}"), ..question(id) };
         question.client.chain = vec![ProcessView { pid: agent, exe: None, name: "agent".into() }];

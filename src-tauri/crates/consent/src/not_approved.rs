@@ -3,47 +3,47 @@
 use super::Stop;
 use ironcurtain_audit::{DecidedBy, EscalationResult};
 
-/// Name recorded in place of a rule when the agent is paused.
+/// Rule name in the audit log for calls denied because the agent is paused.
 pub const PAUSED: &str = "paused";
 
 /// Reason that a call was not approved.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotApproved {
-    /// The user denied it with a note.
+    /// The user denied the call and left a note for the agent.
     #[error("the user denied it and says: {0}")]
     DeniedWithNote(String),
-    /// The user denied it.
+    /// The user denied the call without a note.
     #[error("the user denied it")]
     Denied,
-    /// The user cannot be asked.
+    /// The user cannot be asked, for the contained reason.
     #[error("{0}")]
     Unavailable(String),
-    /// The dialog was closed.
+    /// The user closed the dialog without an answer.
     #[error("the question was closed without an answer")]
     Closed,
-    /// The deadline passed.
+    /// The question's deadline passed.
     #[error("the user did not answer within {seconds} s")]
     TimedOut {
-        /// Time that the question was open.
+        /// Duration for which the question was open, in seconds.
         seconds: u64,
     },
-    /// A stop covers the call.
+    /// A stop covers the call: a lockdown, a paused session or a denial for the rest of the session.
     #[error(transparent)]
     Stopped(#[from] Stop),
-    /// The user denied the same call recently.
+    /// The user recently denied the same call, so it is denied without asking.
     #[error("{}; it is denied without asking for another {seconds} s", denied(.note.as_deref()))]
     StillDenied {
-        /// The note of that denial.
+        /// The user's note with that denial.
         note: Option<String>,
-        /// Time until the call prompts again.
+        /// Seconds until the same call asks the user again.
         seconds: u64,
     },
-    /// The client asks too many questions.
+    /// The session or client asked too many questions, so the call is denied without asking.
     #[error("the user was asked {most} times within a minute: too many questions; try again in {seconds} s")]
     TooMany {
-        /// Maximum number of questions per minute, of the session or of the client.
+        /// Maximum number of questions per minute for the session or the client.
         most: usize,
-        /// Time until the client may ask again.
+        /// Seconds until the client may ask again.
         seconds: u64,
     },
 }
@@ -55,7 +55,7 @@ impl NotApproved {
         matches!(self, Self::Denied | Self::DeniedWithNote(_))
     }
 
-    /// Returns the recorded result for questions that wait for the same answer.
+    /// Returns the result that the audit log records for each call that waited for this answer.
     pub(super) fn on_record(&self) -> EscalationResult {
         match self {
             Self::DeniedWithNote(_) | Self::Denied | Self::StillDenied { .. } => EscalationResult::Denied,
@@ -66,7 +66,7 @@ impl NotApproved {
         }
     }
 
-    /// Returns the recorded decider and the name in place of a rule, for a denial without a question.
+    /// Returns the decider and the rule name that the audit log records for a call denied without a question.
     pub(super) fn ground(&self) -> (DecidedBy, &'static str) {
         match self {
             Self::Stopped(Stop::Lockdown) => (DecidedBy::Lockdown, "lockdown"),

@@ -1,9 +1,9 @@
-//! Offers that the user can choose from, derived from the access that a call needs. Pure.
+//! Offers that a question gives the user, derived from the access that the call needs. Pure.
 //!
-//! - Ordered from the narrowest offer to the widest.
+//! - Ordered from the narrowest to the widest.
 //! - A folder is offered only if [`GrantLimits::may_be_granted`] allows it: never `/`, the home directory, or a folder
 //!   that contains or is inside a protected path.
-//! - Deleting is never offered for always.
+//! - Permission to delete is never offered permanently.
 
 mod project;
 mod request;
@@ -20,20 +20,20 @@ use ironcurtain_policy::{Access, AccessSet};
 use ironcurtain_visible as visible;
 use project::{open_folder_offer, project_offers};
 
-/// Label for allowing a call as a whole.
+/// Label of the offer that allows only this call.
 pub(super) const THIS_CALL: &str = "this exact call";
 
-/// Maximum length of foreign text within a sentence, in characters. The effect line shows all of it.
+/// Maximum length of foreign text within a sentence, in characters. The effect line shows the whole text.
 const LONGEST_IN_SENTENCE: usize = 200;
 
 pub(super) const STANDING: [Lifetime; 4] =
     [Lifetime::Session, Lifetime::QuarterHour, Lifetime::Hour, Lifetime::Always];
 
-/// Lifetimes of an offer for calls that the user has not seen.
+/// Lifetimes of an offer that also covers calls with other values. It is never permanent.
 pub(super) const TIMED: [Lifetime; 3] = [Lifetime::Session, Lifetime::QuarterHour, Lifetime::Hour];
 
-/// Returns the offers for a call of `client`. Set `only_once` if something other than a path needs approval, so that
-/// no path is offered for longer.
+/// Returns the offers for a call of `client`. Set `only_once` if the call also needs approval for something that is
+/// not a path: the paths are then offered for this call only.
 #[must_use]
 pub fn offers(client: &str, grantable: &Grantable, only_once: bool, limits: GrantLimits<'_>) -> Vec<Offer> {
     let requested = &grantable.requested;
@@ -44,7 +44,7 @@ pub fn offers(client: &str, grantable: &Grantable, only_once: bool, limits: Gran
         label: paths_label(requested),
         sentence: paths_sentence(client, requested, limits.home),
         lifetimes: std::iter::once(Lifetime::Once)
-            // A granted folder includes everything below it, which is a separate offer.
+            // A folder grant includes everything below it, so it is a separate offer.
             .chain(
                 standing
                     .clone()
@@ -73,8 +73,9 @@ pub fn offers(client: &str, grantable: &Grantable, only_once: bool, limits: Gran
     offers
 }
 
-/// Removes lifetimes that this client and server may not have: a new server gets no permanent grant, because its
-/// behaviour is unknown; an unidentified client gets none beyond its session, because any process could impersonate it.
+/// Removes lifetimes that are not available to this client and server. A new server cannot get a permanent grant,
+/// because its behaviour is unknown. An unidentified client cannot get a grant beyond its session, because any process
+/// could impersonate it.
 pub(super) fn limit(offers: &mut [Offer], principal: &Principal) {
     let hides = principal.client.view.exe.is_none();
     let may_be = |lifetime: &Lifetime| match lifetime {
@@ -87,7 +88,7 @@ pub(super) fn limit(offers: &mut [Offer], principal: &Principal) {
     }
 }
 
-/// Creates grants for `what`; `name` generates their ids.
+/// Creates the grants for `what`. `name` returns a new grant id.
 pub fn grants_of<E>(
     opened: Vec<Granted>,
     subject: &GrantSubject,
@@ -114,7 +115,7 @@ pub fn grants_of<E>(
     opened.into_iter().map(grant).collect()
 }
 
-/// Formats a path for the user: home as `~`, deceptive characters escaped.
+/// Formats a path for the user, with the home directory as `~` and misleading characters escaped.
 #[must_use]
 pub(crate) fn tilde(path: &CanonicalPath, home: &CanonicalPath) -> String {
     visible::whole_path(&below_home(path.as_str(), home))
@@ -154,7 +155,7 @@ fn paths_label(requested: &[RequestedAccess]) -> String {
     }
 }
 
-/// Returns "these 3 files", by the kind of the targets.
+/// Returns words for several paths, such as "these 3 files", depending on the kind of their targets.
 fn these(count: usize, requested: &[RequestedAccess]) -> String {
     let all = |is: fn(&PathKind) -> bool| requested.iter().all(|w| is(&w.target));
     let things = match () {
@@ -176,7 +177,7 @@ fn paths_sentence(client: &str, requested: &[RequestedAccess], home: &CanonicalP
     format!("{client} may {} {what}", verbs(access))
 }
 
-/// Returns the sentence for allowing a whole call: its worst effect, and the number of others.
+/// Returns the sentence of the offer that allows one call: its worst effect and the number of other effects.
 pub(super) fn call_sentence(client: &str, lines: &[Consequence], home: &CanonicalPath) -> String {
     let Some((worst, others)) = lines.split_first() else { return format!("{client} may make this call") };
     let piece = |piece: &Piece| match piece {
@@ -193,7 +194,7 @@ pub(super) fn call_sentence(client: &str, lines: &[Consequence], home: &Canonica
     format!("{client} may {} {object}{others}", worst.verb.word())
 }
 
-/// Returns one sentence for each folder that the server can also access if the call is allowed.
+/// Returns a sentence for each folder that the server gains access to if the call is allowed.
 pub(super) fn opened_folders(requested: &[RequestedAccess], home: &CanonicalPath) -> Vec<String> {
     let beside = requested.iter().filter_map(|w| w.need.as_ref().filter(|need| need.path != w.path));
     let mut folders: Vec<String> = beside.map(|need| tilde(&need.path, home)).collect();

@@ -1,7 +1,7 @@
-//! Previews of content that would be written or changed, found by the argument names common to file tools.
+//! Finds the content that a call would write by the argument names that file tools commonly use.
 //!
-//! - Shows changed lines if the call could be compared with the file, otherwise the content in the call.
-//! - Never omits content.
+//! - Shows a diff if the call was compared with the file on disk, otherwise the content in the call's arguments.
+//! - Never shortens the content.
 
 use super::comparison::Compared;
 use super::words::Amount;
@@ -9,14 +9,14 @@ use super::{Preview, binary, words};
 use ironcurtain_visible as visible;
 use serde_json::{Map, Value};
 
-/// A preview, its argument, and the amount that would be written or changed, in words.
+/// A preview with the argument that it replaces and the amount of change, in words.
 pub(super) struct Previewed {
     pub(super) shown: Preview,
     pub(super) argument: &'static str,
     pub(super) amount: Amount,
 }
 
-/// Returns the new content or the change, found by the argument names common to file tools.
+/// Returns the preview of the content that the call would write, if an argument contains it.
 pub(super) fn preview(arguments: &Map<String, Value>, compared: Option<&Compared>) -> Option<Previewed> {
     let mut preview = from_call(arguments)?;
     match compared {
@@ -37,7 +37,7 @@ pub(super) fn preview(arguments: &Map<String, Value>, compared: Option<&Compared
     Some(preview)
 }
 
-/// Returns the preview from the call's arguments alone.
+/// Returns the preview when no diff is available.
 fn from_call(arguments: &Map<String, Value>) -> Option<Previewed> {
     if let Some(content) = arguments.get("content").and_then(Value::as_str) {
         let shown = binary::described(content).unwrap_or_else(|| signed(&[("", content)]));
@@ -58,7 +58,7 @@ fn from_call(arguments: &Map<String, Value>) -> Option<Previewed> {
     Some(Previewed { shown: Preview::Diff(signed(&texts)), argument: "edits", amount })
 }
 
-/// Returns "2 of 40 lines are removed, 3 are added".
+/// Returns the number of changed lines as words, such as "2 of 40 lines are removed, 3 are added".
 fn changed_lines(added: usize, removed: usize, before: usize) -> String {
     let are = |n: usize| if n == 1 { "is" } else { "are" };
     match (removed, added) {
@@ -75,7 +75,7 @@ fn lines_of(count: usize) -> String {
     if count == 1 { "1 line".to_owned() } else { format!("{count} lines") }
 }
 
-/// Joins several texts, prefixing each line with its text's sign.
+/// Joins texts after prefixing each of their lines with the sign of the text.
 fn signed(texts: &[(&str, &str)]) -> String {
     let lines =
         texts.iter().flat_map(|(sign, text)| text.split_inclusive('\n').map(move |line| (sign, line)));

@@ -1,4 +1,4 @@
-//! One client with one server in one session: the principal of a question, an audit record and a grant.
+//! The principal of a question, an audit entry or a grant: one client with one server in one session.
 
 use ironcurtain_audit::{Entry, Event};
 use ironcurtain_grants::{Client, GrantSubject};
@@ -9,33 +9,33 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// One client with one server, in one session.
 #[derive(Debug, Clone)]
 pub struct Principal {
-    /// The session's id.
+    /// Session id.
     pub session: String,
     /// The client.
     pub client: Client,
-    /// Name that the client claims, once it has sent one.
+    /// Name from the client's `clientInfo`, unverified. `None` until the client sends it.
     pub says_it_is: Arc<Mutex<Option<String>>>,
-    /// The server's name.
+    /// Name of the server.
     pub server: String,
-    /// The server's command line.
+    /// Command line of the server.
     pub server_command: String,
-    /// True if the server runs in a sandbox.
+    /// `true` if the server runs in a sandbox.
     pub sandboxed: bool,
-    /// True if the server is remote.
+    /// `true` if the server is remote.
     pub remote: bool,
-    /// True if the server had never answered a call when the session began. A new server gets no permanent grants.
+    /// `true` if the server had never answered a call before this session. A new server gets no permanent grants.
     pub is_new: bool,
 }
 
 impl Principal {
-    /// Returns the client in the form shown to the user.
+    /// Returns the client with its text escaped for display.
     #[must_use]
     pub fn client_view(&self) -> ClientView {
         let says_it_is = self.says_it_is.lock().unwrap_or_else(PoisonError::into_inner).clone();
         ClientView { says_it_is, ..self.client.view.clone() }
     }
 
-    /// Returns the subject for a grant of this session only.
+    /// Returns the subject of a grant that ends with this session.
     #[must_use]
     pub fn subject(&self) -> GrantSubject {
         GrantSubject {
@@ -46,13 +46,13 @@ impl Principal {
         }
     }
 
-    /// Returns whether a grant with this subject applies to this principal.
+    /// Returns `true` if a grant with this subject applies to the principal.
     #[must_use]
     pub fn is_covered_by(&self, subject: &GrantSubject) -> bool {
         subject.covers(&self.client.key, &self.server, &self.session)
     }
 
-    /// Creates an audit entry about this principal.
+    /// Creates an audit entry with the principal's fields.
     #[must_use]
     pub fn entry(&self, event: Event, summary: impl Into<String>) -> Entry {
         let mut entry = Entry::new(event, summary);
@@ -64,7 +64,7 @@ impl Principal {
     }
 }
 
-/// Escapes a client's texts for display.
+/// Escapes the text of a client for display.
 pub fn shown_client(client: &ClientView) -> ClientView {
     let line = |text: &Option<String>| text.as_deref().map(visible::line);
     let path = |text: &Option<String>| text.as_deref().map(visible::path);

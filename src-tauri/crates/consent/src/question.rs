@@ -1,7 +1,7 @@
 //! Builds the questions that the user sees: about a call, about a host that a server or a program wants to reach,
 //! about a workspace, about a tool that its server changed, and about a server's request for the client's model.
 //!
-//! - Pure: equal inputs always give the same question.
+//! - Pure: equal inputs produce equal questions.
 
 mod call;
 mod changed_tool;

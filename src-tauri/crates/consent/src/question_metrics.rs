@@ -1,20 +1,20 @@
-//! Counters of questions and their answers.
+//! Counters for questions and answers.
 
 use ironcurtain_audit::EscalationResult;
 use std::fmt;
 use std::time::Duration;
 
-/// Counters for the outcome of questions. Counting must not block or fail.
+/// Receives a call for each question and answer. Implementations must not block or fail.
 pub trait QuestionMetrics: fmt::Debug + Send + Sync {
-    /// Counts a question that the user was asked.
+    /// Counts a question that was shown to the user.
     fn asked(&self);
 
-    /// Counts a call that waits for an identical question.
+    /// Counts a call that waits for the answer to an identical question.
     fn merged(&self);
 
-    /// Counts a call that was settled without asking, by the name recorded in place of a rule.
+    /// Counts a call that was denied or allowed without asking, by the rule name in the audit log.
     fn unasked(&self, rule: &'static str);
 
-    /// Counts the end of a question and its duration.
+    /// Counts an answered or ended question and records the time for which it was open.
     fn answered(&self, end: &EscalationResult, took: Duration);
 }

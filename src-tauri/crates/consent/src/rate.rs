@@ -1,11 +1,11 @@
-//! Limits how many questions a session and a client may ask per minute, and remembers recently denied calls.
+//! Limits the number of questions per minute and remembers recently denied calls.
 //!
-//! - Each session with a server has a limit of its own, so that one busy server does not use up another's. A client has
-//!   a total over its sessions, so that opening sessions does not raise the limit.
-//! - Counts only questions that the user sees, not merged or settled ones.
-//! - Questions not caused by a call (a host, a folder, the client's model) get at most half of the limit, so that a
-//!   server cannot crowd out the agent.
-//! - Memory for both is bounded; forgotten calls prompt again.
+//! - Each session has its own limit, so a busy server does not use up the limit of another. Each client also has a
+//!   limit for all its sessions, so opening more sessions does not raise it.
+//! - Counts only questions that the user sees, not those that were merged or decided without the user.
+//! - Questions that no call caused (a host, a workspace, sampling) use at most half of the limit, so that a server
+//!   cannot block the agent's own questions.
+//! - The number of remembered clients and denials is limited. A forgotten call asks the user again.
 
 use super::Principal;
 use super::identical::hash;
@@ -16,39 +16,40 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Period over which questions are counted.
+/// Period in which questions are counted.
 const WINDOW: Duration = Duration::from_secs(60);
 
-/// Maximum number of clients that are counted, above any number seen in practice.
+/// Maximum number of counted clients, far more than users run. Beyond it, the client that last asked longest ago is
+/// removed.
 const MOST_CLIENTS: usize = 1000;
 
-/// Limit of a client in all its sessions together, as a multiple of the limit of one session.
+/// Limit of a client for all its sessions, as a multiple of the limit for one session.
 const SESSIONS_AT_ONCE: usize = 4;
 
-/// Maximum number of remembered denials.
+/// Maximum number of remembered denials. Beyond it, the one that expires first is removed.
 const MOST_DENIED: usize = 1000;
 
-/// Maximum time for which a call is denied without asking again.
+/// Maximum duration for which a repeated call is denied without asking.
 const LONGEST_HOLD: Duration = Duration::from_secs(64 * 60);
 
-/// Limits on questions of a client.
+/// Limits on the questions that a session may cause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QuestionLimits {
-    /// Maximum number of questions of a session per minute.
+    /// Maximum number of questions per session and minute.
     pub per_minute: usize,
-    /// Time for which the first denial of a call holds; each further one doubles it. Zero limits a denial to its
-    /// call.
+    /// Duration for which a repeated call is denied without asking after the first denial. Each further denial doubles
+    /// it. Zero means that a repeated call always asks.
     pub denial_holds: Duration,
 }
 
-/// Questions of each client within the last minute.
+/// Questions of the last minute, by client.
 #[derive(Debug, Default)]
 pub(super) struct QuestionRate(Mutex<HashMap<String, ClientRate>>);
 
 #[derive(Debug, Default)]
 struct ClientRate {
     asked: VecDeque<AskedAt>,
-    /// True if the user was notified that the client asks too much.
+    /// `true` if the user was notified that the client asks too often.
     notified: bool,
 }
 
@@ -60,7 +61,8 @@ struct AskedAt {
 }
 
 impl ClientRate {
-    /// Returns when the count drops below the limit again, if it is reached.
+    /// Returns the time at which the question was asked that must leave the window first, or `None` below `most`
+    /// questions.
     fn holds(&self, most: usize, which: impl Fn(&AskedAt) -> bool) -> Option<Instant> {
         let counted: Vec<Instant> =
             self.asked.iter().filter(|asked| which(asked)).map(|asked| asked.at).collect();
@@ -68,22 +70,22 @@ impl ClientRate {
     }
 }
 
-/// Error for a client that has reached its limit.
+/// Refusal for a session or client that has reached its limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TooMany {
-    /// The limit.
+    /// Maximum number of questions per minute that was reached.
     pub(super) most: usize,
     /// Time until the client may ask again.
     pub(super) wait: Duration,
-    /// True if this is the first refusal since the limit was reached.
+    /// `true` if this is the first refusal of a call since the limit was reached, so the user is notified.
     pub(super) is_first: bool,
 }
 
 impl QuestionRate {
-    /// Counts one more question of a client in a session.
+    /// Counts a question, unless the session or the client has reached its limit.
     ///
     /// # Errors
-    /// Returns [`TooMany`] if the question must not be asked.
+    /// Returns [`TooMany`] if the limit is reached. The question must then not be asked.
     pub(super) fn count(
         &self,
         (client, session): (&str, &str),
@@ -124,7 +126,7 @@ impl QuestionRate {
         Ok(())
     }
 
-    /// Uncounts the question asked at that moment, which was settled without the user.
+    /// Removes the question asked at this time from the count, because it was decided without the user.
     pub(super) fn uncount(&self, client: &str, at: Instant) {
         if let Some(rate) = self.lock().get_mut(client)
             && let Some(found) = rate.asked.iter().position(|asked| asked.at == at)
@@ -138,12 +140,12 @@ impl QuestionRate {
     }
 }
 
-/// Key for remembering the denial of a call: client, server, tool and arguments.
+/// Hash of a call's client, server, tool and arguments, under which its denial is remembered.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct DeniedKey(pub(super) [u8; 32]);
 
 impl DeniedKey {
-    /// Returns the key of a call, with canonical arguments where they name something.
+    /// Returns the key of a call. Arguments with roles are hashed in canonical form.
     #[must_use]
     pub fn of(principal: &Principal, tool: &str, arguments: &Map<String, Value>) -> Self {
         let mut sorted: Vec<String> =
@@ -160,7 +162,7 @@ impl fmt::Debug for DeniedKey {
     }
 }
 
-/// Recently denied calls, which are denied without asking for a while.
+/// Recently denied calls. While a denial holds, the same call is denied without asking.
 #[derive(Debug, Default)]
 pub(super) struct DeniedCalls(Mutex<HashMap<DeniedKey, DeniedCall>>);
 
@@ -171,31 +173,31 @@ struct DeniedCall {
     note: Option<String>,
 }
 
-/// A denial that still holds.
+/// Denial of a call that currently denies repetitions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RecentDenial {
-    /// Remaining time.
+    /// Time until the call asks the user again.
     pub(super) left: Duration,
-    /// The user's note.
+    /// The user's note with the denial.
     pub(super) note: Option<String>,
 }
 
 impl DeniedCalls {
-    /// Returns the denial of a call that still holds.
+    /// Returns the current denial of the call, if there is one.
     pub(super) fn denial_of(&self, call: DeniedKey, now: Instant) -> Option<RecentDenial> {
         let all = self.lock();
         let denied = all.get(&call).filter(|denied| now < denied.until)?;
         Some(RecentDenial { left: denied.until.duration_since(now), note: denied.note.clone() })
     }
 
-    /// Remembers a denial for `first`, or for twice its previous time if the previous denial expired recently.
+    /// Remembers a denial for `first`, or for twice the previous duration if the call was denied before.
     pub(super) fn note(&self, call: DeniedKey, note: Option<String>, now: Instant, first: Duration) {
         if first.is_zero() {
             return;
         }
         let mut all = self.lock();
-        // Remembers expired denials for another maximum hold time, so that waiting for the expiry does not reset the
-        // doubling.
+        // Expired denials are kept for another `LONGEST_HOLD`, so that a retry after the expiry still doubles the
+        // duration.
         all.retain(|_, denied| now < denied.until + LONGEST_HOLD);
         if all.len() >= MOST_DENIED && !all.contains_key(&call) {
             let next = all.iter().min_by_key(|(_, denied)| denied.until).map(|(call, _)| *call);
@@ -205,7 +207,7 @@ impl DeniedCalls {
         all.insert(call, DeniedCall { holds, until: now + holds, note });
     }
 
-    /// Forgets the denial of a call that the user has allowed since.
+    /// Forgets the denial of a call because the user has allowed the call.
     pub(super) fn forget(&self, call: DeniedKey) {
         self.lock().remove(&call);
     }
@@ -233,7 +235,7 @@ mod tests {
         rate.count(("b", "s"), true, began + SECOND * 11, 5).unwrap();
         assert_eq!(at(60), Ok(()));
         assert_eq!(at(60), Err(TooMany { most: 5, wait: SECOND, is_first: true }));
-        // Settled questions are not counted.
+        // Questions decided without the user are not counted.
         rate.uncount("a", began + SECOND * 60);
         assert_eq!(at(60), Ok(()));
     }
@@ -263,7 +265,7 @@ mod tests {
         of_a_call(10, 5).unwrap();
         assert_eq!(of_a_call(10, 5), Err(TooMany { most: 5, wait: SECOND * 50, is_first: true }));
         by_itself(60, 5).unwrap();
-        // With a limit of one per minute, either kind may use it.
+        // With a limit of one question per minute, a call or another cause may use it.
         assert_eq!(rate.count(("b", "s"), false, began, 1), Ok(()));
         assert_eq!(rate.count(("c", "s"), true, began, 1), Ok(()));
         assert_eq!(
@@ -295,7 +297,7 @@ mod tests {
             now += SECOND * held;
             assert_eq!(denied.denial_of(call, now), None, "it is asked about again");
         }
-        // Waiting does not reset the doubling.
+        // A retry after the expiry still doubles the duration.
         denied.note(other, None, now, SECOND * 60);
         now += SECOND * 60 + LONGEST_HOLD - SECOND;
         denied.note(other, None, now, SECOND * 60);

@@ -1,6 +1,6 @@
-//! Denies questions that cannot be shown immediately, with the reason.
+//! Denies a call whose question cannot be shown immediately, with the reason.
 //!
-//! - Bounds the memory of pending questions: their number per session, and the size of each.
+//! - Limits the number of pending questions and their memory per session.
 
 use super::{Question, binary};
 use serde_json::{Map, Value};
@@ -9,37 +9,37 @@ use std::fs::File;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Maximum number of pending questions per session: more than a user can answer before the last one expires.
+/// Maximum number of pending questions per session, more than a user can answer before they expire.
 const MOST_OF_A_SESSION: usize = 100;
 
-/// Maximum text of a call, in bytes: 256 KiB.
+/// Maximum length of a call's text: 256 KiB.
 const LONGEST: usize = 256 * 1024;
 
-/// Maximum memory of a question, in bytes: it repeats the call's text in several places.
+/// Maximum memory of one question, which repeats the text of its call in several fields: 2 MiB.
 const LARGEST: usize = 8 * LONGEST;
 
-/// Maximum memory of all pending questions of one session, in bytes: 32 MiB.
+/// Maximum memory of all pending questions of a session: 32 MiB.
 const LARGEST_OF_A_SESSION: usize = 32 * 1024 * 1024;
 
-/// File descriptors that a dialog needs (fonts, pictures, the display). With fewer, it may appear without text.
+/// Number of file descriptors that must be free for the dialog (fonts, images, the display). With fewer, it may be
+/// blank.
 const SPARE: usize = 32;
 
-/// Error for a call whose text is too long to show.
+/// Error for a call with more text than a question may show.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "this call sends {} kB of text, too long to show; at most {} kB can be shown: send less at a time", .length / 1024, LONGEST / 1024
+    "this call sends {} kB of text, too long to show; at most {} kB can be shown; send less at a time", .length / 1024, LONGEST / 1024
 )]
 pub struct TooLongToShow {
-    /// Length of the text, in bytes.
+    /// Length of the call's text as shown, in bytes.
     length: usize,
 }
 
 impl TooLongToShow {
-    /// Refuses arguments that are too long, before they are processed. Escape sequences added for display do not
-    /// count.
+    /// Checks the text length of arguments before they are processed. Escape sequences added for display do not count.
     ///
     /// # Errors
-    /// [`TooLongToShow`]
+    /// Returns [`TooLongToShow`] if the text is too long.
     pub fn check(arguments: &Map<String, Value>) -> Result<(), Self> {
         Self::check_length(arguments.iter().map(|(name, value)| name.len() + shown_length(value)).sum())
     }
@@ -49,7 +49,7 @@ impl TooLongToShow {
     }
 }
 
-/// Returns the length of a value's text as shown; binary content counts as its description.
+/// Returns the length of a value's text as shown. Binary content counts as its short description.
 fn shown_length(value: &Value) -> usize {
     match value {
         Value::String(text) => binary::described(text).map_or(text.len(), |description| description.len()),
@@ -59,25 +59,25 @@ fn shown_length(value: &Value) -> usize {
     }
 }
 
-/// Reason, for the agent, that a question cannot be shown.
+/// Reason that a question cannot be shown, as the agent reads it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum NotShowable {
-    /// The call's text is too long.
+    /// The text of the call is too long.
     #[error(transparent)]
     TooLongToShow(#[from] TooLongToShow),
-    /// The question is too long for reasons other than the call's text.
+    /// The question is too long although the text of the call is not.
     #[error("the question about this call is {length} bytes long, too long to show; ask for less at a time")]
     TooLong {
-        /// Length of its text, in bytes.
+        /// Length of the question's text, in bytes.
         length: usize,
     },
-    /// The session has too many pending questions.
+    /// The session already has the maximum number of pending questions.
     #[error("{MOST_OF_A_SESSION} questions of this session are pending already; wait for their answers")]
     TooMany,
-    /// The session's pending questions hold too much text.
+    /// The session's pending questions already use the maximum memory.
     #[error("the pending questions of this session have too much text already; wait for their answers")]
     TooMuch,
-    /// Too few file descriptors: the dialog would appear without text.
+    /// Not enough file descriptors are free for the dialog.
     #[error(
         "IronCurtain has no file descriptors left to show a question; close sessions that are not needed"
     )]
@@ -95,7 +95,7 @@ struct Waiting {
     bytes: usize,
 }
 
-/// Registration of one pending question, removed on drop.
+/// Registration of a pending question. Dropping it removes the registration.
 #[derive(Debug)]
 pub(super) struct WaitingQuestion {
     all: WaitingQuestions,
@@ -104,10 +104,10 @@ pub(super) struct WaitingQuestion {
 }
 
 impl WaitingQuestions {
-    /// Registers one more question of a session.
+    /// Registers a pending question of its session.
     ///
     /// # Errors
-    /// Returns [`NotShowable`] if the question does not fit. It is not registered then.
+    /// Returns [`NotShowable`], without registering the question, if it exceeds a limit.
     pub(super) fn enter(&self, question: &Question) -> Result<WaitingQuestion, NotShowable> {
         has_descriptors()?;
         TooLongToShow::check_length(sent(question))?;
@@ -146,7 +146,7 @@ impl Drop for WaitingQuestion {
     }
 }
 
-/// Returns the length of everything that is sent, as shown.
+/// Returns the length of the text that the call would send, as shown.
 fn sent(question: &Question) -> usize {
     question.arguments.iter().map(|(name, value)| name.len() + value.len()).sum()
 }
@@ -195,7 +195,7 @@ mod tests {
         let of = |length| Question { arguments: vec![("a".into(), "x".repeat(length))], ..question("q") };
         let waiting = WaitingQuestions::default();
         let refused = waiting.enter(&of(300 * 1024)).unwrap_err().to_string();
-        let expected = "this call sends 300 kB of text, too long to show; at most 256 kB can be shown: send less at a time";
+        let expected = "this call sends 300 kB of text, too long to show; at most 256 kB can be shown; send less at a time";
         assert_eq!(refused, expected);
         assert!(waiting.enter(&of(LONGEST)).is_err(), "with its name");
         waiting.enter(&of(LONGEST - 1)).unwrap();

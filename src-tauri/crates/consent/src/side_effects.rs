@@ -1,17 +1,17 @@
-//! Reasons and side effects that a question shows in addition to the call's own effects. Pure.
+//! Reasons and further effects that a question shows in addition to the effects of the call. Pure.
 
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{Escalation, ResolvedCall, Role, RuleReason};
 use ironcurtain_sandbox::autostart;
 use ironcurtain_visible as visible;
 
-/// Returns the reason for the worst value that needs approval. For equally bad values, the judge's order decides.
+/// Returns the reason for the worst role among the values that need approval. The first of equal ones is returned.
 pub(super) fn worst_reason(escalation: &Escalation) -> &RuleReason {
     let worst = escalation.values.iter().rev().max_by_key(|asked| asked.role.and_then(Role::verb));
     worst.map_or(&escalation.by, |asked| &asked.by)
 }
 
-/// Returns the judge's structural reasons, except the worst reason.
+/// Returns the other reasons that do not come from a policy rule.
 pub(super) fn other_reasons(escalation: &Escalation, worst: &RuleReason) -> Vec<String> {
     let mut sentences: Vec<String> = Vec::new();
     let reasons = escalation.values.iter().map(|asked| &asked.by);
@@ -24,7 +24,7 @@ pub(super) fn other_reasons(escalation: &Escalation, worst: &RuleReason) -> Vec<
     sentences
 }
 
-/// Returns whether a rule is the judge's own instead of one in the policy.
+/// Returns `true` if the rule is built into the judge instead of part of the policy.
 fn is_structural(rule: &str) -> bool {
     rule.starts_with("structural-")
 }
@@ -32,7 +32,7 @@ fn is_structural(rule: &str) -> bool {
 /// Warning about writing an autostart file.
 pub(super) const AUTOSTART_WARNING: &str = "Your own programs run it, outside the sandbox.";
 
-/// Returns whether the call writes an autostart file.
+/// Returns `true` if the call writes an autostart file.
 pub(super) fn writes_autostart_file(call: &ResolvedCall, home: &CanonicalPath) -> bool {
     let runs = |path: &CanonicalPath| autostart::runs_later(path.as_str(), Some(home.as_str())).is_some();
     call.paths().any(|(role, _, path)| role == Role::WritePath && runs(path))

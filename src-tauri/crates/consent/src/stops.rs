@@ -1,8 +1,8 @@
-//! The user's temporary stops: lockdown, paused sessions, and denials for the rest of a session.
+//! Stops of the user: lockdown, paused sessions, and denials for the rest of a session.
 //!
-//! - A stop only denies. After it, the same calls require approval as before.
-//! - Readers use the published state without waiting; a stop takes effect when it is published.
-//! - A file in the state folder keeps lockdown on across restarts. If the file cannot be checked, lockdown is on.
+//! - A stop can only deny. When it ends, the same calls require approval as before.
+//! - A stop takes effect when it is published. Readers use the published state without waiting for a lock.
+//! - A file in the state folder preserves a lockdown across restarts. If the file cannot be checked, lockdown is on.
 
 mod scope;
 
@@ -18,53 +18,53 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::watch;
 
-/// Maximum number of denials for the rest of a session. Beyond it, the oldest is forgotten.
+/// Maximum number of denials for the rest of a session. Beyond it, the oldest is removed.
 const MOST_DENIALS: usize = 200;
 
-/// Stop that denies a call without asking.
+/// A stop that denies a call without asking the user.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Stop {
-    /// Lockdown is on.
+    /// Lockdown denies every call that needs approval.
     #[error(
         "the user has locked IronCurtain down: everything that needs approval is denied until they end the lockdown"
     )]
     Lockdown,
-    /// The agent is paused.
+    /// The session of the call is paused.
     #[error("the user paused this agent: all its requests are denied until they resume it")]
     Paused,
-    /// The user denied it for the rest of the session.
+    /// The user denied such calls for the rest of the session.
     #[error("the user denied this for the rest of the session{}", with_note(.note.as_deref()))]
     Denied {
-        /// Id of that denial.
+        /// Id of the denial.
         id: String,
-        /// The user's note.
+        /// The user's note with the denial, for the agent.
         note: Option<String>,
     },
 }
 
-/// A denial for the rest of a session.
+/// Denial of certain calls for the rest of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionDenial {
-    /// Its id.
+    /// Id of the denial.
     pub id: String,
-    /// The session.
+    /// Id of the session.
     pub session: String,
     /// Name of the client.
     pub client: String,
-    /// The server.
+    /// Name of the server.
     pub server: String,
-    /// The tool and places that it covers.
+    /// Tool and places that the denial covers.
     pub scope: DenialScope,
-    /// The same, in words for the user.
+    /// Description of the scope for the user.
     pub words: String,
-    /// The user's note.
+    /// The user's note for the agent.
     pub note: Option<String>,
-    /// Time of the answer.
+    /// Time of the user's answer, in milliseconds since the Unix epoch.
     pub at_ms: u64,
 }
 
 impl SessionDenial {
-    /// Creates the denial that follows from an answer to a question. The list of denials shows the id of the question.
+    /// Creates the denial that the user chose for the question.
     #[must_use]
     pub fn of(question: &Question, scope: DenialScope, note: Option<String>) -> Self {
         Self {
@@ -80,10 +80,10 @@ impl SessionDenial {
     }
 }
 
-/// All stops in force.
+/// Snapshot of all active stops.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StopState {
-    /// True if lockdown is on.
+    /// `true` if lockdown is on.
     pub lockdown: bool,
     /// Ids of paused sessions.
     pub paused: BTreeSet<String>,
@@ -91,16 +91,16 @@ pub struct StopState {
     pub denials: Vec<SessionDenial>,
 }
 
-/// Handle to the stops.
+/// Shared handle to the active stops.
 #[derive(Debug, Clone)]
 pub struct Stops {
     state: watch::Sender<Arc<StopState>>,
-    /// File that exists while lockdown is on.
+    /// File whose existence preserves the lockdown across restarts.
     file: PathBuf,
 }
 
 impl Stops {
-    /// Loads a lockdown that is still on. There are no other stops at start.
+    /// Loads the lockdown of an earlier run. Other stops do not survive a restart.
     #[must_use]
     pub fn open(file: PathBuf) -> Self {
         let is_absent = |problem: io::Error| problem.kind() == io::ErrorKind::NotFound;
@@ -108,31 +108,31 @@ impl Stops {
         Self { state: watch::Sender::new(Arc::new(StopState { lockdown, ..StopState::default() })), file }
     }
 
-    /// Returns the stops in force.
+    /// Returns the active stops.
     #[must_use]
     pub fn now(&self) -> Arc<StopState> {
         self.state.borrow().clone()
     }
 
-    /// Watches the stops.
+    /// Returns a receiver for changes to the stops.
     #[must_use]
     pub fn watch(&self) -> watch::Receiver<Arc<StopState>> {
         self.state.subscribe()
     }
 
-    /// Returns whether a session is paused.
+    /// Returns `true` if a session is paused.
     #[must_use]
     pub fn is_paused(&self, session: &str) -> bool {
         self.state.borrow().paused.contains(session)
     }
 
-    /// Returns the stop that covers this, if any.
+    /// Returns the stop that covers calls of this session and scope, if any.
     #[must_use]
     pub fn of(&self, session: &str, scope: &DenialScope) -> Option<Stop> {
         self.state.borrow().of(session, scope)
     }
 
-    /// Completes when a stop covers this.
+    /// Waits until a stop covers calls of this session and scope, and returns the stop.
     pub(super) async fn stopped(&self, session: &str, scope: &DenialScope) -> Stop {
         let mut state = self.watch();
         loop {
@@ -155,7 +155,7 @@ impl Stops {
         self.change(|state| state.paused.remove(session))
     }
 
-    /// Adds a denial for the rest of its session.
+    /// Adds a denial for the rest of a session.
     pub fn deny(&self, denial: SessionDenial) {
         self.change(|state| {
             let of_session = || state.denials.iter().filter(|one| one.session == denial.session);
@@ -168,7 +168,7 @@ impl Stops {
         });
     }
 
-    /// Revokes a denial for the rest of a session.
+    /// Revokes a denial for the rest of a session. Returns `false` if the id is unknown.
     #[must_use]
     pub fn revoke_denial(&self, id: &str) -> Option<SessionDenial> {
         let mut taken = None;
@@ -180,7 +180,7 @@ impl Stops {
         taken
     }
 
-    /// Forgets the stops of a closed session.
+    /// Removes the stops of a closed session.
     pub fn end_session(&self, session: &str) {
         self.change(|state| {
             let before = state.denials.len();
@@ -189,10 +189,10 @@ impl Stops {
         });
     }
 
-    /// Turns lockdown on, also for later starts. Returns `false` if it was already on.
+    /// Turns lockdown on and preserves it across restarts. Returns `false` if it was already on.
     ///
     /// # Errors
-    /// Lockdown is on, but would not survive a restart.
+    /// Returns an error if the lockdown file could not be written. Lockdown is on, but would not survive a restart.
     pub fn begin_lockdown(&self) -> io::Result<bool> {
         let began = self.change(|state| !std::mem::replace(&mut state.lockdown, true));
         atomic_file::replace(&self.file, "lockdown is on; `ironcurtain lockdown off` ends it\n")?;
@@ -202,7 +202,7 @@ impl Stops {
     /// Turns lockdown off. Returns `false` if it was not on.
     ///
     /// # Errors
-    /// Lockdown is still on.
+    /// Returns an error if the lockdown file could not be removed. Lockdown is still on.
     pub fn end_lockdown(&self) -> io::Result<bool> {
         match std::fs::remove_file(&self.file) {
             Err(problem) if problem.kind() != io::ErrorKind::NotFound => return Err(problem),
@@ -271,7 +271,7 @@ mod tests {
             assert_eq!(stops.of("s", &other), None, "{other:?}");
         }
         assert_eq!(stops.of("other", &scope("read", below("/docs"))), None);
-        // With several places, one denied place is enough.
+        // For a call with several places, one denied place is enough.
         let both = DenialScope { tool: Some("read".into()), at: vec![below("/fine"), below("/docs")] };
         assert_eq!(stops.of("s", &both), denied);
         assert_eq!(stops.revoke_denial("d").unwrap().id, "d");

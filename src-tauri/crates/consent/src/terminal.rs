@@ -1,9 +1,9 @@
-//! Asks on a terminal, or denies if the user cannot be asked: for machines without a display.
+//! Asks on a terminal or, without one, denies every question. Used on machines without a display.
 //!
-//! - Allowing takes the number of an answer, typed after the question was shown unchanged for half a second.
-//!   Everything else denies. If the question does not fit on the screen, a number counts only after the details were
-//!   read to their end.
-//! - Foreign text follows a mark, on lines that the terminal never wraps: see [`rows`].
+//! - To allow, the user types the number of an answer at least half a second after the question appeared or changed.
+//!   Any other input denies. If the question does not fit on the screen, the user must first read the details to the
+//!   end.
+//! - Foreign text follows a mark and is cut so that the terminal never wraps it: see [`rows`].
 
 mod batch;
 mod inbox;
@@ -20,28 +20,28 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use tty::{NoInput, Size, Tty};
 
-/// A denial of this call alone.
+/// Answer that denies only this call.
 const NO: Answer = Answer::Deny { note: None, reach: DenialReach::Call };
 
-/// Prompt for an answer.
+/// Text before the user's input.
 const PROMPT: &str = " Your answer: ";
 
-/// Front end on a terminal. Anything but the number of an answer denies, including end of input.
+/// Front end on a terminal. Any input except the number of an answer denies, as does end of input.
 #[derive(Debug)]
 pub struct Terminal {
     questions: Outbox,
     tty: Arc<Tty>,
 }
 
-/// Front end that denies everything, because the user cannot be asked.
+/// Front end that denies every question because no user can be asked.
 #[derive(Debug)]
 pub struct NobodyToAsk;
 
 impl Terminal {
-    /// Starts a thread that asks through these descriptors. It exits when this value is dropped.
+    /// Spawns a thread that asks through these descriptors. The thread exits when the value is dropped.
     ///
     /// # Errors
-    /// Fails if the thread cannot be started.
+    /// Returns an error if the thread cannot be spawned.
     pub fn new(input: OwnedFd, output: OwnedFd) -> std::io::Result<Self> {
         let (questions, inbox) = inbox::boxes()?;
         let tty = Arc::new(Tty::new(input.into(), output.into()));
@@ -70,7 +70,7 @@ impl Consent for Terminal {
 }
 
 impl Drop for Terminal {
-    // The process may exit before the thread does.
+    // Restores the terminal here, because the process may exit before the thread does.
     fn drop(&mut self) {
         self.tty.restore();
     }
@@ -96,7 +96,7 @@ fn serve(tty: &Tty, inbox: &Inbox) {
             Next::Question(question, slot) => (*question, slot),
             Next::Notice(notice) => {
                 let lines = rows::notice(&notice, tty.size().columns);
-                // The next question detects whether the terminal still works.
+                // A failure is ignored: the next question detects that the terminal is closed.
                 let _ = tty.write(&format!("\n{}\n", lines.join("\n")));
                 continue;
             }
@@ -107,7 +107,7 @@ fn serve(tty: &Tty, inbox: &Inbox) {
                 show_withdrawal(tty, inbox.why_over());
                 continue;
             }
-            // `asked` handles a resize.
+            // `asked` redraws after a resize, so no resize arrives here.
             Err(NoInput::Closed | NoInput::Resized) => {
                 let why = "the terminal for questions was closed; restart IronCurtain";
                 Answer::Unavailable { why: why.to_owned() }
@@ -116,13 +116,13 @@ fn serve(tty: &Tty, inbox: &Inbox) {
         let message = if matches!(answer, Answer::Allow { .. }) { "Allowed." } else { "Denied." };
         let message =
             if slot.is_over() { "The question was already over; nothing was allowed." } else { message };
-        // The next question detects whether the terminal still works.
+        // A failure is ignored: the next question detects that the terminal is closed.
         let _ = tty.write(&format!(" {message}\n\n"));
         slot.answer(answer);
     }
 }
 
-/// Asks until there is an answer, redrawing on each resize.
+/// Asks until the user answers or the question ends, and redraws after each resize.
 fn asked(tty: &Tty, inbox: &Inbox, question: &Question, slot: &Slot) -> Result<Answer, NoInput> {
     let choices = choices(question);
     let mut size = tty.size();
@@ -174,7 +174,7 @@ fn asked_at(
             }
             (typed, _) => {
                 let answer = parse_answer(typed, choices);
-                // Asks again, because an approval must not cover text that was not shown.
+                // The user has not seen the whole text, so an approval is rejected and the question is asked again.
                 if was_read || !matches!(answer, Answer::Allow { .. }) {
                     return Ok(answer);
                 }
@@ -185,7 +185,7 @@ fn asked_at(
     }
 }
 
-/// Shows lines one screen at a time, or all the rest at once. Returns `true` if the last line was shown.
+/// Shows lines page by page, or all remaining lines on request. Returns `true` if the last line was shown.
 fn show_pages(lines: &[String], size: Size, tty: &Tty, inbox: &Inbox, slot: &Slot) -> Result<bool, NoInput> {
     let of_a_screen = size.rows.saturating_sub(3).max(1);
     let mut rest = lines;
@@ -213,7 +213,7 @@ fn show_pages(lines: &[String], size: Size, tty: &Tty, inbox: &Inbox, slot: &Slo
     Ok(!is_left)
 }
 
-/// Clears the question from the screen and shows the reason.
+/// Replaces the question on the screen by the reason for its end.
 fn show_withdrawal(tty: &Tty, why: Withdrawn) {
     let why = match why {
         Withdrawn::Deadline => "it was not answered in time",
@@ -223,11 +223,11 @@ fn show_withdrawal(tty: &Tty, why: Withdrawn) {
         Withdrawn::Stopped => "you stopped it",
     };
     let words = rows::wrapped(&format!("A question is over: {why}."), tty.size().columns);
-    // The next question detects whether the terminal still works.
+    // A failure is ignored: the next question detects that the terminal is closed.
     let _ = tty.erase().and_then(|()| tty.write(&format!("{}\n\n", words.join("\n"))));
 }
 
-/// Returns every offer with every lifetime, numbered from 1 on the screen.
+/// Returns each offer with each of its lifetimes. The screen numbers them from 1.
 fn choices(question: &Question) -> Vec<(usize, &Offer, Lifetime)> {
     let with_lifetimes = |(n, offer): (usize, &'_ Offer)| {
         offer.lifetimes.iter().map(|lifetime| (n, *lifetime)).collect::<Vec<_>>()

@@ -1,18 +1,18 @@
-//! Words for a path's target, and for how much would be written.
+//! Words for the target of a path and for the amount of content that would be written.
 
 use super::Verb;
 use ironcurtain_paths::PathKind;
 
-/// Amount that would be written or changed, in words.
+/// Amount of content that would be written or changed, as words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Amount {
-    /// Size of new content: "101 bytes".
+    /// Size of the new content, such as "101 bytes".
     Size(String),
-    /// Changed lines: "300 of 301 lines are removed".
+    /// Number of changed lines, such as "300 of 301 lines are removed".
     Lines(String),
 }
 
-/// Returns the note of a line: the state of its target, now or after the call.
+/// Returns the note of an effect line: the state of the target before or after the call.
 pub(super) fn note(verb: Verb, target: PathKind, amount: Option<&Amount>) -> String {
     let makes = matches!(verb, Verb::Create | Verb::Write | Verb::Change | Verb::Overwrite | Verb::Plant);
     match (target, amount) {
@@ -37,7 +37,7 @@ pub(super) fn note(verb: Verb, target: PathKind, amount: Option<&Amount>) -> Str
     }
 }
 
-/// Formats a size.
+/// Formats a number of bytes.
 #[must_use]
 pub fn size(bytes: u64) -> String {
     const UNITS: [(&str, u64); 3] = [("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1_000)];

@@ -1,5 +1,5 @@
-//! Benchmarks the whole system against peers in the same run, and prints a Markdown table. Run it with `cargo xtask bench`;
-//! `--smoke` measures everything once.
+//! Benchmarks IronCurtain and comparable programs in the same run, and prints a Markdown table. Run it with `cargo
+//! xtask bench`. With `--smoke`, each benchmark runs with minimal repetitions.
 
 #[path = "bench/load.rs"]
 mod load;
@@ -27,19 +27,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 use trusted::TrustedProcess;
 
-/// Number of repetitions.
+/// Number of repetitions of each benchmark.
 struct Rounds {
-    /// Allowed calls.
+    /// Repetitions of the benchmarks with allowed calls.
     passing: Amount,
-    /// Idle sessions.
+    /// Number of idle sessions.
     idle: usize,
-    /// Answered questions.
+    /// Number of questions that are answered.
     questions: usize,
-    /// Grants that are created and revoked.
+    /// Number of grants that are created and revoked.
     churn: u64,
-    /// Program starts.
+    /// Number of program starts.
     starts: usize,
-    /// Allowed calls to the reference server.
+    /// Repetitions of the benchmarks with the reference server.
     of_reference: Amount,
 }
 
@@ -73,7 +73,7 @@ fn main() -> anyhow::Result<()> {
     std::fs::create_dir_all(base.join("person/docs"))?;
     std::fs::write(base.join("person/docs/file.txt"), "hello\n")?;
     home.prepare()?;
-    // The maximum that the configuration accepts, so that no question is suppressed.
+    // Use the maximum limit, so that no question is denied automatically.
     let asked_freely = json!({ "questionsPerMinute": 1000, "denialHoldsSeconds": 0 });
     std::fs::write(home.config.join("config.json"), asked_freely.to_string())?;
     let person = Arc::new(AllowOnce::default());
@@ -107,7 +107,7 @@ fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Measures allowed calls through the trusted process, and the memory of idle sessions.
+/// Measures allowed calls through the daemon, and the memory that idle sessions need.
 fn passing(base: &Path, rounds: &Rounds) -> anyhow::Result<Vec<Row>> {
     let trusted = TrustedProcess::start(base, None)?;
     let ground = Ground::new(base, &trusted, Called::Embedded)?;
@@ -118,14 +118,14 @@ fn passing(base: &Path, rounds: &Rounds) -> anyhow::Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// Measures the same rates with the reference server, which does more work per call than IronCurtain.
+/// Measures call rates with the reference server, which needs more time per call than IronCurtain does.
 fn beside_reference(base: &Path, called: Called, amount: &Amount) -> anyhow::Result<Vec<Row>> {
     let trusted = TrustedProcess::start(base, called.entry())?;
     let ground = Ground::new(base, &trusted, called)?;
     Ok(vec![ground.pipelined(amount)?, ground.many_sessions(amount)?])
 }
 
-/// Measures the time from starting the shim to its exit, without a session.
+/// Measures the time from the start of the shim to its exit, without opening a session.
 fn shim_start(starts: usize) -> anyhow::Result<Row> {
     let program = built().join("ironcurtain-shim");
     let mut ours = Sample::default();
@@ -137,14 +137,15 @@ fn shim_start(starts: usize) -> anyhow::Result<Row> {
     Ok(Row::compared("shim, start and exit", ours, "`true`", peer, "<= 3 ms"))
 }
 
-/// Opens a session with the embedded server through the shim.
+/// Opens a session with the built-in filesystem server through the shim.
 fn through_us(base: &Path) -> anyhow::Result<Conversation> {
     let mut shim = Command::new(built().join("ironcurtain-shim"));
     shim.args(["--server", "filesystem"]).env("IRONCURTAIN_HOME", base.join("ic"));
     Conversation::begin(shim)
 }
 
-/// Measures the time from approval to the result: judging again, mounting, updating roots, recording and calling.
+/// Measures the time from an approval to the result of the call. This includes judging, mounting, updating roots and
+/// recording.
 fn approval(
     base: &Path,
     questions: usize,
@@ -161,7 +162,7 @@ fn approval(
     Ok(Row::alone("approval to result", sample, "<= 15 ms"))
 }
 
-/// Measures the time from requesting a revocation to the proof that access is removed.
+/// Measures the time from the request for a revocation until the access is proven to be removed.
 fn revocation(
     base: &Path,
     questions: usize,
@@ -177,7 +178,7 @@ fn revocation(
     Ok(Row::alone("revocation, proved", sample, "<= 100 ms"))
 }
 
-/// Measures the memory that remains per revoked grant, after a warm-up with twice as many.
+/// Measures the memory that remains per revoked grant, after a warm-up with twice as many grants.
 fn churn(
     base: &Path,
     count: u64,
@@ -199,7 +200,7 @@ fn churn(
     Ok(Row::of(&what, &format!("{each} bytes each"), "", "", "<= 256 bytes each"))
 }
 
-/// Creates a grant with a call and revokes it. Returns the time from the request to the proof.
+/// Makes a call that creates a grant, and revokes the grant. Returns the time that the revocation takes.
 fn create_and_revoke(
     path: &serde_json::Value,
     person: &AllowOnce,
@@ -216,7 +217,7 @@ fn create_and_revoke(
     Ok(began.elapsed())
 }
 
-/// Allows everything, and remembers when.
+/// User who allows every question, and records the time of the answer.
 #[derive(Default)]
 struct AllowOnce(Mutex<(Option<Instant>, bool)>);
 
@@ -225,7 +226,7 @@ impl AllowOnce {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).0.take()
     }
 
-    /// Allows the next question for an hour, so that the grant is stored.
+    /// Allows the next question for an hour, so that a grant is stored.
     fn for_an_hour(&self) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).1 = true;
     }

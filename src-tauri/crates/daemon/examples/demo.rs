@@ -1,5 +1,5 @@
-//! Plays the example of the README with the real parts in a temporary home: an MCP client, the shim, the trusted process,
-//! bubblewrap and the filesystem server. Exits with status 0 only if every step has the expected outcome.
+//! Runs the example from the README in a temporary home, with the real components: an MCP client, the shim, the daemon,
+//! bubblewrap and the filesystem server. Exits with status 0 only if every step has the expected result.
 
 #[path = "demo/person.rs"]
 mod person;
@@ -47,7 +47,7 @@ fn main() -> ExitCode {
     match run(&arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(problem) => {
-            // If standard error is closed, there is no way to report it.
+            // If standard error is closed, the problem cannot be reported.
             let _ = writeln!(std::io::stderr(), "\n  The demo failed: {problem:#}");
             ExitCode::FAILURE
         }
@@ -115,7 +115,7 @@ async fn use_session_folder(stage: &Stage, client: &Client, log: &mut StepLog) -
     log.step("it writes and reads in its session's folder", "allowed, without asking you")
 }
 
-/// Lists and revokes the grants, and checks that access is denied again.
+/// Lists and revokes the grants, and checks that the agent needs approval again.
 async fn revoke(
     stage: &Stage,
     client: &Client,

@@ -1,5 +1,5 @@
-//! Misbehaving MCP server for tests: it ignores its roots, opens any path, keeps files open, runs scripts, prints invalid
-//! messages, exits, does not respond, or sends oversized responses.
+//! Misbehaving MCP server for tests. It can ignore its roots, open any path, keep files open, run scripts, print
+//! invalid messages, exit, hang or send oversized responses.
 #![expect(clippy::print_stdout, reason = "an MCP server writes its messages to standard output")]
 
 use serde_json::{Value, json};
@@ -15,12 +15,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 struct State {
     held: Vec<File>,
     heard: Vec<Value>,
-    /// Latest roots, and the number of times that it has queried them.
+    /// Roots in the last accepted response, and the number of requests for them.
     roots: Vec<String>,
     asked: usize,
-    /// File that a task reads.
+    /// Path of the file that a task reads.
     task: String,
-    /// Latest requests, verbatim.
+    /// Recent requests, as received.
     requests: VecDeque<String>,
 }
 
@@ -39,7 +39,7 @@ fn main() {
                 }
             }
             (None, Some(method)) => {
-                // Queries the roots only once.
+                // Requests the roots only once.
                 if method == "notifications/initialized" && std::env::var_os("DAWDLE").is_some() {
                     println!("{}", json!({ "jsonrpc": "2.0", "id": "roots", "method": "roots/list" }));
                 }
@@ -49,7 +49,7 @@ fn main() {
                     println!("{}", json!({ "jsonrpc": "2.0", "id": state.asked, "method": "roots/list" }));
                     state.asked += 1;
                 }
-                // Like some real servers, handles a notification like a request.
+                // Handles a notification like a request, as some real servers do.
                 if std::env::var_os("HASTY").is_some() {
                     asked(&mut state, method, &message);
                 }
@@ -61,7 +61,7 @@ fn main() {
     }
 }
 
-/// Stores the roots of a response, but ignores the second one, as if it were outdated.
+/// Stores the roots from a response. Ignores the second response, as if it were outdated.
 fn answered(state: &mut State, id: &Value, message: &Value) {
     let roots = message.pointer("/result/roots").and_then(Value::as_array).filter(|_| *id != json!(1));
     if let Some(roots) = roots {
@@ -70,7 +70,7 @@ fn answered(state: &mut State, id: &Value, message: &Value) {
     }
 }
 
-/// Returns the result of a request, or `None` to send no response.
+/// Handles a request. Returns its result, or `None` to send no response.
 fn asked(state: &mut State, method: &str, message: &Value) -> Option<Value> {
     match method {
         "initialize" => Some(json!({
@@ -81,7 +81,7 @@ fn asked(state: &mut State, method: &str, message: &Value) -> Option<Value> {
         "tools/list" => Some(
             json!({ "tools": [{ "name": "now", "inputSchema": {} }, { "name": "open", "inputSchema": {} }] }),
         ),
-        // A task that reads a file when its result is fetched.
+        // Creates a task, which reads the file when the client fetches the result.
         "tools/call" if message.pointer("/params/task").is_some() => {
             state.task = text_of(message, "path");
             Some(json!({ "task": { "taskId": "t", "status": "working" } }))
@@ -101,7 +101,7 @@ fn asked(state: &mut State, method: &str, message: &Value) -> Option<Value> {
             let (is_error, text) = outcome.map_or_else(|e| (true, e.to_string()), |text| (false, text));
             Some(json!({ "content": [{ "type": "text", "text": text }], "isError": is_error }))
         }
-        // Like some real servers, uses the text after the scheme as the path, without decoding it.
+        // Uses the rest of the URI as the path without decoding it, as some real servers do.
         "resources/read" => {
             let uri = message.pointer("/params/uri").and_then(Value::as_str).unwrap_or_default();
             let read = uri.strip_prefix("file://").and_then(|path| std::fs::read_to_string(path).ok());
@@ -114,7 +114,7 @@ fn asked(state: &mut State, method: &str, message: &Value) -> Option<Value> {
 fn called(state: &mut State, tool: &str, path: &str, message: &Value) -> Option<io::Result<String>> {
     let number = || message.pointer("/params/arguments/bytes").and_then(Value::as_u64).unwrap_or_default();
     match tool {
-        // `sneak` does the same as `open`, but no policy treats its argument as a path.
+        // `sneak` works like `open`, but the test policies do not treat its argument as a path.
         "open" | "sneak" => Some(std::fs::read_to_string(path)),
         "change" | "scribble" => Some(std::fs::write(path, "scribbled").map(|()| "written".to_owned())),
         "run" => Some(run(path, &text_of(message, "script"))),
@@ -143,7 +143,7 @@ fn called(state: &mut State, tool: &str, path: &str, message: &Value) -> Option<
             Some(Ok("done".to_owned()))
         }
         "die" => std::process::exit(3),
-        // Prints its secret, the last line without a newline, before it exits.
+        // Prints its secret before it exits. The last line has no line feed.
         "blab" => {
             let key = std::env::var("API_KEY").unwrap_or_default();
             let words = format!("the key {key} was refused\nlast used: {key}");
@@ -165,7 +165,7 @@ fn called(state: &mut State, tool: &str, path: &str, message: &Value) -> Option<
     }
 }
 
-/// Runs a shell script in a folder, and returns its output.
+/// Runs a shell script in a folder and returns its output.
 fn run(folder: &str, script: &str) -> io::Result<String> {
     let done = Command::new("sh").args(["-c", script]).current_dir(folder).stdin(Stdio::null()).output()?;
     let said = [done.stdout, done.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
@@ -177,7 +177,7 @@ fn text_of(message: &Value, argument: &str) -> String {
     text.unwrap_or_default().to_owned()
 }
 
-/// Reads the file that it kept open.
+/// Reads the file that the server has kept open.
 fn recall(state: &mut State) -> io::Result<String> {
     let mut text = String::new();
     state.held.last_mut().ok_or(io::ErrorKind::NotFound)?.read_to_string(&mut text)?;

@@ -1,10 +1,10 @@
-//! Answers queries about policies, one JSON object per line, to compare this engine with another implementation.
+//! Evaluates policies for a comparison with another implementation. Reads one JSON request per line.
 //!
-//! `oracle --data DIR` reads requests from standard input. Names in them refer to files below DIR.
+//! `oracle --data DIR` reads the requests from standard input. Names in a request refer to files below DIR.
 //!
-//! - Calls the library only. Comments mark what exists only in the other implementation.
-//! - Judges recorded calls verbatim: undeclared argument names and shapes are accepted, and a missing file of lists means empty
-//!   lists. The trusted process denies the former and refuses the latter.
+//! - Only calls the library. Comments point out features that exist in the other implementation only.
+//! - Judges recorded calls unchanged: accepts undeclared arguments, and treats a missing file of lists as empty
+//!   lists. The daemon denies such calls and refuses to start without the file.
 
 #[path = "oracle/calls.rs"]
 mod calls;
@@ -72,7 +72,7 @@ fn answer(ground: &Ground, request: &Value) -> anyhow::Result<Value> {
     }
 }
 
-/// Returns a required text field of a request.
+/// Returns a required string field of a request.
 fn text<'a>(request: &'a Value, field: &str) -> anyhow::Result<&'a str> {
     request.get(field).and_then(Value::as_str).with_context(|| format!("`{field}` is missing"))
 }

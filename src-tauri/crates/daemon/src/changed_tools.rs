@@ -1,4 +1,4 @@
-//! Reports the servers with suspended tools, until the user has decided about them.
+//! Reports servers with suspended tools in the health status, until the user has decided on the changes.
 
 use crate::health::{Concern, Health};
 use ironcurtain_config::Servers;
@@ -11,12 +11,12 @@ use std::time::Duration;
 /// Time between two checks for the user's decision while tools are suspended.
 pub(crate) const DECIDED: Duration = Duration::from_secs(2);
 
-/// Servers with suspended tools.
+/// Servers that have suspended tools.
 #[derive(Debug, Clone)]
 pub(crate) struct ChangedTools {
     pins: Pins,
     health: Health,
-    /// Identities of the servers, by name.
+    /// Server identities by server name.
     servers: Arc<Mutex<BTreeMap<String, String>>>,
 }
 
@@ -45,7 +45,7 @@ impl ChangedTools {
         names.first().map(|first| trouble(first, names.len() - 1))
     }
 
-    /// Keeps a server in the health report as long as one of its tools is suspended.
+    /// Adds a server to the health status, for as long as one of its tools is suspended.
     pub(crate) fn follow(&self, name: &str, identity: String) {
         let mut servers = self.lock();
         let is_first = servers.is_empty();
@@ -69,7 +69,7 @@ impl ChangedTools {
     /// Updates the health report, and returns `true` if a tool is suspended. Blocking.
     pub(crate) fn update(&self) -> bool {
         let before = self.lock().clone();
-        // A server whose pins cannot be read stays in the report.
+        // A server whose pins cannot be read stays in the status.
         let is_settled = |identity: &str| {
             self.pins.of_server(identity).is_ok_and(|pins| !pins.iter().any(ToolPin::is_suspended))
         };
@@ -90,7 +90,7 @@ impl ChangedTools {
     }
 }
 
-/// Returns the report about servers that changed tools.
+/// Returns the message about servers that changed tools.
 fn trouble(first: &str, others: usize) -> String {
     let more = match others {
         0 => String::new(),

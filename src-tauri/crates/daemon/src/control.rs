@@ -1,7 +1,7 @@
-//! Handles the requests of the user's own programs: to show, remove and keep things.
+//! Handles requests of the user's own programs over the control socket: to list, revoke and configure.
 //!
-//! - No request allows anything: none answers a question or adds a grant. Ending a stop only means that the user is asked
-//!   again.
+//! - No request can answer a question or create a grant. Ending a lockdown, a pause or a denial only means that the
+//!   user is asked again.
 
 mod revoking;
 mod stopping;
@@ -21,10 +21,10 @@ use ironcurtain_secrets::{Secret, SecretError, SecretName, SecretStore, in_time}
 use std::sync::Arc;
 use zeroize::Zeroizing;
 
-/// Maximum number of log entries returned at once.
+/// Maximum number of log entries in one response.
 const MOST_ENTRIES: usize = 10_000;
 
-/// Serves one connection until it disconnects.
+/// Serves one connection until the program disconnects.
 pub(crate) async fn serve(state: Arc<DaemonState>, mut peer: Peer) {
     if peer.welcome(None).await.is_err() {
         return;
@@ -32,7 +32,7 @@ pub(crate) async fn serve(state: Arc<DaemonState>, mut peer: Peer) {
     let (from, mut to) = peer.stream.into_split();
     let mut lines = Lines::new(from, MAX_FRAME_BYTES);
     while let Ok(Some(Line::Whole(line, _))) = lines.next().await {
-        // The line may contain a passphrase.
+        // Erase the line after use, because it may contain a passphrase.
         let line = Zeroizing::new(line);
         let asker = Asker::Peer(peer.pid);
         let numbered = match serde_json::from_slice::<RequestFrame>(&line) {
@@ -47,12 +47,12 @@ pub(crate) async fn serve(state: Arc<DaemonState>, mut peer: Peer) {
     }
 }
 
-/// Origin of a request.
+/// Sender of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Asker {
-    /// The program that runs the trusted process: the user's own window or terminal.
+    /// Process that runs the daemon: the app's window, or the user's terminal.
     Own,
-    /// Another program of this user, by process id.
+    /// Another program of this user, with this process id.
     Peer(u32),
 }
 
@@ -172,7 +172,7 @@ fn status(state: &DaemonState) -> StatusView {
     }
 }
 
-/// Treats an unreachable keyring as locked, as for servers.
+/// Returns the state of the encrypted secrets file, if it exists. Treats an unreachable keyring as locked.
 fn secrets_file(store: &SecretStore) -> Option<SecretsFileView> {
     let locked = store.file_is_locked().unwrap_or(Some(true))?;
     Some(SecretsFileView { path: store.path().display().to_string(), locked })
@@ -188,7 +188,7 @@ async fn unlock_secrets(state: &DaemonState, passphrase: Passphrase) -> Reply {
     }
 }
 
-/// Uses the servers' secrets, as this process unlocked them.
+/// Runs a closure with the secret store of the servers.
 async fn with_secrets<T: Send + 'static>(
     state: &DaemonState,
     then: impl FnOnce(&SecretStore) -> Result<T, SecretError> + Send + 'static,
@@ -201,7 +201,7 @@ fn done(outcome: Result<(), Reply>) -> Reply {
     outcome.map_or_else(|failed| failed, |()| Reply::Done)
 }
 
-/// Returns the standing grants, those of in-flight calls, and those whose revocation is not stored yet.
+/// Returns standing grants, grants for in-flight calls, and revoked grants whose revocation has not been stored yet.
 async fn grants(state: &DaemonState) -> Vec<GrantView> {
     let changed = state.services.identities.suspended().await;
     let runs = |server: &str| {
@@ -216,7 +216,7 @@ async fn grants(state: &DaemonState) -> Vec<GrantView> {
     all
 }
 
-/// Raises a question of a run.
+/// Raises a question of a run in advance.
 async fn raise(state: &DaemonState, id: &str, path: &str, write: bool) -> Reply {
     let Some(run) = state.runs().into_iter().find(|run| run.id == id) else {
         return failed(
@@ -259,7 +259,7 @@ async fn verify(state: &DaemonState) -> Reply {
     let (written, stands) = state.services.audit.standing();
     match tokio::task::spawn_blocking(move || audit::check_written(&log, &written)).await {
         Ok(Ok(checked)) => {
-            // A replaced log file explains any other problem, so it is reported first.
+            // A replaced log file would explain all other problems, so report that first.
             let found = stands.err().map(|lost| lost.to_string()).or(checked.problem);
             let known_by = "the trusted process that writes it".to_owned();
             let (intact, entries) = (found.is_none(), checked.entries);

@@ -1,4 +1,4 @@
-//! Starts the trusted process and provides a handle to it.
+//! Starts the daemon, and provides a handle to it.
 
 mod accept;
 mod changed_servers;
@@ -46,45 +46,46 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// Maximum time that the trusted process takes to shut down: it terminates every sandbox and reads its last output.
+/// Maximum time for the daemon to shut down, which includes terminating all sandboxes and checking their writable
+/// folders.
 pub const ENDING: Duration = LISTENING.saturating_add(Duration::from_secs(2));
 
-/// Options of the trusted process.
+/// Options for starting the daemon.
 #[derive(Debug, Clone)]
 pub struct DaemonOptions {
-    /// Folders of its files.
+    /// Directories of IronCurtain's files.
     pub home: Home,
-    /// Directory of `ironcurtain-sandbox` and `ironcurtain-filesystem`.
+    /// Directory that contains `ironcurtain-sandbox` and `ironcurtain-filesystem`.
     pub programs: PathBuf,
-    /// Allows running, and creating sandboxes, as uid 0.
+    /// `true` if the daemon may run as root, and create sandboxes as root.
     pub allow_root: bool,
 }
 
-/// Error from starting the trusted process.
+/// Reason why the daemon could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// A directory is unusable.
+    /// A directory cannot be created or is not private.
     #[error(transparent)]
     Home(#[from] HomeError),
     /// A configuration or policy file is invalid.
     #[error("{0}")]
     Policy(#[from] SnapshotError),
-    /// The audit log cannot be continued.
+    /// The audit log cannot be opened or continued.
     #[error(transparent)]
     Audit(#[from] AuditError),
-    /// The grants are unreadable.
+    /// The database of the grants cannot be read.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// Listening failed, for example with [`ListenError::AlreadyRunning`].
+    /// The socket cannot be used, for example because another daemon is running ([`ListenError::AlreadyRunning`]).
     #[error(transparent)]
     Listen(#[from] ListenError),
-    /// Starting a thread failed.
-    #[error("failed to start a thread: {0}")]
+    /// A thread cannot be spawned.
+    #[error("failed to spawn a thread: {0}")]
     Thread(io::Error),
-    /// This system has no supported sandbox.
+    /// This operating system has no supported sandbox.
     #[error(transparent)]
     Unsupported(#[from] SandboxLaunchError),
-    /// Started as root without `--allow-root`.
+    /// The user is root, but [`DaemonOptions::allow_root`] is `false`.
     #[error(
         "refusing to run as root, whose rights sandboxes would inherit; run as another user, or pass `--allow-root`"
     )]
@@ -92,32 +93,32 @@ pub enum StartError {
 }
 
 impl StartError {
-    /// Returns `true` if this user already runs a trusted process.
+    /// Returns `true` if a daemon of this user is already running.
     #[must_use]
     pub fn is_already_running(&self) -> bool {
         matches!(self, Self::Listen(ListenError::AlreadyRunning(_)))
     }
 }
 
-/// Error from restarting a server.
+/// Reason why a server could not be restarted.
 #[derive(Debug, thiserror::Error)]
 pub enum RestartError {
-    /// The session does not exist or has ended.
+    /// No active session has this id.
     #[error("no active session `{0}`")]
     NoSession(String),
-    /// The server failed to restart.
+    /// The server cannot be started.
     #[error(transparent)]
     Server(#[from] ServerError),
 }
 
-/// Handle to the running trusted process.
+/// Handle to the running daemon. Clones refer to the same daemon.
 #[derive(Clone)]
 pub struct Daemon(Arc<DaemonState>);
 
-/// Starts the trusted process on the current tokio runtime. It runs until [`Request::Shutdown`].
+/// Starts the daemon on the current tokio runtime. It runs until [`Request::Shutdown`].
 ///
 /// # Errors
-/// [`StartError`]; nothing is left running.
+/// Returns [`StartError`] if the daemon cannot be started. Nothing is running then.
 pub async fn start(mut options: DaemonOptions, consent: Arc<dyn Consent>) -> Result<Daemon, StartError> {
     if !cfg!(target_os = "linux") {
         return Err(SandboxLaunchError::Unsupported.into());
@@ -131,7 +132,7 @@ pub async fn start(mut options: DaemonOptions, consent: Arc<dyn Consent>) -> Res
     options.home.programs = Some(options.programs.clone());
     ironcurtain_sandbox::give_large_blocks_back();
     options.home.prepare()?;
-    // Take the lock first: two processes must not run the steps below at the same time.
+    // Take the lock first, so that two processes cannot perform the following steps at the same time.
     let listener = if consent.asked_on() != AskedOn::Nobody {
         take_over::listen(&options.home).await?
     } else {
@@ -229,55 +230,55 @@ pub async fn start(mut options: DaemonOptions, consent: Arc<dyn Consent>) -> Res
 }
 
 impl Daemon {
-    /// Returns the store of the servers' secrets, as this process unlocked it.
+    /// Returns the secret store of the servers, including its unlocked state.
     #[must_use]
     pub fn secrets(&self) -> SecretStore {
         self.0.services.programs.secrets.clone()
     }
 
-    /// Returns the policy in force.
+    /// Returns the current policy.
     #[must_use]
     pub fn policy(&self) -> Arc<PolicySnapshot> {
         self.0.services.snapshot()
     }
 
-    /// Handles a control request, exactly as if it had arrived over the socket.
+    /// Handles a control request as if it had arrived over the socket.
     pub async fn request(&self, request: Request) -> Reply {
         control::answer(&self.0, request, Asker::Own).await
     }
 
-    /// Asks the user an expired question again, in the dialog or on the terminal, and waits for the answer.
-    /// Returns `true` if the user allows the agent to repeat the identical call once.
+    /// Asks the user an expired question again, and waits for the answer. Returns `true` if the user allows the agent
+    /// to repeat the identical call once.
     ///
     /// # Errors
-    /// [`LateError`]; nothing is allowed.
+    /// Returns [`LateError`] if the question cannot be asked again. Nothing is allowed then.
     pub async fn ask_again(&self, question: &str) -> Result<bool, LateError> {
         self.0.services.late_asking().ask(question).await
     }
 
-    /// Restarts the server of an active session.
+    /// Restarts the server of an active session, and waits until it is running.
     ///
     /// # Errors
-    /// [`RestartError`], if the session has ended or the server fails to start.
+    /// Returns [`RestartError`] if the session is not active or the server cannot be started.
     pub async fn restart_server(&self, session: &str) -> Result<(), RestartError> {
         let live = self.0.live().into_iter().find(|live| live.id == session);
         let session = live.ok_or_else(|| RestartError::NoSession(session.to_owned()))?;
         Ok(session.server().start_again().await?)
     }
 
-    /// Subscribes to a counter that increases whenever sessions, questions, grants or activity change.
+    /// Returns a counter that increases whenever sessions, questions, grants or activity change.
     #[must_use]
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.0.services.changes.subscribe()
     }
 
-    /// Waits until the trusted process has shut down.
+    /// Waits until the daemon has shut down.
     pub async fn ended(&self) {
         self.0.services.shutdown.ended.cancelled().await;
     }
 }
 
-/// Binds data that an older version stored under server names to the servers' identities.
+/// Binds data that an older version stored under server names to the identities of these servers.
 async fn bind(options: &DaemonOptions, first: &InitialState, grants: &Grants) -> Result<(), StoreError> {
     let (home, ours, servers) = (options.home.clone(), options.programs.clone(), first.servers().clone());
     let grants = grants.now();
@@ -285,7 +286,7 @@ async fn bind(options: &DaemonOptions, first: &InitialState, grants: &Grants) ->
     bound.await.unwrap_or(Err(StoreError::Ended))
 }
 
-/// Removes the directory that a killed process left behind.
+/// Removes a directory that a killed daemon left behind.
 fn sweep(dir: &Path) -> Result<(), HomeError> {
     match std::fs::remove_dir_all(dir) {
         Err(source) if source.kind() != io::ErrorKind::NotFound => {
@@ -295,16 +296,16 @@ fn sweep(dir: &Path) -> Result<(), HomeError> {
     }
 }
 
-/// Removes temporary files that killed processes left in our folders.
+/// Removes temporary files that killed processes left behind in IronCurtain's folders.
 fn sweep_temporary(home: &Home) {
     let sessions =
         std::fs::read_dir(home.sessions()).into_iter().flatten().flatten().map(|found| found.path());
     let folders = [home.config.clone(), home.policy(), home.state.clone()].into_iter().chain(sessions);
-    // Failures are harmless: the next start tries again.
+    // Ignore errors: the next start tries again.
     folders.for_each(|folder| drop(atomic_file::sweep(&folder)));
 }
 
-/// Opens the audit log and reports its problems to `health`.
+/// Opens the audit log. Its problems are reported to `health`.
 async fn open_audit(home: &Home, config: &Config, health: &Health) -> Result<Audit, AuditError> {
     let log_health = health.clone();
     let keeping = Keeping {
@@ -320,7 +321,7 @@ async fn open_audit(home: &Home, config: &Config, health: &Health) -> Result<Aud
     Ok(audit)
 }
 
-/// Records the end of sessions whose trusted process was killed before it could.
+/// Records the end of sessions whose daemon was killed before it could record that.
 async fn record_unfinished(state: Arc<DaemonState>, unfinished: io::Result<Vec<Unfinished>>) {
     let unfinished = match unfinished {
         Ok(unfinished) => unfinished,
@@ -340,7 +341,7 @@ async fn record_unfinished(state: Arc<DaemonState>, unfinished: io::Result<Vec<U
     state.services.changed();
 }
 
-/// Signals a change whenever the questions, the health, the grants or the lockdown change.
+/// Increments the change counter whenever questions, health, grants, lockdown or pauses change.
 async fn signal_changes(state: Arc<DaemonState>) {
     let (mut open, mut health) = (state.services.broker.open(), state.services.health.watch());
     let (mut grants, mut stops) = (state.services.grants.watch(), state.services.broker.stops().watch());

@@ -1,4 +1,4 @@
-//! State of the running trusted process, shared by its socket, its control requests and its handle.
+//! State of the running daemon, which connections, control requests and the handle share.
 
 use crate::descriptors;
 use crate::reload::Reloader;
@@ -9,18 +9,18 @@ use ironcurtain_consent::Principal;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// State of the running trusted process.
+/// State of the running daemon.
 pub(crate) struct DaemonState {
     pub(crate) services: Services,
     pub(crate) reloader: Reloader,
     pub(crate) started_ms: u64,
     sessions: Mutex<Vec<Arc<Session>>>,
     runs: Mutex<Vec<Arc<Run>>>,
-    /// Number of slots in use, including sessions being opened.
+    /// Number of reserved places, including places for sessions that are being opened.
     places: Arc<AtomicUsize>,
 }
 
-/// A session slot, released on drop.
+/// Reserved place for a session or run. It becomes free on drop.
 #[derive(Debug)]
 pub(crate) struct Place(Arc<AtomicUsize>);
 
@@ -30,23 +30,23 @@ impl Drop for Place {
     }
 }
 
-/// Why no slot is available.
+/// Reason why no further session or run may start.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NoPlace {
-    /// The limit in the user's settings is reached.
+    /// This many sessions are open, which is the limit in the user's settings.
     #[error(
         "{0} sessions are open, which is all that `maxSessions` in `config.json` allows; end one, or write a larger number there"
     )]
     Setting(usize),
-    /// The system's descriptor limit is reached.
+    /// This many sessions are open, which is the limit that the number of file descriptors imposes.
     #[error(
-        "{0} sessions are open, and the system lets IronCurtain have no open files for another; raise the hard limit of open files (`ulimit -Hn`, `LimitNOFILE=`) and start IronCurtain again"
+        "{0} sessions are open, and the limit for open files does not permit another; raise the hard limit (`ulimit -Hn`, `LimitNOFILE=`) and restart IronCurtain"
     )]
     Descriptors(usize),
 }
 
 impl DaemonState {
-    /// Creates the state without sessions.
+    /// Creates the state without sessions and runs.
     pub(crate) fn new(services: Services, reloader: Reloader) -> Self {
         Self {
             services,
@@ -58,7 +58,7 @@ impl DaemonState {
         }
     }
 
-    /// Reserves a slot for another session.
+    /// Reserves a place for a session or run. `most` is the limit in the user's settings.
     pub(crate) fn place(&self, most: usize) -> Result<Place, NoPlace> {
         let before = self.places.fetch_add(1, Ordering::Relaxed);
         let place = Place(self.places.clone());
@@ -81,14 +81,14 @@ impl DaemonState {
         self.runs.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Returns the principal of an active session or run.
+    /// Returns the principal of an active session or run, or `None` if no active one has this id.
     pub(crate) fn principal(&self, id: &str) -> Option<Arc<Principal>> {
         let sessions = self.live().into_iter().map(|session| (session.id.clone(), session.principal.clone()));
         let runs = self.runs().into_iter().map(|run| (run.id.clone(), run.principal.clone()));
         sessions.chain(runs).find(|(found, _)| found == id).map(|(_, principal)| principal)
     }
 
-    /// Adds a run. Ends it at once if the shutdown has already ended the others.
+    /// Adds a run. Terminates it if shutdown has been requested in the meantime.
     pub(crate) fn run_began(&self, run: Arc<Run>) {
         self.runs.lock().unwrap_or_else(PoisonError::into_inner).push(run.clone());
         if self.services.shutdown.is_under_way() {
@@ -96,13 +96,13 @@ impl DaemonState {
         }
     }
 
-    /// Removes a run.
+    /// Removes a run that has ended.
     pub(crate) fn run_ended(&self, id: &str) {
         self.runs.lock().unwrap_or_else(PoisonError::into_inner).retain(|run| run.id != id);
         self.services.changed();
     }
 
-    /// Adds a session. Closes it at once if the shutdown has already closed the others.
+    /// Adds a session. Closes it if shutdown has been requested in the meantime.
     pub(crate) fn began(&self, session: Arc<Session>) {
         self.services.metrics.session_began();
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner).push(session.clone());
@@ -111,7 +111,7 @@ impl DaemonState {
         }
     }
 
-    /// Removes a session.
+    /// Removes a session that has closed.
     pub(crate) fn ended(&self, id: &str) {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner).retain(|session| session.id != id);
         self.services.changed();

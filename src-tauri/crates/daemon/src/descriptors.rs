@@ -1,22 +1,22 @@
-//! The limit on this process's file descriptors.
+//! Limit of this process for open file descriptors.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Raises the soft limit to the hard limit. The usual default of 1,024 is used up by the connections of a few servers; and the kernel
-/// refuses messages with descriptors while the user's programs have more than that in transit (`unix(7)`, `ETOOMANYREFS`).
-/// Child processes inherit the limit, except servers, which get their own limit.
+/// Raises the soft limit for file descriptors to the hard limit. A typical soft limit of 1,024 is exhausted by a few
+/// servers, and if more descriptors than that are in transit between the user's processes, the kernel refuses to pass
+/// further ones (unix(7), `ETOOMANYREFS`). Child processes inherit the limit, except for servers, which get their own.
 pub(crate) fn raise_limit() -> rustix::io::Result<()> {
     let limit = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit })
 }
 
-/// Maximum number of descriptors per session, including its server's connections.
+/// Maximum number of descriptors for each session, including its server's connections.
 const OF_SESSION: u64 = 16;
 
-/// Number of descriptors reserved for everything else.
+/// Number of descriptors that are reserved for other purposes.
 const OF_OTHERS: u64 = 128;
 
-/// Returns the number of sessions that the limit allows.
+/// Returns the maximum number of sessions for which descriptors are available.
 pub(crate) fn sessions() -> usize {
     let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
     usize::try_from(limit.saturating_sub(OF_OTHERS) / OF_SESSION).unwrap_or(usize::MAX)

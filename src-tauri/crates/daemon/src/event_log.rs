@@ -1,6 +1,6 @@
-//! The event log, one line per event. Most of its text comes from agents and servers.
+//! Log of the daemon's events on standard error, one line per event. Most of the text comes from agents and servers.
 //!
-//! - On a terminal, which may also show prompts, lines are wrapped here, and continuation lines are marked.
+//! - On a terminal, which may also show questions, long lines are wrapped and their continuation lines are marked.
 
 use ironcurtain_consent::pieces;
 use ironcurtain_visible as visible;
@@ -8,22 +8,23 @@ use rustix::termios::tcgetwinsize;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
 
-/// Prefix of a continuation line.
+/// Start of each continuation line.
 const GOES_ON: &str = "           | ";
 
-/// Minimum terminal width considered.
+/// Minimum terminal width for wrapping, in characters.
 const NARROWEST: usize = 36;
 
-/// Writes each event as one escaped line. Disable the subscriber's colours, which would be escaped too.
+/// Writer that escapes each event and writes it as one line. Disable colours in the subscriber, because they would be
+/// escaped.
 #[derive(Debug)]
 pub struct EventLog<W> {
     to: W,
-    /// Terminal width, if it is a terminal.
+    /// Width of the terminal in characters, or `None` if the output is not a terminal.
     columns: Option<usize>,
 }
 
 impl<W: Write + AsFd> EventLog<W> {
-    /// Creates a log that writes to `to`.
+    /// Creates a log that writes to `to`, and checks whether that is a terminal.
     pub fn new(to: W) -> Self {
         let columns = tcgetwinsize(&to).ok().map(|size| usize::from(size.ws_col)).filter(|width| *width > 0);
         Self { to, columns }

@@ -1,43 +1,43 @@
-//! Current problems, as sentences for the user.
+//! Health status: current problems, as sentences for the user.
 
 use std::collections::BTreeMap;
 use tokio::sync::watch;
 
-/// Component that can have a problem.
+/// Component whose problems are reported separately.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Concern {
     /// Sandboxes cannot be created.
     Sandbox,
-    /// Writing the audit log fails, so every call is denied.
+    /// The audit log cannot be written, so every call is denied.
     Audit,
-    /// The changed policy is invalid.
+    /// The policy files changed and are now invalid.
     Policy,
-    /// The changed list of servers is invalid.
+    /// `mcp-servers.json` changed and is now invalid.
     Servers,
-    /// The changed settings are invalid.
+    /// `config.json` changed and is now invalid.
     Settings,
-    /// Changes of the files are not detected.
+    /// Changes of the configuration files are not detected.
     Watching,
-    /// Reading the files timed out.
+    /// Reading the configuration files timed out.
     Reading,
-    /// Entries may be missing at the end of the audit log.
+    /// The newest entries may be missing in the audit log.
     Record,
-    /// A grant or a revocation is not stored.
+    /// A grant or a revocation could not be stored.
     Grants,
     /// The disk is full.
     Storage,
-    /// The program of a server changed.
+    /// The program of a server changed, so its grants, data and secrets are suspended.
     Identities,
-    /// A server changed its tools.
+    /// A server changed its tools, so they are suspended.
     Tools,
 }
 
-/// Handle to the list of problems.
+/// Shared list of current problems. Clones refer to the same list.
 #[derive(Debug, Clone, Default)]
 pub struct Health(watch::Sender<BTreeMap<Concern, String>>);
 
 impl Health {
-    /// Sets or clears the problem of a component.
+    /// Sets the problem of a component, or clears it if `trouble` is `None`.
     pub fn set(&self, concern: Concern, trouble: Option<String>) {
         self.0.send_if_modified(|all| match trouble {
             Some(text) => all.insert(concern, text.clone()).as_ref() != Some(&text),
@@ -45,13 +45,13 @@ impl Health {
         });
     }
 
-    /// Returns all problems.
+    /// Returns the current problems as sentences.
     #[must_use]
     pub fn all(&self) -> Vec<String> {
         self.0.borrow().values().cloned().collect()
     }
 
-    /// Subscribes to changes.
+    /// Returns a receiver for the problems and their changes.
     #[must_use]
     pub fn watch(&self) -> watch::Receiver<BTreeMap<Concern, String>> {
         self.0.subscribe()

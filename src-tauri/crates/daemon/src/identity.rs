@@ -1,28 +1,29 @@
-//! Identifies the calling process from the kernel: the peer, its executable and its ancestors.
+//! Identifies the client that connected, from data of the kernel: the process, its executable and its ancestors.
 //!
-//! The name that a client claims is kept separately and never affects a decision.
+//! The name that the client claims is kept separately and never affects a decision.
 
 use ironcurtain_grants::{Client, UNKNOWN};
 use ironcurtain_protocol::{ClientView, ProcessView};
 use std::path::{Path, PathBuf};
 
-/// Maximum number of ancestors followed.
+/// Maximum number of ancestors that are followed.
 const LONGEST_CHAIN: usize = 12;
 
-/// Programs that only launch others; the client is one of their ancestors.
+/// Programs that only launch others. The client is the first ancestor that is not in this list.
 const LAUNCHERS: [&str; 9] =
     ["sh", "bash", "dash", "zsh", "fish", "env", "busybox", "ironcurtain-shim", "sudo"];
 
-/// Name of a client whose executable is hidden. Its claimed process name appears only in the chain.
+/// Display name of a client whose executable is hidden. The process name that it claims appears only in the list of
+/// ancestors.
 const HIDDEN: &str = "A program with a hidden executable";
 
-/// Returns the client that started the shim with this process id.
+/// Returns the client that started the shim with process id `pid`. `label` is the client's configured name.
 #[must_use]
 pub fn of_shim(pid: u32, label: Option<String>) -> Client {
     from_processes(&chain(pid), std::fs::read_link(format!("/proc/{pid}/cwd")).ok(), label)
 }
 
-/// Returns the shim and its visible ancestors.
+/// Returns the process and its visible ancestors.
 fn chain(pid: u32) -> Vec<ProcessView> {
     let mut found = Vec::new();
     let mut next = Some(pid);
@@ -35,7 +36,7 @@ fn chain(pid: u32) -> Vec<ProcessView> {
     found
 }
 
-/// Returns the short name and parent of a process. The name is in parentheses and may contain some, see `proc(5)`.
+/// Returns the name and the parent of a process. In proc(5), the name is in parentheses, and may itself contain some.
 fn stat(pid: u32) -> Option<(String, u32)> {
     let text = String::from_utf8_lossy(&std::fs::read(format!("/proc/{pid}/stat")).ok()?).into_owned();
     let (name, rest) = text.split_once('(')?.1.rsplit_once(')')?;
@@ -45,7 +46,7 @@ fn stat(pid: u32) -> Option<(String, u32)> {
 
 fn from_processes(processes: &[ProcessView], cwd: Option<PathBuf>, label: Option<String>) -> Client {
     let ancestors = processes.get(1..).unwrap_or_default();
-    // A process with a hidden executable never counts as a launcher, regardless of its claimed name.
+    // A process with a hidden executable is never a launcher, because its process name is unverified.
     let is_launcher =
         |p: &ProcessView| program_name(p).is_some_and(|name| LAUNCHERS.contains(&name.as_str()));
     let at = ancestors.iter().position(|p| !is_launcher(p));
@@ -65,7 +66,7 @@ fn from_processes(processes: &[ProcessView], cwd: Option<PathBuf>, label: Option
     }
 }
 
-/// Returns the file name of a process's executable, or `None` if the kernel does not show it.
+/// Returns the file name of a process's executable, or `None` if it is hidden.
 fn program_name(process: &ProcessView) -> Option<String> {
     let file = Path::new(process.exe.as_deref()?).file_name()?.to_string_lossy();
     Some(file.trim_end_matches(" (deleted)").to_owned())

@@ -1,4 +1,4 @@
-//! Checks before a server starts that the state under its name belongs to it.
+//! Checks before a server starts that grants, data and secrets under its name belong to its program.
 
 use crate::health::{Concern, Health};
 use ironcurtain_audit::clock::now_ms;
@@ -16,42 +16,42 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Time between two checks for the user's decision while something is suspended.
+/// Interval between checks for the user's decision while a server is suspended.
 const DECIDED: Duration = Duration::from_secs(2);
 
-/// Identities of all servers.
+/// Identities of all servers, and the bindings of names to them.
 #[derive(Debug, Clone)]
 pub(crate) struct Identities {
     bindings: Bindings,
     digests: Digests,
     audit: Audit,
     health: Health,
-    /// True while a task polls for the user's decision.
+    /// `true` while a task checks for the user's decision.
     waits: Arc<AtomicBool>,
 }
 
-/// Identity check of one server.
+/// Identity check for one server.
 pub(crate) struct IdentityGate {
     /// Identities of all servers.
     pub(crate) all: Identities,
-    /// Directory of our own programs.
+    /// Directory of IronCurtain's own programs.
     pub(crate) ours: PathBuf,
-    /// Collects the state that is stored under the server's name.
+    /// Returns the grants, data and secrets that are stored under the server's name.
     pub(crate) kept: Box<dyn Fn() -> KeptUnderName + Send + Sync>,
 }
 
-/// Outcome of a check.
+/// Result of comparing a server's identity with the owner of its name.
 enum Admission {
-    /// The same server as before, or a new name.
+    /// The server is the owner of the name, or the name has no owner yet.
     Known,
-    /// The server that the user decided for; the decision is not recorded yet.
+    /// The user decided that the server becomes the owner. The decision must still be recorded.
     Decided(IdentityDecision),
-    /// Another program, but nothing is stored under the name.
+    /// The owner is another program, but nothing is stored under the name, so the server becomes the owner.
     Other(String),
 }
 
 impl Identities {
-    /// Opens the identities and reports suspensions from before.
+    /// Opens the bindings, and reports servers that were suspended earlier.
     pub(crate) async fn open(home: &Home, audit: Audit, health: Health) -> Self {
         let bindings = Bindings::of(&home.database());
         let all = Self { bindings, digests: Digests::default(), audit, health, waits: Arc::default() };
@@ -61,7 +61,7 @@ impl Identities {
         all
     }
 
-    /// Keeps suspensions in the health report until the user has decided.
+    /// Starts a task that keeps suspended servers in the health status until the user has decided.
     fn follow(&self) {
         if self.waits.swap(true, Ordering::SeqCst) {
             return;
@@ -74,31 +74,31 @@ impl Identities {
         });
     }
 
-    /// Stops polling, unless something was suspended at the same moment.
+    /// Stops the task. Returns `true` if it must continue, because a server was suspended at the same moment.
     async fn again(&self) -> bool {
         self.waits.store(false, Ordering::SeqCst);
         self.is_suspending().await && !self.waits.swap(true, Ordering::SeqCst)
     }
 
-    /// Returns the servers with suspended state. Reads the database only if there are any.
+    /// Returns the suspended servers. Reads the database only if there are any.
     pub(crate) async fn suspended(&self) -> BTreeSet<String> {
         if !self.waits.load(Ordering::SeqCst) {
             return BTreeSet::new();
         }
         let bindings = self.bindings.clone();
-        // `note` reports that the bindings are unreadable.
+        // `note` reports it if the bindings cannot be read.
         let all = tokio::task::spawn_blocking(move || bindings.all().unwrap_or_default()).await;
         let all = all.unwrap_or_default().into_iter();
         all.filter(|one| one.found.is_some()).map(|one| one.server).collect()
     }
 
-    /// Updates the health report, and returns `true` if anything is suspended.
+    /// Updates the health status. Returns `true` if a server is suspended.
     pub(crate) async fn is_suspending(&self) -> bool {
         let all = self.clone();
         tokio::task::spawn_blocking(move || all.note()).await.unwrap_or(false)
     }
 
-    /// Updates the health report, and returns `true` if anything is suspended. Blocking.
+    /// Updates the health status. Returns `true` if a server is suspended. Blocks on database access.
     fn note(&self) -> bool {
         let trouble = match self.bindings.all() {
             Ok(all) => {
@@ -123,10 +123,10 @@ impl Identities {
 }
 
 impl IdentityGate {
-    /// Identifies a server, and admits it if the state under its name belongs to it.
+    /// Identifies a server, and admits it if everything stored under its name belongs to it.
     ///
     /// # Errors
-    /// [`IdentityError::Suspended`], if another program used the name before.
+    /// Returns [`IdentityError::Suspended`] if another program owns the name.
     pub(crate) async fn admit(
         &self,
         server: &Server,
@@ -171,7 +171,7 @@ impl IdentityGate {
     }
 }
 
-/// Compares an identity with the owner of the name.
+/// Compares a server's identity with the owner of its name.
 fn admission(
     bindings: &Bindings,
     found: &ServerIdentity,
@@ -182,7 +182,7 @@ fn admission(
     let Some(change) = found.change_from(binding.owner.as_deref()) else {
         let owner = binding.owner.unwrap_or_default();
         if owner != stored {
-            // The same program at another path, or identified for the first time.
+            // The owner's program has moved, or was not identified before.
             bindings.carry_over(name, &owner, &stored)?;
         }
         if binding.found.is_some() {
@@ -198,7 +198,7 @@ fn admission(
     Err(IdentitySuspension { server: name.to_owned(), change, kept: kept.to_string() }.into())
 }
 
-/// Returns the health report about servers whose program changed.
+/// Returns the message about servers whose program changed.
 pub(crate) fn trouble(names: &[String]) -> String {
     let (list, is) = (names.join("`, `"), if names.len() == 1 { "server is" } else { "servers are" });
     format!(

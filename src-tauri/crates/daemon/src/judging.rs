@@ -1,9 +1,8 @@
-//! Judges one call in the current state, for every call in the trusted process and for users who ask how a call would be
-//! judged.
+//! Judges calls against the current policy and grants, for real calls and for users who check a call in advance.
 //!
-//! - Only what the server would be given and sent is judged. Access that cannot be given to a sandboxed server without exposing
-//!   something protected is denied, regardless of the rules.
-//! - Git is queried only for a call whose paths are not denied, and only about folders that would not be denied either.
+//! - Judges exactly the values that the server would receive. Denies access that a sandboxed server could get only by
+//!   exposing a protected path, even if a rule allows it.
+//! - Queries git only for a call whose paths are not denied, and only in folders that would not be denied.
 
 mod folder;
 
@@ -25,64 +24,64 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// Everything that one call is judged with.
+/// Inputs of the policy decision for one call.
 #[derive(Debug, Clone)]
 pub struct JudgingContext {
-    /// Policy, annotations, protected paths and gates.
+    /// Policy, annotations and protected paths.
     pub snapshot: Arc<PolicySnapshot>,
     /// Name of the server.
     pub server: String,
-    /// Way in which the server writes files in its sandbox. `None` without a sandbox.
+    /// Method with which the server writes files in its sandbox, or `None` if it is unsandboxed.
     pub contained: Option<FileWrites>,
-    /// Treatment of the server's unannotated tools.
+    /// Treatment of tools that have no annotation.
     pub unannotated: Unannotated,
-    /// Session sandbox directory, if there is one.
+    /// Session folder, or `None` if there is no session.
     pub sandbox: Option<CanonicalPath>,
-    /// Resolves paths, including `~` and relative ones.
+    /// Resolver for paths, including `~` and relative paths.
     pub resolver: Resolver,
-    /// Live path grants for this client and server.
+    /// Active file grants for this client and server.
     pub grants: Vec<PathGrant>,
-    /// Live host grants for this client and server.
+    /// Active host grants for this client and server.
     pub hosts: Vec<HostGrant>,
-    /// Live tool grants for this client and server.
+    /// Active tool grants for this client and server.
     pub tools: Vec<ToolGrant>,
-    /// Approvals that the user gave for this call.
+    /// Approvals that the user gave for this call only.
     pub approved: Vec<PendingApproval>,
-    /// Current reach of the server.
+    /// Current access of the server beyond its own folders.
     pub reach: ServerReach,
-    /// Set if the server has no network and sees only its own folders and what is granted to it.
+    /// `true` if the server has no network, and can access only its own folders and granted paths.
     pub confined: bool,
     /// Tools that only read according to a hint of the server that counts now.
     pub reading_hints: Arc<HashSet<String>>,
 }
 
-/// Verdict, with the call it was reached for.
+/// Verdict on a call, with the details for the audit log.
 #[derive(Debug)]
 pub struct CallJudgement {
-    /// The verdict.
+    /// Decision of the policy.
     pub verdict: Verdict,
-    /// The inspected call, for the audit record.
+    /// Arguments and paths of the call.
     pub inspected: InspectedCall,
 }
 
-/// Inspected call, or the client's original if it could not be parsed.
+/// Arguments and paths of a judged call.
 #[derive(Debug)]
 pub struct InspectedCall {
-    /// Arguments, with paths in canonical form.
+    /// Arguments with canonical paths, or the original arguments if the call is invalid.
     pub arguments: Arc<Map<String, Value>>,
-    /// Files found at its paths.
+    /// Resolved paths of the call, with their file types.
     pub paths: FoundPaths,
 }
 
 impl CallJudgement {
-    /// Returns the denial of a call that could not be parsed.
+    /// Returns the denial of an invalid call.
     pub(crate) fn not_understood(denial: Denial, arguments: &Arc<Map<String, Value>>) -> Self {
         let inspected = InspectedCall { arguments: Arc::clone(arguments), paths: FoundPaths::default() };
         Self { verdict: Verdict::Deny(denial), inspected }
     }
 }
 
-/// Parsed call with its resolved values.
+/// Parsed call whose paths have been resolved, but whose git facts may be missing.
 #[derive(Debug)]
 pub struct Planned<'a> {
     plan: CallPlan<'a>,
@@ -91,27 +90,28 @@ pub struct Planned<'a> {
 }
 
 impl JudgingContext {
-    /// Returns how a server writes files in its sandbox, or `None` if it opted out of the sandbox.
+    /// Returns the method with which a server writes files in its sandbox, or `None` if its entry opts out of the
+    /// sandbox.
     #[must_use]
     pub fn contained(server: &Server) -> Option<FileWrites> {
         server.sandbox.settings().map(|_| server.file_writes)
     }
 
-    /// Same as [`JudgingContext::contained`] for a server name. A server that is not configured counts as sandboxed.
+    /// Like [`JudgingContext::contained`], but for a server name. A server that is not configured counts as sandboxed.
     #[must_use]
     pub fn contained_by_name(servers: &Servers, name: &str) -> Option<FileWrites> {
         servers.find(Some(name)).map_or(Some(FileWrites::default()), Self::contained)
     }
 
-    /// Returns the treatment of a server's unannotated tools from its entry, or the default for a server that is not
+    /// Returns the treatment of unannotated tools from a server's entry, or the default for a server that is not
     /// configured.
     #[must_use]
     pub fn unannotated_by_name(servers: &Servers, name: &str) -> Unannotated {
         servers.find(Some(name)).map(|server| server.unannotated).unwrap_or_default()
     }
 
-    /// Returns the reach that a server will have from its entry, the policy and these grants. Further mounts are known only
-    /// while it runs.
+    /// Returns the access that a server will have according to its entry, the policy and these grants. Other mounts are
+    /// known only while it runs.
     #[must_use]
     pub fn reach_by_entry(
         home: &Home,
@@ -126,14 +126,14 @@ impl JudgingContext {
         if is_shut { ServerReach::Nothing } else { ServerReach::Something }
     }
 
-    /// Returns `true` if, according to its entry, a server has no network and sees only its own folders and what is granted to
-    /// it.
+    /// Returns `true` if, according to its entry, a server has no network and can access only its own folders and
+    /// granted paths.
     #[must_use]
     pub fn confined_by_entry(home: &Home, servers: &Servers, snapshot: &PolicySnapshot, name: &str) -> bool {
         let Some(settings) = servers.find(Some(name)).and_then(|server| server.sandbox.settings()) else {
             return false;
         };
-        // Any folder works here, because the entry's paths are relative to the session directory.
+        // Every folder works as the session folder, because the paths in the entry are relative to it.
         let session_dir = home.sessions();
         let profile = Profile::new(settings, &session_dir, snapshot.home.as_path());
         view_of(settings) == FileView::Roots && profile.opens_nothing(&session_dir, &home.server_data(name))
@@ -142,7 +142,7 @@ impl JudgingContext {
     /// Parses a call and resolves its paths.
     ///
     /// # Errors
-    /// Returns a denial if the call is invalid.
+    /// Returns a denial if an argument is invalid or a path cannot be resolved.
     pub fn plan<'a>(
         &'a self,
         tool: &str,
@@ -154,7 +154,7 @@ impl JudgingContext {
         Ok(Planned { plan, found, remotes })
     }
 
-    /// Plans what a sandboxed program does with a file.
+    /// Plans a file operation of a sandboxed program.
     ///
     /// # Errors
     /// Returns a denial if the path cannot be resolved.
@@ -181,7 +181,7 @@ impl JudgingContext {
         Ok(Planned { plan, found, remotes: None })
     }
 
-    /// Judges a call.
+    /// Returns the verdict on a call.
     #[must_use]
     pub fn judge(&self, located: LocatedCall) -> CallJudgement {
         let denial = self.exposed_protected(&located);
@@ -194,7 +194,7 @@ impl JudgingContext {
         CallJudgement { verdict, inspected: InspectedCall { arguments, paths } }
     }
 
-    /// Judges a call and returns the steps to the verdict.
+    /// Judges a call, and returns the verdict with the steps that led to it.
     #[must_use]
     pub fn explain(&self, located: LocatedCall) -> Explanation {
         if let Some(denial) = self.exposed_protected(&located) {
@@ -209,7 +209,8 @@ impl JudgingContext {
         self.with_context(grants, |context| judge(&self.snapshot.policy, context, call))
     }
 
-    /// Returns the grants that match the current files: a grant for a file does not apply to a folder in its place.
+    /// Returns the grants that apply to the current files: a grant for a file does not apply if a folder has replaced
+    /// it.
     fn grants_where(&self, is_folder: impl Fn(&CanonicalPath) -> bool) -> Cow<'_, [PathGrant]> {
         let is_outgrown = |grant: &PathGrant| grant.kind == GrantKind::File && is_folder(&grant.path);
         if !self.grants.iter().any(is_outgrown) {
@@ -239,16 +240,16 @@ impl JudgingContext {
 }
 
 impl Planned<'_> {
-    /// Returns `true` if git must be queried for the target of a remote.
+    /// Returns `true` if git must be queried for the URLs of a remote.
     #[must_use]
     pub fn asks_git(&self) -> bool {
         self.remotes.is_some()
     }
 
-    /// Prepares the call for judging. Blocking if git is queried.
+    /// Prepares the call for judging. Blocks if git must be queried.
     ///
     /// # Errors
-    /// Returns a denial if git cannot answer.
+    /// Returns a denial if git fails.
     pub fn locate(mut self, setting: &JudgingContext) -> Result<LocatedCall, Denial> {
         if let Some(question) = self.remotes.take() {
             for (at, fact) in self.remotes(&question, setting) {
@@ -264,7 +265,7 @@ impl Planned<'_> {
 
     fn remotes(&self, question: &RemoteQuestion, setting: &JudgingContext) -> Vec<(usize, Fact)> {
         let (plan, facts) = found_paths::without_remotes(&self.plan, &self.found.facts);
-        // Git only looks at folders.
+        // Git only reads folders.
         let is_open = |facts: Vec<Fact>, place: Option<&CanonicalPath>| {
             let is_folder = |path: &CanonicalPath| place == Some(path) || self.found.paths.has_folder(path);
             let (grants, call) = (setting.grants_where(is_folder), plan.resolve(facts));
@@ -273,7 +274,7 @@ impl Planned<'_> {
         if !self.found.paths.is_empty() && !is_open(facts.clone(), None) {
             return question.refused();
         }
-        // Judges as if the call named that folder.
+        // Judge the call as if it named that folder.
         let may_look = |place: &CanonicalPath| {
             let mut facts = facts.clone();
             for fact in &mut facts {
@@ -290,10 +291,10 @@ impl Planned<'_> {
     }
 }
 
-/// Prepares a call for judging. A call that needs git is parsed again on a blocking thread.
+/// Prepares a call for judging. If git must be queried, parses the call again on a blocking thread.
 ///
 /// # Errors
-/// Returns a denial if the call is invalid or git cannot answer.
+/// Returns a denial if the call is invalid or git fails.
 pub async fn locate(
     setting: &Arc<JudgingContext>,
     tool: &str,
@@ -312,7 +313,7 @@ fn git_failed() -> Denial {
     Denial::invalid("failed to query git about the remote")
 }
 
-/// Converts the judge's reason for allowing a call to its audit form.
+/// Returns the audit log's name for the reason why a call is allowed.
 pub(crate) fn allowed_by(by: AllowedBy) -> DecidedBy {
     match by {
         AllowedBy::Rule => DecidedBy::Rule,
@@ -324,7 +325,7 @@ pub(crate) fn allowed_by(by: AllowedBy) -> DecidedBy {
     }
 }
 
-/// Converts the judge's reason for denying a call to its audit form.
+/// Returns the audit log's name for the reason why a call is denied.
 pub(crate) fn denied_by(by: DeniedBy) -> DecidedBy {
     match by {
         DeniedBy::Rule => DecidedBy::Rule,

@@ -1,7 +1,8 @@
-//! The trusted process: sessions, MCP mediation, consent, grants, roots and the audit log, on tokio.
+//! The daemon, which is IronCurtain's trusted process: sessions, MCP mediation, consent, grants, roots and the audit
+//! log.
 //!
 //! - Independent of any UI toolkit: a user interface implements `ironcurtain_consent::Consent`.
-//! - Every piece of mutable state has one owner; no lock is held across an await.
+//! - Each piece of mutable state has one owner, and no lock is held across an await.
 //! - Errors fail closed: the call is denied with a reason, and the session continues.
 
 mod changed_tools;

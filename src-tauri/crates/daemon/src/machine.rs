@@ -1,5 +1,5 @@
-//! This machine's ability to create sandboxes: tested at startup, and again on demand after a failure, so that installing the missing
-//! program is enough.
+//! Tests whether this machine can create sandboxes: at startup, and after a failure again on demand, so that users can
+//! install a missing program without a restart.
 
 use crate::health::{Concern, Health};
 use ironcurtain_config::{SandboxBackend, SandboxPolicy};
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::watch;
 
-/// A handle to the test result.
+/// Shared result of the test. Clones refer to the same result.
 #[derive(Debug, Clone)]
 pub struct Machine(Arc<Inner>);
 
@@ -20,25 +20,25 @@ struct Inner {
     health: Health,
 }
 
-/// The sandbox backend, and the policy for servers when it is unavailable.
+/// Settings of the sandbox test.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MachineOptions {
-    /// Sandbox backend.
+    /// Program that creates the sandboxes.
     pub backend: SandboxBackend,
-    /// Policy for a server whose sandbox cannot be created.
+    /// Treatment of a server if no sandbox can be created.
     pub policy: SandboxPolicy,
-    /// Directory of `ironcurtain-sandbox`.
+    /// Directory that contains `ironcurtain-sandbox`.
     pub programs: PathBuf,
-    /// Directory shared by all sandboxes.
+    /// Directory with files that all sandboxes share.
     pub sandboxes: PathBuf,
     /// Private directory for testing `srt`.
     pub trial: PathBuf,
-    /// True if uid 0 may create sandboxes.
+    /// `true` if root may create sandboxes.
     pub allow_root: bool,
 }
 
 impl Machine {
-    /// Starts the first test.
+    /// Creates the handle and starts the first test.
     #[must_use]
     pub fn new(options: MachineOptions, health: Health) -> Self {
         let machine = Self(Arc::new(Inner {
@@ -50,19 +50,19 @@ impl Machine {
         machine
     }
 
-    /// Returns the sandbox backend.
+    /// Returns the program that creates the sandboxes.
     #[must_use]
     pub fn backend(&self) -> SandboxBackend {
         self.0.options.borrow().backend
     }
 
-    /// Returns the policy for a server whose sandbox cannot be created.
+    /// Returns the treatment of a server if no sandbox can be created.
     #[must_use]
     pub fn policy(&self) -> SandboxPolicy {
         self.0.options.borrow().policy
     }
 
-    /// Changes the backend and the policy.
+    /// Changes the backend and the policy, and tests again if they differ.
     pub fn choose(&self, backend: SandboxBackend, policy: SandboxPolicy) {
         let changed = self.0.options.send_if_modified(|options| {
             let changed = (options.backend, options.policy) != (backend, policy);
@@ -75,10 +75,10 @@ impl Machine {
         }
     }
 
-    /// Returns the current availability, and tests again after a failure.
+    /// Returns the test result. Tests again if the last test failed.
     pub async fn look(&self) -> Availability {
         let mut found = self.0.found.subscribe();
-        // The handle itself owns the sender.
+        // `self` holds the sender, so the channel cannot close.
         let first = found.wait_for(Option::is_some).await.ok().and_then(|found| found.clone());
         match first {
             Some(found) if found.usable => found,
@@ -90,7 +90,7 @@ impl Machine {
         loop {
             let options = self.0.options.borrow().clone();
             let found = options.run_check().await;
-            // The options may have changed during the test.
+            // Test again if the options changed during the test.
             if *self.0.options.borrow() == options {
                 self.0.health.set(Concern::Sandbox, trouble(&found, options.policy));
                 self.0.found.send_replace(Some(found.clone()));
@@ -108,7 +108,7 @@ impl MachineOptions {
             SandboxBackend::Native => {
                 let state = self.sandboxes.display().to_string();
                 let trial = move || {
-                    // Must run before the first launch, which uses the control groups available by then.
+                    // Do this before the first launch, which uses the control groups that exist then.
                     ironcurtain_sandbox::prepare_control_groups();
                     ironcurtain_sandbox::check(&supervisor, &state, allow_root)
                 };
@@ -124,7 +124,7 @@ impl MachineOptions {
     }
 }
 
-/// Returns the problem for display, or `None` if sandboxes are available.
+/// Returns a message about the problem, or `None` if sandboxes can be created.
 fn trouble(found: &Availability, policy: SandboxPolicy) -> Option<String> {
     if found.usable {
         return None;

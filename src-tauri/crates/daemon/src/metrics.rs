@@ -1,7 +1,7 @@
-//! Prometheus metrics.
+//! Prometheus metrics of the daemon.
 //!
-//! - Counted in memory since the trusted process started; recording never blocks.
-//! - No label contains text from an agent or a server.
+//! - Counts in memory, from the start of the daemon. Recording never blocks.
+//! - Labels never contain text from an agent or a server.
 
 use ironcurtain_audit::EscalationResult;
 use ironcurtain_consent::QuestionMetrics;
@@ -16,16 +16,16 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// Histogram buckets for call durations, in seconds.
+/// Upper bounds of the histogram buckets for call durations, in seconds.
 const CALLS: [f64; 12] = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.01, 0.05, 0.25, 1.0, 5.0, 30.0, 120.0];
 
-/// Histogram buckets for the user's response times, in seconds.
+/// Upper bounds of the histogram buckets for the user's response times, in seconds.
 const PEOPLE: [f64; 9] = [1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 45.0, 120.0, 600.0];
 
-/// A label with a fixed set of values.
+/// Label whose values are fixed at compile time.
 type Label = [(&'static str, &'static str); 1];
 
-/// The counters, shared by all clones.
+/// Counters and histograms. Clones refer to the same ones.
 #[derive(Debug, Clone)]
 pub struct Metrics(Arc<Figures>);
 
@@ -45,7 +45,7 @@ struct Figures {
     restarts: Counter,
 }
 
-/// Values read when the metrics are requested.
+/// Values that are measured when the metrics are requested.
 #[derive(Debug, Clone, Copy)]
 pub struct Gauges {
     /// Number of active sessions.
@@ -54,7 +54,7 @@ pub struct Gauges {
     pub questions: usize,
     /// Sequence number of the newest audit entry.
     pub entries: u64,
-    /// Bytes of the message pool in use, and its size.
+    /// Used bytes of the memory budget for messages, and its size.
     pub memory: (u64, u64),
 }
 
@@ -78,12 +78,12 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// Counts a refused path outside the server's roots.
+    /// Counts a refused call with a path outside the server's roots.
     pub fn violation(&self) {
         self.0.violations.inc();
     }
 
-    /// Counts a roots change sent to a server.
+    /// Counts a `roots/list_changed` notification to a server.
     pub fn roots_changed(&self) {
         self.0.root_changes.inc();
     }
@@ -93,30 +93,30 @@ impl Metrics {
         self.0.calls.get_or_create(&[("decision", decision)]).inc();
     }
 
-    /// Records the time from arrival to forwarding of a call that required no approval.
+    /// Records the time from the arrival of a call to its forwarding. Call this only if the call required no approval.
     pub fn forwarded(&self, after: Duration) {
         self.0.forwarding.observe(after.as_secs_f64());
     }
 
-    /// Records the time from arrival to response of a call, including all waiting.
+    /// Records the time from the arrival of a call to its response, including the wait for the user.
     pub fn served(&self, after: Duration) {
         self.0.calling.observe(after.as_secs_f64());
     }
 
-    /// Counts a new session.
+    /// Counts an opened session.
     pub fn session_began(&self) {
         self.0.sessions.inc();
     }
 
-    /// Counts a server restart.
+    /// Counts the restart of a server.
     pub fn restarted(&self) {
         self.0.restarts.inc();
     }
 
-    /// Returns all metrics in Prometheus text format.
+    /// Returns all metrics in the Prometheus text format.
     ///
     /// # Errors
-    /// Fails if formatting fails.
+    /// Fails if a value cannot be formatted.
     pub fn text(&self, gauges: Gauges) -> Result<String, fmt::Error> {
         let (f, mut all) = (&*self.0, Registry::default());
         let gauge = |number: u64| -> Gauge {

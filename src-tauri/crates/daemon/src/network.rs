@@ -1,9 +1,8 @@
-//! Network of one server in one session, or of one run: a proxy that knows the allowed hosts, asks about others and records
-//! both.
+//! Network of a server or a run: a proxy that allows known hosts, asks about others, and records both.
 //!
-//! - A server that may reach no host runs in a sandbox without a network.
-//! - The reachable hosts follow only from the server's entry, the current policy's list, live grants and in-flight calls.
-//! - Revoking a grant completes once no connection depends on it.
+//! - A server that may not reach any host runs in a sandbox without a network.
+//! - The reachable hosts depend only on the server's entry, the current policy, active grants and in-flight calls.
+//! - A revocation completes only after all connections that depend on the grant are closed.
 
 mod asking;
 mod basis;
@@ -40,36 +39,36 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::AbortHandle;
 
-/// Time limit for closing connections that are no longer allowed.
+/// Maximum time to wait until connections that are no longer allowed are closed.
 const CUT_BOUND: Duration = Duration::from_secs(5);
 
-/// Network of one server.
+/// Network of a server in one session, or of a run.
 pub struct ServerNetwork {
     caller: Arc<Caller>,
     reach: Arc<ReachableHosts>,
     connections: Connections,
     ask: Option<Arc<dyn AskHost>>,
     record: Arc<dyn Record>,
-    /// Services of this computer, which only a run can use.
+    /// Services of this computer that the run can use, or `None` for a server.
     local: Option<Arc<LocalServices>>,
     _following: EndOnDrop,
 }
 
-/// Running proxy, which closes all of its connections on drop.
+/// Running proxy. Dropping it closes all of its connections.
 #[derive(Debug)]
 pub struct Serving {
     _task: EndOnDrop,
 }
 
-/// Network for a server, which serves the listener of its sandbox.
+/// Network that can run a proxy on the listener of a sandbox.
 pub trait ServesNetwork: Send + Sync {
-    /// Serves the listener of a sandbox.
+    /// Starts a proxy on the listener of a sandbox.
     #[must_use]
     fn serve(&self, listener: TcpListener) -> Serving;
 }
 
 impl Serving {
-    /// Serves a listener with a proxy.
+    /// Starts a proxy on a listener.
     #[must_use]
     pub fn by(listener: TcpListener, proxy: Proxy) -> Self {
         let server = proxy.server.clone();
@@ -90,20 +89,20 @@ impl Drop for EndOnDrop {
     }
 }
 
-/// Returns the rules of a server's entry, without grants.
+/// Returns the rules in a server's entry, without grants.
 ///
 /// # Errors
-/// Returns [`RuleError`] with the invalid pattern.
+/// Returns [`RuleError`] if a pattern is invalid.
 pub fn rules(settings: &NetworkSettings) -> Result<HostRules, RuleError> {
     let rules = HostRules::new(&settings.allowed_domains, &settings.denied_domains, settings.ask_unknown)?;
     Ok(rules.with_local_services())
 }
 
 impl ServerNetwork {
-    /// Creates the network for a server's settings, or returns `None` if it may reach nothing.
+    /// Creates the network for a server's settings. Returns `None` if the settings allow no host.
     ///
     /// # Errors
-    /// Returns [`RuleError`] with the invalid pattern.
+    /// Returns [`RuleError`] if a pattern is invalid.
     pub fn of(settings: &NetworkSettings, caller: Caller) -> Result<Option<Arc<Self>>, RuleError> {
         let rules = rules(settings)?;
         if rules.is_closed() {
@@ -115,7 +114,7 @@ impl ServerNetwork {
         Ok(Some(Self::with(caller, reach, asker, None)))
     }
 
-    /// Creates the network for a remote server, which reaches that server's host only.
+    /// Creates the network for a remote server. The only reachable host is the server's own.
     #[must_use]
     pub fn to_remote(rules: HostRules, caller: Caller) -> Arc<Self> {
         Self::with(Arc::new(caller), Arc::new(ReachableHosts::new(rules)), None, None)
@@ -157,12 +156,12 @@ impl ServerNetwork {
         })
     }
 
-    /// Returns the services of this computer, which only a run can use.
+    /// Returns the services of this computer that the run can use, or `None` for a server.
     pub(crate) fn local(&self) -> Option<Arc<LocalServices>> {
         self.local.clone()
     }
 
-    /// Returns a dialer for our own connections to the server.
+    /// Returns a dialer for connections that IronCurtain itself makes to a remote server.
     #[must_use]
     pub fn dialer(&self) -> Dialer {
         Dialer::new(self.proxy())
@@ -180,7 +179,7 @@ impl ServerNetwork {
         }
     }
 
-    /// Returns the hosts that it may reach without asking.
+    /// Returns the hosts that are reachable without a question.
     #[must_use]
     pub fn reachable(&self) -> Vec<String> {
         let known = self.reach.rules().borrow().reachable();
@@ -190,19 +189,20 @@ impl ServerNetwork {
         }
     }
 
-    /// Returns `true` if the user could allow the server to reach this host.
+    /// Returns `true` if a grant would make the host reachable.
     #[must_use]
     pub fn could_reach(&self, target: &HostPort) -> bool {
         self.reach.could_open(target)
     }
 
-    /// Opens these hosts while one call is in flight.
+    /// Makes these hosts reachable until the lease is dropped. `call` is the request id.
     #[must_use]
     pub fn lease(&self, call: &str, targets: Vec<HostPort>) -> HostLease {
         ReachableHosts::lease(&self.reach, call, targets)
     }
 
-    /// Applies the current rules and grants. Returns whether every connection that depends on anything else has closed.
+    /// Applies the current rules and grants. Returns `true` once no connection depends on anything else, or `false`
+    /// if closing the others takes too long.
     pub async fn is_within_grants(&self) -> bool {
         self.caller.publish_rules(&self.reach);
         let rules = self.reach.rules().borrow().clone();
@@ -222,7 +222,7 @@ impl ServesNetwork for ServerNetwork {
     }
 }
 
-/// Publishes the rules whenever the policy or the grants change.
+/// Publishes the rules again whenever the policy or the grants change.
 async fn follow(caller: Arc<Caller>, reach: Arc<ReachableHosts>, local: Option<Arc<LocalServices>>) {
     let (mut grants, mut snapshots) = (caller.services.grants.watch(), caller.services.snapshots.clone());
     loop {
@@ -236,7 +236,7 @@ async fn follow(caller: Arc<Caller>, reach: Arc<ReachableHosts>, local: Option<A
             changed = grants.changed() => changed,
             changed = snapshots.changed() => changed,
         };
-        // Without a sender nothing changes again.
+        // Without a sender, they never change again.
         if changed.is_err() {
             return;
         }

@@ -1,8 +1,10 @@
-//! Stores the newest audit entry in the keyring, so that a truncated log is detected even if its head file was changed too.
+//! Stores the hash of the newest audit entry in the keyring, so that truncation of the log is detected even if its head
+//! file was changed too.
 //!
-//! - Runs outside the path of calls: periodically and at shutdown, after the entry is on disk.
-//! - Never prompts to unlock the keyring. The stored entry may be older than the log, never newer.
-//! - INVARIANT: the stored entry is replaced only after the opened log has been compared with it.
+//! - Runs periodically and at shutdown, after entries were written to disk. It never delays a call.
+//! - Never asks the user to unlock the keyring. The stored entry may be older than the log's newest one, but never
+//!   newer.
+//! - INVARIANT: the stored entry is replaced only after the log has been compared with it.
 
 use crate::health::{Concern, Health};
 use ironcurtain_audit::{Audit, Entry, Event, KnownHead, Written, check_written};
@@ -14,10 +16,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Interval between updates.
+/// Interval between updates of the keyring.
 const EVERY: Duration = Duration::from_secs(60);
 
-/// Maximum wait for the keyring at startup and shutdown.
+/// Maximum time to wait for the keyring at startup and shutdown.
 const BOUND: Duration = Duration::from_secs(2);
 
 #[derive(Serialize, Deserialize)]
@@ -26,16 +28,16 @@ struct Known {
     head: String,
 }
 
-/// Returns the newest entry stored in the keyring, if any. Blocks on the keyring.
+/// Returns the entry that is stored in the keyring, or `None` if there is no such entry. Blocks on the keyring.
 ///
 /// # Errors
-/// Returns a [`SecretError`] if the keyring is unavailable.
+/// Returns [`SecretError`] if the keyring is not available.
 pub fn known(home: &Home) -> Result<Option<Written>, SecretError> {
     let Some(keyring) = Keyring::open_unlocked(Shelf::Record)? else { return Ok(None) };
     in_keyring(&keyring, home)
 }
 
-/// Returns the stored entry, if the head file names none and the keyring answers in time.
+/// Returns the stored entry if the head file is unusable. Returns `None` if the keyring does not answer in time.
 pub(crate) async fn if_needed(home: &Home) -> Option<Written> {
     if !home.has_keyring || KnownHead::read(&home.audit_head()).problem().is_none() {
         return None;
@@ -44,13 +46,13 @@ pub(crate) async fn if_needed(home: &Home) -> Option<Written> {
     tokio::time::timeout(BOUND, in_time(move || known(&of))).await.ok()?.ok()?
 }
 
-/// Updates the stored entry of one home.
+/// Keeps the stored entry of one home directory up to date.
 #[derive(Debug, Clone)]
 pub(crate) struct RecordHead {
     home: Home,
     audit: Audit,
     health: Health,
-    /// Set once the log was compared with the stored entry, which may then be replaced.
+    /// `true` once the log has been compared with the stored entry, which may be replaced then.
     compared: Arc<AtomicBool>,
 }
 
@@ -59,7 +61,7 @@ impl RecordHead {
         Self { home, audit, health, compared: Arc::default() }
     }
 
-    /// Compares the log with the stored entry once the keyring is available, then keeps it up to date.
+    /// Compares the log with the stored entry once the keyring is available, and then updates the entry periodically.
     pub(crate) async fn follow(self) {
         if !self.home.has_keyring {
             return;
@@ -68,7 +70,7 @@ impl RecordHead {
         loop {
             let (written, _) = self.audit.standing();
             if kept.as_ref() != Some(&written) {
-                // Retried if the keyring is missing or locked.
+                // If the keyring is not available or locked, try again in the next round.
                 kept = self.keep().await.ok().flatten();
             }
             tokio::time::sleep(EVERY).await;
@@ -78,7 +80,7 @@ impl RecordHead {
     /// Stores the newest entry at shutdown.
     pub(crate) async fn end(&self) {
         if self.home.has_keyring {
-            // After the timeout, the stored entry is slightly older.
+            // After the time limit, an older entry stays stored.
             let _ = tokio::time::timeout(BOUND, self.keep()).await;
         }
     }
@@ -105,7 +107,8 @@ impl RecordHead {
         .await
     }
 
-    /// Reports a log that lacks the stored entry. Returns `false` if the keyring is locked.
+    /// Compares the log with the stored entry, and reports it if the entry is missing. Returns `false` if the keyring
+    /// is locked.
     async fn compare(&self) -> Result<bool, SecretError> {
         let of = self.home.clone();
         let known = in_time(move || match Keyring::open_unlocked(Shelf::Record)? {
@@ -116,7 +119,7 @@ impl RecordHead {
         if let Some(known) = known {
             match self.missing(&known).await {
                 Some(found) => self.report(&known, &found).await,
-                // The keyring confirms the log that the head file could not.
+                // The keyring confirms the end of the log, which the head file could not.
                 None => self.health.set(Concern::Record, None),
             }
         }
@@ -124,14 +127,14 @@ impl RecordHead {
         Ok(true)
     }
 
-    /// Returns a description of the mismatch if the log lacks a known entry.
+    /// Returns a description of the difference if the log lacks an entry that it contained, or `None`.
     async fn missing(&self, known: &Written) -> Option<String> {
         let opened = self.audit.opened_at();
         if known.entries > opened.entries || (known.entries == opened.entries && known.head != opened.head) {
             return Some(format!("found {}", opened.entries));
         }
         self.audit.unknown_end()?;
-        // Without a head file, an earlier entry may have been replaced as well.
+        // Without a head file, an earlier entry may have been replaced too, so check the whole log.
         let (dir, known) = (self.home.audit(), known.clone());
         let checked = tokio::task::spawn_blocking(move || check_written(&dir, &known)).await;
         match checked {
@@ -163,7 +166,7 @@ fn in_keyring(keyring: &Keyring, home: &Home) -> Result<Option<Written>, SecretE
     Ok(Some(Written { entries: known.entries, head: known.head }))
 }
 
-/// Returns the secret name, which is unique per home.
+/// Returns the name of the secret in the keyring, which is unique per home directory.
 fn name(home: &Home) -> Result<SecretName, SecretError> {
     let place = Sha256::digest(home.state.as_os_str().as_encoded_bytes());
     let place: String = place.iter().take(8).map(|byte| format!("{byte:02x}")).collect();

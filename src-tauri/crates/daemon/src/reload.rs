@@ -1,12 +1,13 @@
-//! The user's settings, servers and policy, reloaded when they change.
+//! User's settings, servers and policy, which are reloaded when their files change.
 //!
-//! - One task owns them ([`task`]); only it changes what is in force.
-//! - A file that is invalid, unreadable or missing changes nothing. The previous version stays in force, and a problem is reported
-//!   until it is fixed.
-//! - A file in a place that some server may write is rejected: an agent may have written it.
+//! - One task ([`task`]) owns the current state, and only it makes changes.
+//! - If a file is invalid, unreadable or missing, its previous version stays in use, and a problem is reported until it
+//!   is fixed.
+//! - A file that a server can write to is rejected, because an agent may have written it.
 //! - A change is recorded before it takes effect.
-//! - A hanging read blocks nothing: the previous version stays in force, a problem is reported, and the next change is read.
-//! - A session keeps its initial settings and server; its policy is always the current one.
+//! - Reading that hangs blocks nothing: the previous version stays in use, a problem is reported, and later changes are
+//!   read.
+//! - A session keeps the settings and the server entry that it started with, but always uses the current policy.
 
 mod blocking;
 mod change;
@@ -35,64 +36,64 @@ pub struct Reloader {
     looks: mpsc::Sender<oneshot::Sender<()>>,
 }
 
-/// Arguments of the reload task.
+/// Parameters of the reload task.
 pub struct ReloaderParts {
-    /// Directories of the files.
+    /// Directories of the configuration files.
     pub home: Home,
-    /// Records changes.
+    /// Audit log, in which changes are recorded.
     pub audit: Audit,
-    /// Receives problems.
+    /// Receives problems with the files.
     pub health: Health,
-    /// Grants, which can make files writable to servers.
+    /// Current grants, which decide whether a server can write to a file.
     pub grants: watch::Receiver<Arc<GrantTable>>,
-    /// The machine, which follows the settings too.
+    /// Sandbox test, which uses the settings for the sandbox backend.
     pub machine: Machine,
-    /// Incremented when something shown to the user changes.
+    /// Incremented whenever something shown to the user changes.
     pub changes: watch::Sender<u64>,
-    /// Cancelled at shutdown.
+    /// Cancelled when the daemon shuts down.
     pub ending: CancellationToken,
 }
 
-/// Settings, servers and policy at startup.
+/// Settings, servers and policy as read at startup.
 #[derive(Debug)]
 pub struct InitialState(Current);
 
 impl InitialState {
-    /// Reads all files, and requires all of them to be valid.
+    /// Reads all configuration files. Each of them must be valid.
     ///
     /// # Errors
-    /// Returns a [`SnapshotError`] that names the file and the position.
+    /// Returns [`SnapshotError`], which contains the file and the position of the error.
     pub fn read(home: &Home) -> Result<Self, SnapshotError> {
         Current::read(home).map(Self)
     }
 
-    /// Rejects files that a server may write by a standing grant or by its entry.
+    /// Refuses files that a server can write to, because of a standing grant or its entry.
     ///
     /// # Errors
-    /// Returns [`SnapshotError::Exposed`], which names the file and the server.
+    /// Returns [`SnapshotError::Exposed`], which contains the file and the server.
     pub fn check_places(&self, home: &Home, grants: &GrantTable) -> Result<(), SnapshotError> {
         self.0.check_places(home, grants)
     }
 
-    /// Returns the settings.
+    /// Returns the settings as read at startup.
     #[must_use]
     pub fn config(&self) -> &Config {
         &self.0.config.1
     }
 
-    /// Returns the configured servers.
+    /// Returns the servers as read at startup.
     #[must_use]
     pub fn servers(&self) -> &Servers {
         &self.0.servers.1
     }
 
-    /// Returns the policy.
+    /// Returns the policy as read at startup.
     #[must_use]
     pub fn snapshot(&self) -> &PolicySnapshot {
         &self.0.snapshot
     }
 
-    /// Starts following the files.
+    /// Starts the task that follows changes of the files.
     #[must_use]
     pub fn follow(self, parts: ReloaderParts) -> Reloader {
         task::start(self.0, parts)
@@ -100,7 +101,7 @@ impl InitialState {
 }
 
 impl Reloader {
-    /// Subscribes to the policy.
+    /// Returns a receiver for the current policy and its changes.
     #[must_use]
     pub fn snapshots(&self) -> watch::Receiver<Arc<PolicySnapshot>> {
         self.snapshots.clone()
@@ -112,16 +113,16 @@ impl Reloader {
         self.settings.borrow().clone()
     }
 
-    /// Subscribes to the settings and servers.
+    /// Returns a receiver for the current settings and servers, and their changes.
     #[must_use]
     pub fn follow_settings(&self) -> watch::Receiver<Arc<SessionSettings>> {
         self.settings.clone()
     }
 
-    /// Reloads the files and waits until the result is in force.
+    /// Reads the files again, and waits until their changes have been applied.
     pub async fn reload(&self) {
         let (reply, looked) = oneshot::channel();
-        // The task has already stopped at shutdown.
+        // The task has stopped if the daemon is shutting down.
         if self.looks.send(reply).await.is_ok() {
             let _ = looked.await;
         }

@@ -1,9 +1,9 @@
-//! A run: a program that the user starts in a sandbox, with the user's own terminal and files.
+//! Runs: programs that the user starts in a sandbox, with the user's own terminal and files.
 //!
-//! - Its working folder is mounted, and its network is a proxy that asks about each host. Every other file is opened only after the
-//!   access was judged like a call, by the same rules, questions and grants.
-//! - INVARIANT: an access is permitted without a further question only as long as judging it again would allow it.
-//! - A run owns its sandbox and the grants of its session, and releases both when it ends.
+//! - The working folder is mounted, and the network is a proxy that asks about each host. Any other file is opened only
+//!   after the access was judged by the same rules, questions and grants as a call.
+//! - INVARIANT: an access is permitted without a question only while judging it again would allow it.
+//! - A run owns its sandbox and the grants for its session, and releases both when it ends.
 
 mod asking;
 mod freeze;
@@ -37,16 +37,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-/// A running program.
+/// Program that runs in a sandbox.
 pub(crate) struct Run {
-    /// Session id.
+    /// Session id of the run.
     pub(crate) id: String,
-    /// The program, as principal `run:NAME`.
+    /// The program as a principal with the name `run:NAME`.
     pub(crate) principal: Arc<Principal>,
     services: Services,
     resolver: Resolver,
     network: Arc<ServerNetwork>,
-    /// Working folder, and whether it is mounted.
+    /// Working folder, and `true` if it is mounted.
     folder: (CanonicalPath, bool),
     pid: u32,
     started_ms: u64,
@@ -71,17 +71,17 @@ struct Counts {
 }
 
 impl Run {
-    /// Ends the run.
+    /// Starts to terminate the run. Does not wait until it has ended.
     pub(crate) fn end(&self) {
         self.end.cancel();
     }
 
-    /// Returns `true` if a grant to this subject applies to this run.
+    /// Returns `true` if grants for this subject apply to the run.
     pub(crate) fn may_use(&self, subject: &GrantSubject) -> bool {
         self.principal.is_covered_by(subject)
     }
 
-    /// Returns the run as interfaces show it.
+    /// Returns the run for display.
     pub(crate) fn view(&self) -> SessionView {
         let (folder, is_mounted) = &self.folder;
         let path = visible::whole_path(folder.as_str());

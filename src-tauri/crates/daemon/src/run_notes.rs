@@ -1,6 +1,6 @@
-//! Notes to the starter of a run, for its terminal, and what the run used.
+//! Notes for the terminal on which a run was started, and counts of the files and hosts that the run used.
 //!
-//! - A starter that does not read loses notes, and delays nothing.
+//! - If the starter does not read, notes are dropped and nothing is delayed.
 
 use ironcurtain_consent::{Broker, Lifetime};
 use ironcurtain_protocol::{RunAsk, RunNote, RunUse};
@@ -12,10 +12,10 @@ use tokio::sync::mpsc;
 /// Maximum number of notes that wait to be written.
 const MOST: usize = 256;
 
-/// Maximum number of files that are counted for each access.
+/// Maximum number of different files that are counted per kind of access.
 const MOST_FILES: usize = 100_000;
 
-/// Notes of one run.
+/// Notes and counts of one run.
 #[derive(Debug)]
 pub(crate) struct RunNotes {
     ask: RunAsk,
@@ -28,15 +28,15 @@ struct Used {
     read: HashSet<String>,
     written: HashSet<String>,
     denied: HashSet<String>,
-    /// Number of open questions.
+    /// Number of pending questions.
     open: usize,
 }
 
-/// An open question. Dropping it reports that it is over.
+/// Pending question. When it is dropped, the starter is notified that no more questions are pending.
 pub(crate) struct OpenNote<'a>(&'a RunNotes);
 
 impl RunNotes {
-    /// Creates the notes of a run whose questions are answered at `ask`.
+    /// Creates the notes of a run. `ask` is the place where its questions are answered.
     pub(super) fn new(ask: RunAsk) -> (Arc<Self>, mpsc::Receiver<RunNote>) {
         let (notes, written) = mpsc::channel(MOST);
         (Arc::new(Self { ask, notes, used: Mutex::default() }), written)
@@ -47,12 +47,12 @@ impl RunNotes {
         self.ask
     }
 
-    /// Returns whether an answer may last this long: one on the run's own terminal holds for the run at most.
+    /// Returns `true` if an answer may have this lifetime. Answers on the run's own terminal last for the run at most.
     pub(crate) fn may_offer(&self, lifetime: &Lifetime) -> bool {
         self.ask != RunAsk::Terminal || matches!(lifetime, Lifetime::Once | Lifetime::Session)
     }
 
-    /// Reports that a question about this path or host waits for the user, if there is a place to ask.
+    /// Reports a pending question about this path or host. Returns `None` if the user cannot be asked.
     pub(crate) fn waiting(&self, what: &str, broker: &Broker) -> Option<OpenNote<'_>> {
         if self.ask != RunAsk::Terminal && !broker.can_ask() {
             return None;
@@ -73,7 +73,7 @@ impl RunNotes {
         counted.iter_mut().for_each(|files| count(files, &access.path));
     }
 
-    /// Reports a denied path or host, unless the same one was denied before.
+    /// Reports a denied path or host, but only once.
     pub(crate) fn denied(&self, what: &str, why: Option<String>) {
         let mut used = self.used();
         let before = used.denied.len();
@@ -94,7 +94,7 @@ impl RunNotes {
     }
 
     fn send(&self, note: RunNote) {
-        // Fails if the starter reads too slowly or has exited.
+        // Ignore the error, which occurs if the starter reads too slowly or has exited.
         let _ = self.notes.try_send(note);
     }
 }

@@ -1,8 +1,8 @@
-//! One MCP server of a session: its process, its mounts, and the connection to it.
+//! One MCP server of a session: its process, its mounts and the connection to it.
 //!
-//! - A session holds a [`ServerHandle`]. The process behind it may exit and be restarted; in-flight calls then fail, and none
-//!   runs twice.
-//! - One task (`actor`) owns the process and its mounts; one task per process (`connection`) owns the connection.
+//! - A session holds a [`ServerHandle`]. The process may exit and be restarted; its in-flight calls then fail, and are
+//!   never repeated automatically.
+//! - One task (`actor`) owns the process and its mounts, and one task per process (`connection`) owns the connection.
 
 mod actor;
 pub mod control;
@@ -36,37 +36,37 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
 
-/// Maximum time a call waits for its server to start.
+/// Maximum time for a call to wait until its server has started.
 const START_BOUND: Duration = Duration::from_secs(30);
 
-/// Reason why a server cannot take a call.
+/// Reason why a server cannot handle a call.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum ServerError {
-    /// The server failed to start, or exited.
+    /// The server could not be started, or has exited.
     #[error("the server `{server}` is not running: {reason}")]
     Down {
-        /// Server name.
+        /// Name of the server.
         server: String,
-        /// Cause.
+        /// Reason why it is not running.
         reason: DownReason,
     },
-    /// The server takes too long to start.
+    /// The server did not start in time.
     #[error("the server `{0}` did not start within {n} s", n = START_BOUND.as_secs())]
     Slow(String),
-    /// A path could not be mounted.
+    /// A path that the call needs could not be mounted.
     #[error("failed to mount `{path}` for the server: {reason}")]
     NotShown {
-        /// The path.
+        /// Path that could not be mounted.
         path: String,
-        /// Cause.
+        /// Error of the mount.
         reason: String,
     },
     /// The session is closing.
-    #[error("the session is ending")]
+    #[error("the session is closing")]
     Ending,
 }
 
-/// Handle to one server of one session. The server is killed when the last handle is dropped, even with calls in flight.
+/// Handle to a server of a session. Dropping the last clone kills the server, even during calls.
 #[derive(Debug, Clone)]
 pub struct ServerHandle {
     name: String,
@@ -85,7 +85,7 @@ impl Drop for AbortOnDrop {
     }
 }
 
-/// Mounts for one in-flight call, removed on drop.
+/// Mounts for one in-flight call. They are removed on drop.
 #[derive(Debug)]
 pub struct MountLease {
     id: u64,
@@ -94,7 +94,7 @@ pub struct MountLease {
 }
 
 impl MountLease {
-    /// Returns the mounted paths.
+    /// Returns the paths that are mounted for the call.
     #[must_use]
     pub fn needs(&self) -> &[Need] {
         &self.needs
@@ -103,13 +103,14 @@ impl MountLease {
 
 impl Drop for MountLease {
     fn drop(&mut self) {
-        // If the actor has exited, nothing is mounted.
+        // Ignore the error: if the actor has exited, nothing is mounted.
         let _ = self.commands.send(Command::Release(self.id));
     }
 }
 
 impl ServerHandle {
-    /// Starts the actor, which starts the process at once and replays the client's messages to an earlier process.
+    /// Starts the actor, which starts the process. `state` contains client messages to replay if a session is
+    /// continued.
     #[must_use]
     pub fn start(options: ActorOptions, state: ReplayState) -> Self {
         let name = options.server.name.clone();
@@ -119,8 +120,8 @@ impl ServerHandle {
         Self { name, commands, seen, replay, _actor: Arc::new(AbortOnDrop(task)) }
     }
 
-    /// Sends the client's `initialize` to the server, and to every process that replaces it. `then` gets the response before
-    /// the server's later messages are forwarded.
+    /// Sends the client's `initialize` to the server, and to each process that replaces it. Calls `then` with the
+    /// response, before later messages of the server are forwarded.
     pub fn initialize(&self, params: Box<RawValue>, then: InitializeCallback) {
         self.replay.initialize(params, then);
         if self.commands.send(Command::Initialize).is_err() {
@@ -128,20 +129,20 @@ impl ServerHandle {
         }
     }
 
-    /// Forwards the client's `notifications/initialized`, given as a line.
+    /// Forwards the client's `notifications/initialized`, which `line` contains.
     pub fn initialized(&self, line: Vec<u8>) {
         self.replay.initialized(line, || self.connection_now());
-        // If the actor has exited, no one needs the notification.
+        // Ignore the error: if the actor has exited, the server has too.
         let _ = self.commands.send(Command::Initialized);
     }
 
-    /// Returns the client state to replay to every later process.
+    /// Returns the client state that later processes must receive, for a handover.
     #[must_use]
     pub fn replay_state(&self) -> ReplayState {
         self.replay.state()
     }
 
-    /// Remembers a client request that must be replayed to later processes, if it is one.
+    /// Stores a client request if later processes must receive it too.
     pub fn keep(&self, request: &ServerRequest) {
         self.replay.keep(request);
     }
@@ -152,7 +153,7 @@ impl ServerHandle {
         self.replay.follows(uri)
     }
 
-    /// Returns the connection once the process runs, restarting it if it exited.
+    /// Returns the connection once the process is running. Restarts the process if it has exited.
     ///
     /// # Errors
     /// Returns [`ServerError`] if the server is not running and cannot be started.
@@ -160,10 +161,10 @@ impl ServerHandle {
         self.when(|state| matches!(state, ServerState::Up { connection, .. } if !connection.is_over())).await
     }
 
-    /// Returns the connection once the server knows its roots.
+    /// Returns the connection once the server takes calls, because it has confirmed its roots.
     ///
     /// # Errors
-    /// Same as [`ServerHandle::connection`].
+    /// Returns [`ServerError`] if the server is not running and cannot be started.
     pub async fn ready(&self) -> Result<ServerConnection, ServerError> {
         self.when(
             |state| matches!(state, ServerState::Up { connection, ready: true, .. } if !connection.is_over()),
@@ -171,7 +172,7 @@ impl ServerHandle {
         .await
     }
 
-    /// Returns the connection, if there is one now.
+    /// Returns the connection, or `None` if the process is not running at the moment.
     #[must_use]
     pub fn connection_now(&self) -> Option<ServerConnection> {
         match &*self.seen.state.borrow() {
@@ -180,7 +181,7 @@ impl ServerHandle {
         }
     }
 
-    /// Returns the connection, if the server can take a call now.
+    /// Returns the connection, or `None` if the server does not take calls at the moment.
     #[must_use]
     pub fn ready_now(&self) -> Option<ServerConnection> {
         match &*self.seen.state.borrow() {
@@ -191,11 +192,11 @@ impl ServerHandle {
         }
     }
 
-    /// Mounts what a call needs, and waits until it is mounted. `named` are the autostart files that the user approved for this
-    /// call.
+    /// Mounts the paths that a call needs, and waits until they are mounted. `named` contains the autostart files that
+    /// the user approved for the call.
     ///
     /// # Errors
-    /// Returns [`ServerError::NotShown`] if a path cannot be mounted; the call must not be forwarded.
+    /// Returns [`ServerError::NotShown`] if a path cannot be mounted. The call must not be forwarded then.
     pub async fn lease(
         &self,
         needs: Vec<Need>,
@@ -206,7 +207,7 @@ impl ServerHandle {
         answer.await.map_err(|_| ServerError::Ending)?
     }
 
-    /// Waits until the mounts match the current files, but not until the server has noticed.
+    /// Waits until the mounts show the current files, but not until the server has confirmed its roots.
     ///
     /// # Errors
     /// Returns [`ServerError::Ending`] if the session closes in the meantime.
@@ -216,7 +217,7 @@ impl ServerHandle {
         done.await.map_err(|_| ServerError::Ending)
     }
 
-    /// Waits until the mounts reflect at least these versions of the grants and the policy.
+    /// Waits until grants and policy have been applied in at least these versions.
     ///
     /// # Errors
     /// Returns [`ServerError::Ending`] if the session closes in the meantime.
@@ -226,7 +227,8 @@ impl ServerHandle {
         reached.map(|a| a.clone()).map_err(|_| ServerError::Ending)
     }
 
-    /// Returns the current or pending reach of a server that was started with access to these folders only.
+    /// Returns the access of a server beyond the folders `own`, with which it was started. Includes access that is
+    /// being added.
     #[must_use]
     pub fn reach_beyond(&self, own: &[CanonicalPath]) -> ServerReach {
         match self.all_mounts(|need| own.iter().any(|own| own.contains(&need.path))) {
@@ -247,7 +249,7 @@ impl ServerHandle {
     fn all_mounts(&self, wanted: impl Fn(&Need) -> bool) -> Option<bool> {
         let about_to_be = {
             let shown = self.seen.roots.borrow();
-            // The first root is present once the mounts have been computed for the first time.
+            // The first root exists once the mounts have been computed for the first time.
             if shown.roots.is_empty() {
                 return None;
             }
@@ -256,8 +258,8 @@ impl ServerHandle {
         Some(about_to_be && self.seen.applied.borrow().mounted().all(&wanted))
     }
 
-    /// Waits until everything revoked by this version of the grants is proven to be unmounted. Returns the number of restarts
-    /// that were needed for the proof.
+    /// Waits until all access that was revoked up to this version of the grants is proven to be removed. Returns the
+    /// number of times that the server was restarted for such proofs.
     ///
     /// # Errors
     /// Returns [`ServerError::Ending`] if the session closes in the meantime.
@@ -267,19 +269,19 @@ impl ServerHandle {
         within.map(|applied| applied.restarts).map_err(|_| ServerError::Ending)
     }
 
-    /// Returns the grants and the policy applied so far.
+    /// Returns the grants, policy and mounts as currently applied.
     #[must_use]
     pub fn applied(&self) -> Applied {
         self.seen.applied.borrow().clone()
     }
 
-    /// Returns the mounts and roots of the server.
+    /// Returns the mounts and roots that the server should have.
     #[must_use]
     pub fn shown(&self) -> ServerView {
         self.seen.roots.borrow().clone()
     }
 
-    /// Returns why the server is not running, or `None` if it is.
+    /// Returns the reason why the server is not running, or `None` if it is running or starting.
     #[must_use]
     pub fn trouble(&self) -> Option<String> {
         match &*self.seen.state.borrow() {
@@ -288,13 +290,13 @@ impl ServerHandle {
         }
     }
 
-    /// Returns the number of restarts.
+    /// Returns the number of times that the process was restarted.
     #[must_use]
     pub fn restarts(&self) -> u64 {
         self.seen.starts.load(Ordering::Relaxed).saturating_sub(1)
     }
 
-    /// Returns the process id of the supervisor, while it runs.
+    /// Returns the process id of the supervisor, or `None` if the server is not running.
     #[must_use]
     pub fn pid(&self) -> Option<u32> {
         match &*self.seen.state.borrow() {
@@ -307,7 +309,7 @@ impl ServerHandle {
         let mut state = self.seen.state.clone();
         let is_down = |s: &ServerState| matches!(s, ServerState::Down(_));
         let ended = |s: &ServerState| matches!(s, ServerState::Up { connection, .. } if connection.is_over());
-        // A process that has just exited is reported as down within a moment.
+        // A process that has just exited is marked as down within a moment, so wait for that.
         let ended_just_now = ended(&state.borrow());
         if ended_just_now {
             state.wait_for(|s| !ended(s)).await.map_err(|_| ServerError::Ending)?;
@@ -332,10 +334,10 @@ impl ServerHandle {
         tokio::time::timeout(START_BOUND, answered).await.unwrap_or_else(slow)
     }
 
-    /// Restarts the process at the user's request; the session stays open.
+    /// Restarts the process at the user's request. The session stays open.
     ///
     /// # Errors
-    /// Returns [`ServerError`] if the server does not start again.
+    /// Returns [`ServerError`] if the server cannot be started.
     pub async fn start_again(&self) -> Result<(), ServerError> {
         let (reply, answer) = oneshot::channel();
         self.commands.send(Command::Restart(reply)).map_err(|_| ServerError::Ending)?;
@@ -350,7 +352,7 @@ impl ServerHandle {
         started.map_err(|reason| self.down(reason))
     }
 
-    /// Returns the error for a server that is down.
+    /// Creates the error for a server that is not running.
     #[must_use]
     pub fn down(&self, reason: DownReason) -> ServerError {
         ServerError::Down { server: self.name.clone(), reason }

@@ -1,4 +1,4 @@
-//! The services shared by all sessions: settings, policy, audit log, grants and the prompts to the user.
+//! Services that all sessions share: settings, policy, audit log, grants and questions to the user.
 //!
 //! - Independent of sessions and servers.
 
@@ -26,60 +26,60 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// Services shared by all sessions.
+/// Services that all sessions share. Clones refer to the same services.
 #[derive(Clone)]
 pub struct Services {
-    /// IronCurtain's directories.
+    /// Directories of IronCurtain's files.
     pub home: Home,
-    /// Settings and servers of new sessions.
+    /// Settings for new sessions.
     pub config: Config,
-    /// The current policy; see [`Services::snapshot`].
+    /// Current policy and its changes. [`Services::snapshot`] returns the current one.
     pub snapshots: watch::Receiver<Arc<PolicySnapshot>>,
-    /// The current settings and servers, which may be newer than those of a running session.
+    /// Current settings and servers. A running session may use older ones.
     pub settings: watch::Receiver<Arc<SessionSettings>>,
     pub audit: Audit,
-    /// The newest audit entry, as stored in the keyring.
+    /// Keeps a copy of the newest audit entry in the keyring.
     pub(crate) record_head: RecordHead,
     pub grants: Grants,
-    /// Prompts the user.
+    /// Asks the user, and holds pending questions.
     pub broker: Broker,
-    /// Our helper programs.
+    /// Locations of our helper programs, and the secret store.
     pub programs: ServerPrograms,
-    /// The machine's ability to create sandboxes.
+    /// Result of the test whether this machine can create sandboxes.
     pub machine: Machine,
-    /// Current problems.
+    /// Current problems for display.
     pub health: Health,
-    /// Recorded identities of server programs.
+    /// Identities of server programs, and the names that are bound to them.
     pub(crate) identities: Identities,
-    /// Servers with suspended tools.
+    /// Reports servers with suspended tools.
     pub(crate) changed_tools: ChangedTools,
-    /// Workspaces that the user declined.
+    /// Workspaces that the user has declined.
     pub(crate) workspaces: Workspaces,
-    /// Prometheus metrics.
+    /// Counters and histograms for Prometheus.
     pub(crate) metrics: Metrics,
-    /// Watcher for autostart files.
+    /// Watches writable folders for autostart files.
     pub(crate) autostart: Autostart,
-    /// Session logs.
+    /// Writes the log files of sessions.
     pub(crate) logs: SessionLogs,
-    /// Protocol versions that server programs speak.
+    /// Protocol versions that server programs have used before.
     pub(crate) versions: KnownVersions,
-    /// Instructions that server programs returned.
+    /// Instructions that server programs have returned before.
     pub(crate) instructions: KnownInstructions,
-    /// Memory for messages in transit.
+    /// Memory budget for messages in transit.
     pub memory: Memory,
-    /// State of the shutdown.
+    /// Progress of the shutdown.
     pub(crate) shutdown: Shutdown,
     /// Incremented whenever something shown to the user changes.
     pub changes: watch::Sender<u64>,
 }
 
 impl Services {
-    /// Notifies user interfaces of a change.
+    /// Notifies user interfaces that something changed.
     pub fn changed(&self) {
         self.changes.send_modify(|n| *n += 1);
     }
 
-    /// Returns the consent channel for this principal.
+    /// Returns the interface for asking the user on behalf of this principal.
     #[must_use]
     pub fn exchange<'a>(&'a self, principal: &'a Principal) -> Exchange<'a> {
         let Self { audit, broker, grants, changes, metrics, .. } = self;
@@ -87,14 +87,14 @@ impl Services {
         Exchange { principal, audit, broker, grants, changes, metrics, limits }
     }
 
-    /// Returns the consent channel for a question that timed out.
+    /// Returns the interface for asking an expired question again.
     #[must_use]
     pub fn late_asking(&self) -> LateAsking<'_> {
         let Self { audit, broker, changes, metrics, .. } = self;
         LateAsking { audit, broker, changes, metrics, limits: self.question_limits() }
     }
 
-    /// Returns the limits on how often a client may prompt.
+    /// Returns the limits for the number of questions of a client.
     fn question_limits(&self) -> QuestionLimits {
         QuestionLimits {
             per_minute: self.config.questions_per_minute,
@@ -123,7 +123,7 @@ impl Services {
         IdentityGate { all: self.identities.clone(), ours: self.programs.dir.clone(), kept: Box::new(kept) }
     }
 
-    /// Refuses a server program that another server can modify.
+    /// Returns a check that refuses programs of this server that another server can modify.
     pub(crate) fn refuses_program(
         &self,
         server: &str,

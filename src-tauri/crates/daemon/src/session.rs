@@ -1,8 +1,9 @@
 //! Session of one connected shim, from its hello message until it disconnects.
 //!
-//! - A session owns its sandbox directory, its server and its grants, and releases all of them when it closes.
-//! - Client requests are judged in the order they arrive. A request that waits for the user or a server does not block others.
-//! - A failure in one message never closes the session.
+//! - A session owns its session folder, its server and its grants, and releases them when it closes.
+//! - Requests are judged in order of arrival. A request that waits for the user or a server does not delay other
+//!   requests.
+//! - An error in one message never closes the session.
 
 mod authorize;
 mod blocked;
@@ -65,30 +66,30 @@ use workspace::ClientRoots;
 
 /// Session of one client with one server.
 pub struct Session {
-    /// Unique identifier.
+    /// Random identifier of the session.
     pub id: String,
-    /// Identity of the client, and the server it calls.
+    /// Client and server, for decisions and the audit log.
     pub principal: Arc<Principal>,
     services: Services,
     config: ServerConfig,
-    /// Name of the connection, if several sessions share one.
+    /// Identifier of the connection if it has several sessions, else `None`.
     connection: Option<String>,
     server: ServerHandle,
-    /// Proxy that gives the server its network, if it has one.
+    /// Proxy for the server's network, or `None` if it has no network.
     network: Option<Arc<ServerNetwork>>,
-    /// Set if the server runs in a sandbox.
+    /// `true` if the server runs in a sandbox.
     sandboxed: bool,
-    /// The only folders the server can reach, or `None` if it was given anything else.
+    /// The only folders that the server could access when it started, or `None` if it could access anything else.
     own_folders: Option<Vec<CanonicalPath>>,
     sandbox: CanonicalPath,
     resolver: Resolver,
     started_ms: u64,
     counts: Counts,
     to_client: Outbox,
-    /// Limits how many of our replies may be queued for the client.
+    /// One permit for each reply that may be queued for the client.
     unread: Arc<Semaphore>,
     notes: mpsc::UnboundedSender<OutgoingNote>,
-    /// Logs irregularities of the client.
+    /// Log file of the session: problems with the client, and the server's standard error.
     log: SessionLog,
     client_takes: watch::Sender<HashSet<String>>,
     client_roots: ClientRoots,
@@ -96,17 +97,17 @@ pub struct Session {
     in_flight: Requests,
     one_time: OneTimeGrants,
     is_initialized: AtomicBool,
-    /// Set if the negotiated protocol version has batches.
+    /// `true` if the negotiated protocol version supports JSON-RPC batches.
     has_batches: AtomicBool,
     tasks: Tasks,
-    /// Cursors and tasks that the server issued to the client.
+    /// List cursors and task ids that the server has issued.
     issued: Issued,
-    /// Tools that are not as pinned.
+    /// Tools that differ from their pinned definitions.
     pinned_tools: PinnedTools,
     /// Memory budget for the client's messages.
     memory: Allowance,
     queue: CallQueue,
-    /// Cancelled once the server may start: the user has answered for every path its entry names.
+    /// Cancelled once the server may start, because the user has answered about all paths in its entry.
     may_start: CancellationToken,
     end: CancellationToken,
 }
@@ -116,17 +117,17 @@ struct Counts {
     allowed: AtomicU64,
     denied: AtomicU64,
     asked: AtomicU64,
-    /// Messages that were not requests.
+    /// Number of dropped messages that were not requests.
     oddities: AtomicU64,
 }
 
 impl Session {
-    /// Closes the session.
+    /// Starts to close the session. Does not wait until it is closed.
     pub fn end(&self) {
         self.end.cancel();
     }
 
-    /// Returns the token that closes the session when it is cancelled.
+    /// Returns the token that closes the session when cancelled.
     #[must_use]
     pub fn ending(&self) -> CancellationToken {
         self.end.clone()
@@ -144,13 +145,13 @@ impl Session {
         self.services.broker.stops().is_paused(&self.id)
     }
 
-    /// Returns `true` if a grant to this subject applies to this session.
+    /// Returns `true` if grants for this subject apply to the session.
     #[must_use]
     pub fn may_use(&self, subject: &GrantSubject) -> bool {
         self.principal.is_covered_by(subject)
     }
 
-    /// Returns the session as interfaces show it.
+    /// Returns the session for display.
     #[must_use]
     pub fn view(&self) -> SessionView {
         SessionView {
@@ -180,10 +181,11 @@ impl Session {
         }
     }
 
-    /// Notifies the shim that the user is asked about a request, and that the question is settled when the guard is dropped.
+    /// Notifies the shim that a question about a request is pending. Dropping the guard notifies it that the question is
+    /// closed.
     fn asking(&self, id: &Id) -> AskingGuard<'_> {
         let request = id.as_json().to_owned();
-        // Fails for a shim that copies the streams itself: it has no channel for notes.
+        // Ignore the error: a shim that copies the streams itself has no channel for notes.
         let _ = self.notes.send(ShimNote::Asking { request: request.clone() }.into());
         AskingGuard { notes: &self.notes, request }
     }
@@ -202,7 +204,7 @@ fn shown_root(root: RootView) -> RootView {
     RootView { path: visible::path(&root.path), source: visible::line(&root.source), ..root }
 }
 
-/// Maximum time a shim may take to read a note.
+/// Maximum time to wait until the shim has received a note.
 const NOTE_BOUND: Duration = Duration::from_secs(1);
 
 struct AskingGuard<'a> {
@@ -211,8 +213,8 @@ struct AskingGuard<'a> {
 }
 
 impl AskingGuard<'_> {
-    /// Notifies the shim that the question is settled, and waits until the shim has the note. Only then may the request be
-    /// answered: if the trusted process were killed in between, it and the shim would both answer.
+    /// Notifies the shim that the question is closed, and waits until the shim has received the note. The request may
+    /// be answered only then: if the daemon were killed before, both it and the shim would answer.
     async fn settled(mut self) {
         let (written, is_written) = oneshot::channel();
         let note = ShimNote::Settled { request: std::mem::take(&mut self.request) };
@@ -226,7 +228,7 @@ impl AskingGuard<'_> {
 impl Drop for AskingGuard<'_> {
     fn drop(&mut self) {
         if !self.request.is_empty() {
-            // Fails only if the shim has disconnected.
+            // Ignore the error, which occurs only if the shim has disconnected.
             let _ = self.notes.send(ShimNote::Settled { request: std::mem::take(&mut self.request) }.into());
         }
     }

@@ -1,7 +1,8 @@
-//! Session logs: stderr of the servers, and irregularities of the clients. They are bounded, and escaped so that no line can
-//! hide text or control the terminal.
+//! Log files of sessions, which contain servers' standard error and problems with clients. They are limited in size,
+//! and escaped so that no line can hide text or control the terminal.
 //!
-//! - One thread writes all logs and nothing waits for it. Lines that arrive faster than it writes are counted and dropped.
+//! - One thread writes all logs, and no caller waits for it. Lines that arrive faster than it can write are dropped and
+//!   counted.
 
 use ironcurtain_paths::bounded_read;
 use ironcurtain_visible as visible;
@@ -13,23 +14,23 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 
-/// Maximum size of a log in bytes. Later lines are counted and dropped.
+/// Maximum size of a log file, in bytes. Later lines are dropped and counted.
 const LONGEST: usize = 4 * 1024 * 1024;
 
-/// Maximum length of a line in bytes.
+/// Maximum length of a line, in bytes. Longer lines are truncated.
 const LONGEST_LINE: usize = 4000;
 
-/// Maximum number of queued lines of all sessions.
+/// Maximum number of queued lines, for all sessions together.
 const QUEUE: usize = 1024;
 
-/// Maximum number of log files kept open.
+/// Maximum number of log files that are kept open.
 const MOST_OPEN: usize = 32;
 
-/// Handle to the writer thread, which exits when the last handle is dropped.
+/// Handle to the thread that writes the logs. The thread exits when the last handle is dropped.
 #[derive(Debug, Clone)]
 pub struct SessionLogs(SyncSender<Order>);
 
-/// Log of one session.
+/// Log file of one session.
 #[derive(Debug, Clone)]
 pub struct SessionLog(Arc<Handle>);
 
@@ -37,7 +38,7 @@ pub struct SessionLog(Arc<Handle>);
 struct Handle {
     path: PathBuf,
     orders: SyncSender<Order>,
-    /// Number of dropped lines.
+    /// Number of lines that were dropped since the last written line.
     lost: AtomicU64,
 }
 
@@ -48,17 +49,17 @@ enum Order {
 }
 
 impl SessionLogs {
-    /// Starts the writer thread.
+    /// Spawns the thread.
     ///
     /// # Errors
-    /// Returns the error of the operating system.
+    /// Returns the operating system's error if the thread cannot be spawned.
     pub fn start() -> io::Result<Self> {
         let (orders, inbox) = sync_channel(QUEUE);
         std::thread::Builder::new().name("session-logs".to_owned()).spawn(move || write(&inbox))?;
         Ok(Self(orders))
     }
 
-    /// Returns a log; its file is created with the first line.
+    /// Returns the log for a file, which is created with the first line.
     #[must_use]
     pub fn log(&self, path: PathBuf) -> SessionLog {
         SessionLog(Arc::new(Handle { path, orders: self.0.clone(), lost: AtomicU64::new(0) }))
@@ -66,7 +67,7 @@ impl SessionLogs {
 }
 
 impl SessionLog {
-    /// Queues a line.
+    /// Queues a line without waiting. Drops it if the queue is full.
     pub fn write(&self, mut text: String) {
         text.truncate(text.floor_char_boundary(LONGEST_LINE));
         let Handle { path, orders, lost } = &*self.0;
@@ -74,7 +75,7 @@ impl SessionLog {
         match orders.try_send(Order::Line { path: path.clone(), text, lost: before }) {
             Ok(()) => {}
             Err(TrySendError::Full(_)) => drop(lost.fetch_add(before + 1, Ordering::Relaxed)),
-            // The writer thread has exited, so nothing can be logged.
+            // The thread has exited, so lines can no longer be logged.
             Err(TrySendError::Disconnected(_)) => {}
         }
     }
@@ -82,7 +83,7 @@ impl SessionLog {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        // If this is dropped, the writer closes the file when too many are open.
+        // If the queue is full, the thread closes the file once too many files are open.
         let _ = self.orders.try_send(Order::Close(std::mem::take(&mut self.path)));
     }
 }
@@ -96,7 +97,7 @@ fn write(inbox: &Receiver<Order>) {
                 if open.len() >= MOST_OPEN && !open.contains_key(&path) {
                     open.clear();
                 }
-                // These logs are informational; a full disk is reported by the audit log.
+                // Ignore errors: these logs are informational, and the audit log reports a full disk.
                 let _ = append(&mut open, &path, &text, lost);
             }
         }

@@ -1,32 +1,32 @@
-//! Shutdown of the trusted process: requested, waiting for sandboxes, complete.
+//! Progress of the daemon's shutdown: requested, waiting for sandboxes, complete.
 //!
-//! - INVARIANT: each owner or reader of a sandbox holds a token of `sandboxes` while it uses the sandbox.
+//! - INVARIANT: every task that owns or reads from a sandbox holds a token of `sandboxes` while it does.
 
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// Steps of the shutdown.
+/// Stages of the shutdown, as tokens that are cancelled in order.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Shutdown {
     /// Cancelled when shutdown is requested.
     pub(crate) requested: CancellationToken,
-    /// Cancelled earlier, on a handover: the servers keep running until their sessions have moved to the new process.
+    /// Cancelled when another daemon takes over. Servers keep running until their sessions are handed over.
     pub(crate) takeover_requested: CancellationToken,
-    /// Cancelled during a handover once no connection is read any more and sessions can move.
+    /// Cancelled during a takeover, once no new connections are accepted and sessions can be handed over.
     pub(crate) taken_over: CancellationToken,
-    /// Tracks the sandboxes to wait for.
+    /// Tracks tasks that use a sandbox, which shutdown waits for.
     pub(crate) sandboxes: TaskTracker,
-    /// Cancelled when shutdown is complete.
+    /// Cancelled when the shutdown is complete.
     pub(crate) ended: CancellationToken,
 }
 
 impl Shutdown {
-    /// Returns whether new sessions are no longer accepted.
+    /// Returns `true` if no new sessions are accepted, because of a shutdown or a takeover.
     pub(crate) fn is_under_way(&self) -> bool {
         self.requested.is_cancelled() || self.takeover_requested.is_cancelled()
     }
 
-    /// Waits until every sandbox has exited and was read to its end.
+    /// Waits until all sandboxes have exited and their output has been read.
     pub(crate) async fn sandboxes_exited(&self) {
         self.sandboxes.close();
         self.sandboxes.wait().await;

@@ -1,6 +1,6 @@
 //! Opens the sessions of a connection to several servers.
 //!
-//! - A session judges, asks and records as if it were the client's only one. Lines are passed to it in memory.
+//! - Each session judges, asks and records as if it were the client's only one. It receives messages through a channel.
 
 use crate::daemon_state::{DaemonState, NoPlace};
 use crate::services::Services;
@@ -13,13 +13,13 @@ use ironcurtain_mcp::wire::{Inlet, Outlet};
 use std::sync::Arc;
 use tokio::sync::mpsc;
 
-/// Reason why a server has no session.
+/// Reason why no session with a server can be opened.
 #[derive(Debug, thiserror::Error)]
 enum UpstreamError {
-    /// The maximum number of sessions is reached.
+    /// The maximum number of sessions is open.
     #[error(transparent)]
     NoPlace(#[from] NoPlace),
-    /// The session that was handed over cannot be continued.
+    /// The session from the previous daemon cannot be continued.
     #[error(transparent)]
     Ticket(#[from] TicketError),
     /// The session cannot be opened.
@@ -27,7 +27,7 @@ enum UpstreamError {
     Session(#[from] SessionError),
 }
 
-/// Returns the services that a connection of this client uses.
+/// Returns the services for a connection of this client.
 pub(crate) fn host(state: Arc<DaemonState>, client: Client) -> AggregateHost {
     let services = state.services.clone();
     let memory = ToolMemory::of(&services.home.database());
@@ -69,7 +69,7 @@ pub(crate) fn host(state: Arc<DaemonState>, client: Client) -> AggregateHost {
     }
 }
 
-/// Opens the session and serves it until it closes.
+/// Opens a session, serves it until it closes, and reports the reason.
 async fn run(state: Arc<DaemonState>, client: Client, upstream: UpstreamSession) {
     let events = upstream.events.clone();
     let why = serve(state, client, upstream).await.err().map(|problem| problem.to_string());

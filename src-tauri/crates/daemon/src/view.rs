@@ -1,4 +1,4 @@
-//! Converts domain values to views for the user, with invisible characters in foreign names and paths escaped.
+//! Converts grants and audit entries for display. Escapes invisible characters in names and paths from other programs.
 
 mod activity;
 mod questions;
@@ -21,15 +21,16 @@ use ironcurtain_visible as visible;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Maximum length of the name of a client, a server or a tool, in characters.
+/// Maximum length of the name of a client, server or tool, in characters.
 const LONGEST_NAME: usize = 200;
 
-/// Time without use after which a grant is marked as unused.
+/// Time without use after which a permanent grant is marked as unused.
 const UNUSED: Duration = Duration::from_hours(30 * 24);
 
-/// Returns the views of all grants, followed by revoked grants whose revocation is not stored yet.
+/// Converts all grants, followed by revoked grants whose revocation has not been stored yet.
 ///
-/// `changed` contains the servers whose program changed. The value is true if a session of the previous program is still active.
+/// `changed` contains the servers whose program changed. The value is `true` if a session with the previous program is
+/// active.
 pub(crate) fn grants<'a>(
     all: impl Iterator<Item = &'a StandingGrant>,
     ending: &[Ending],
@@ -40,7 +41,7 @@ pub(crate) fn grants<'a>(
     let now = now_ms();
     let holding = all.map(|g| {
         let view = GrantView { unused_days: unused_days(g, now), ..grant(g, &resolver) };
-        // A session's grant belongs to the program that the session started with.
+        // A grant for a session belongs to the program with which that session started.
         match changed.get(&g.subject.server).filter(|_| g.subject.session.is_none()) {
             Some(runs) => GrantView { suspended: Some(server_changed(*runs)), server_changed: true, ..view },
             None => view,
@@ -53,7 +54,7 @@ pub(crate) fn grants<'a>(
     holding.chain(ending).collect()
 }
 
-/// Returns the view of a declined workspace, which is listed so that the user can revoke the decision.
+/// Converts a declined workspace. It is listed so that the user can revoke the denial.
 pub(crate) fn declined(declined: &Declined) -> GrantView {
     GrantView {
         id: declined.id.clone(),
@@ -83,7 +84,7 @@ fn server_changed(still_runs: bool) -> String {
     }
 }
 
-/// Returns the days since the last use of a permanent grant, once [`UNUSED`] has passed.
+/// Returns the number of days since the last use of a permanent grant, or `None` before [`UNUSED`] has passed.
 fn unused_days(grant: &StandingGrant, now: u64) -> Option<u64> {
     let since = now.saturating_sub(grant.last_used_ms.unwrap_or(grant.created_ms));
     (grant.expires_ms.is_none() && since >= millis(UNUSED)).then_some(since / 86_400_000)
@@ -99,7 +100,7 @@ fn being_revoked(ending: &Ending) -> String {
     }
 }
 
-/// Formats a timestamp as date and time in UTC.
+/// Formats a Unix timestamp in milliseconds as date and time in UTC.
 #[must_use]
 pub fn time_of_day(ms: u64) -> String {
     let time = i64::try_from(ms).ok().and_then(DateTime::from_timestamp_millis).unwrap_or_default();
@@ -158,12 +159,12 @@ fn lifetime(lifetime: Lifetime) -> &'static str {
     }
 }
 
-/// Escapes and truncates a foreign name to one line.
+/// Truncates a name from another program and escapes invisible characters in it.
 fn name(text: &str) -> String {
     visible::line(&visible::head(text, LONGEST_NAME))
 }
 
-/// Returns the paths of an entry, followed by its host.
+/// Returns the paths in an entry, followed by its host.
 fn concerned(entry: &Entry) -> Vec<String> {
     let host = entry.host.as_ref().map(|host| match entry.port {
         Some(port) if host.contains(':') => format!("[{host}]:{port}"),
@@ -173,7 +174,7 @@ fn concerned(entry: &Entry) -> Vec<String> {
     entry.paths.iter().chain(&entry.path).cloned().chain(host).collect()
 }
 
-/// Describes an entry in a sentence that makes sense without the other fields of the log, except for the tool.
+/// Describes an entry in a sentence that makes sense on its own. Only the tool is shown separately.
 fn sentence(entry: &Entry) -> String {
     let fixed = match entry.event {
         Event::Decision => return entry.policy_decision.as_ref().map_or_else(String::new, decided),
@@ -225,7 +226,7 @@ fn ended(end: &CallResult) -> Option<&'static str> {
 }
 
 fn decided(decision: &PolicyDecision) -> String {
-    // The reader appends its own text.
+    // The display adds its own full stop.
     let reason = decision.reason.trim_end_matches('.');
     match (&decision.status, decision.ground()) {
         (Status::Allow, Some(DecidedBy::Grant)) => "Allowed by what you granted".to_owned(),
@@ -272,7 +273,7 @@ mod tests {
 
     const DAY: u64 = 86_400_000;
 
-    /// A host that is granted to the server `s`.
+    /// Returns a grant for a host to the server `s`.
     fn given(days_ago: u64, used_days_ago: Option<u64>, lifetime: Lifetime) -> StandingGrant {
         use ironcurtain_egress::HostPort;
         use ironcurtain_grants::GrantSubject;

@@ -1,4 +1,4 @@
-//! Workspaces that the user declined for an agent: a declined proposal is not repeated until the user revokes the refusal.
+//! Workspaces that the user declined for an agent. They are not proposed again until the user revokes the denial.
 
 use ironcurtain_audit::clock::now_ms;
 use ironcurtain_paths::{CanonicalPath, atomic_file, bounded_read, random_name};
@@ -7,24 +7,24 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Maximum number remembered; the oldest is dropped first, and may be proposed again.
+/// Maximum number of remembered workspaces. Beyond it, the oldest ones are forgotten and may be proposed again.
 const MOST: usize = 1000;
 
-/// A declined workspace.
+/// Workspace that the user declined.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Declined {
-    /// Unique id.
+    /// Random identifier, with which the user can revoke the denial.
     pub(crate) id: String,
-    /// Executable of the client.
+    /// Path of the client's executable.
     pub(crate) client: String,
-    /// Display name of the client.
+    /// Name of the client for display.
     pub(crate) client_name: String,
     pub(crate) server: String,
     pub(crate) folder: String,
     pub(crate) at_ms: u64,
 }
 
-/// All declined workspaces and their file.
+/// All declined workspaces, with the file that stores them.
 #[derive(Debug, Clone)]
 pub(crate) struct Workspaces(Arc<Kept>);
 
@@ -35,7 +35,8 @@ struct Kept {
 }
 
 impl Workspaces {
-    /// Reads the file, if it exists. An invalid file is replaced, and its proposals may be repeated.
+    /// Reads the file, if it exists. If it is invalid, all denials are forgotten and the file is replaced at the next
+    /// change.
     pub(crate) fn open(file: PathBuf) -> io::Result<Self> {
         let text = bounded_read::text(&file)?;
         let declined = text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
@@ -47,7 +48,7 @@ impl Workspaces {
         self.all().clone()
     }
 
-    /// Returns whether the user declined this folder, or one that contains it, for this client and server.
+    /// Returns `true` if the user has declined this folder, or one that contains it, for this client and server.
     pub(crate) fn is_declined(&self, client: &str, server: &str, folder: &CanonicalPath) -> bool {
         let is_in = |workspace: &Declined| {
             CanonicalPath::assume_canonical(&workspace.folder).is_ok_and(|declined| declined.contains(folder))
@@ -55,7 +56,7 @@ impl Workspaces {
         self.all().iter().any(|it| (&*it.client, &*it.server) == (client, server) && is_in(it))
     }
 
-    /// Stores a declined workspace.
+    /// Remembers a declined workspace, and writes the file.
     pub(crate) fn decline(
         &self,
         (client, client_name): (&str, &str),
@@ -76,7 +77,7 @@ impl Workspaces {
         self.write(&all)
     }
 
-    /// Removes a declined workspace, so that it may be proposed again.
+    /// Forgets a declined workspace, so that it may be proposed again. Returns `None` if no workspace has this id.
     pub(crate) fn revoke(&self, id: &str) -> io::Result<Option<Declined>> {
         let mut all = self.all();
         let Some(at) = all.iter().position(|workspace| workspace.id == id) else { return Ok(None) };

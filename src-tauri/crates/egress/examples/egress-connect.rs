@@ -1,4 +1,4 @@
-//! `egress-connect --connect HOST PORT`: the ssh `ProxyCommand` as a standalone program.
+//! `egress-connect --connect HOST PORT`: an ssh `ProxyCommand` that connects through the proxy.
 
 use ironcurtain_egress::connect::{ProxyConnectError, run};
 

@@ -1,32 +1,32 @@
-//! Addresses that no name may resolve to: this machine, its network, and metadata services that hand out credentials.
+//! Classifies IP addresses, to refuse names that resolve to this machine, its network or a cloud metadata service.
 //! Pure, except for [`is_own`].
 //!
-//! - An address that embeds another one (mapped, NAT64, 6to4) counts as the embedded address.
-//! - IPv6 outside global unicast is never public.
+//! - An address that embeds an IPv4 address (mapped, NAT64, 6to4) is classified as the embedded address.
+//! - IPv6 addresses outside global unicast are never public.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
-/// Reason why an address is not public.
+/// Scope of an address that is not public.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AddressScope {
-    /// The unspecified address.
+    /// The unspecified address, `0.0.0.0` or `::`.
     Unspecified,
-    /// This machine's loopback.
+    /// A loopback address of this machine.
     Loopback,
-    /// Link-local: the link that this machine is on.
+    /// An address that is valid on the local link only.
     LinkLocal,
-    /// A metadata service, which hands out this machine's credentials.
+    /// The metadata service of a cloud provider, which issues credentials of this machine.
     Metadata,
-    /// A private network.
+    /// An address in a private network (RFC 1918, or an IPv6 unique local address).
     Private,
-    /// The provider's shared address space (carrier-grade NAT).
+    /// An address in the provider's shared address space (carrier-grade NAT, RFC 6598).
     Shared,
-    /// A multicast group.
+    /// The address of a multicast group.
     Multicast,
-    /// Reserved: documentation, benchmarks, tunnels, future use.
+    /// An address reserved for documentation, benchmarks, tunnels or future use.
     Reserved,
-    /// One of this machine's own public addresses.
+    /// A public address that is assigned to this machine.
     Own,
 }
 
@@ -46,7 +46,7 @@ impl fmt::Display for AddressScope {
     }
 }
 
-/// Returns why an address is not public, or `None` if it is public.
+/// Returns the scope of an address that is not public, or `None` if the address is public.
 #[must_use]
 pub fn scope(address: IpAddr) -> Option<AddressScope> {
     match address {
@@ -55,7 +55,8 @@ pub fn scope(address: IpAddr) -> Option<AddressScope> {
     }
 }
 
-/// Returns whether an address is one of this machine's own: the kernel's route to it starts at the address itself. Sends nothing.
+/// Returns `true` if the address is assigned to this machine: the kernel's route to it has it as source. Sends no
+/// packet.
 #[must_use]
 pub fn is_own(address: IpAddr) -> bool {
     let from: SocketAddr = match address {
@@ -67,13 +68,13 @@ pub fn is_own(address: IpAddr) -> bool {
         socket.connect((address, 9))?;
         Ok(socket.local_addr()?.ip())
     };
-    // No route means no connection either.
+    // Without a route, no connection to the address is possible either.
     route().is_ok_and(|source| source == address)
 }
 
 fn scope_v4(address: Ipv4Addr) -> Option<AddressScope> {
     match address.octets() {
-        // Azure's is a public address; the others are also covered by ranges refused below.
+        // The first address belongs to Azure and is otherwise public; the ranges below cover the others.
         [168, 63, 129, 16]
         | [169, 254, 169, 254]
         | [169, 254, 170, 2 | 23]
@@ -108,7 +109,7 @@ fn scope_v6(address: Ipv6Addr) -> Option<AddressScope> {
         [0xfe80..=0xfeff, ..] => Some(AddressScope::LinkLocal),
         [0xfc00..=0xfdff, ..] => Some(AddressScope::Private),
         [0xff00..=0xffff, ..] => Some(AddressScope::Multicast),
-        // Teredo, ORCHID, benchmarks and documentation inside global unicast.
+        // Teredo, ORCHID, benchmark and documentation ranges, which are inside global unicast.
         [0x2001, 0x0000 | 0x0002 | 0x0010..=0x002f | 0x0db8, ..] | [0x3fff, 0x0000..=0x0fff, ..] => {
             Some(AddressScope::Reserved)
         }
@@ -117,7 +118,7 @@ fn scope_v6(address: Ipv6Addr) -> Option<AddressScope> {
     }
 }
 
-/// Returns the embedded IPv4 address: mapped, translated, NAT64 under its well-known prefix, or 6to4.
+/// Returns the IPv4 address that is embedded in a mapped, translated, NAT64 (well-known prefix) or 6to4 address.
 fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let v4 = |high: u16, low: u16| Ipv4Addr::from((u32::from(high) << 16) | u32::from(low));
     match address.segments() {

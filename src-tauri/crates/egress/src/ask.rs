@@ -1,7 +1,7 @@
-//! Prompts for targets that no rule matches.
+//! Asks the user about targets that no rule matches.
 //!
-//! - Connections waiting for the same target share one question, which is withdrawn when the last of them closes.
-//! - The rules are checked again after every answer and have the last word.
+//! - Connections that wait for the same target share one question, which is withdrawn when the last of them closes.
+//! - The rules are checked again after every answer; an answer cannot override them.
 
 use crate::BoxFuture;
 use crate::host::HostPort;
@@ -11,22 +11,22 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Decides on targets that no rule matches.
+/// Asks the user to decide on a target.
 pub trait AskHost: Send + Sync + 'static {
-    /// Asks the user. Dropping the future withdraws the question.
+    /// Asks the user about one target. Dropping the future withdraws the question.
     fn ask(&self, target: HostPort) -> BoxFuture<'static, HostAnswer>;
 }
 
-/// The answer to a question.
+/// User's answer to a question about a target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HostAnswer {
-    /// Allows the connections that waited for this answer, and no others.
+    /// Allows the connections that wait for this answer, but no later ones.
     Once,
-    /// A grant for the target was added; the rules are checked again.
+    /// The user added a grant for the target. The rules are then checked again.
     Granted,
-    /// Denied, with a reason.
+    /// Denies the connections that wait for this answer.
     No {
-        /// Reason to show to the agent.
+        /// Reason that is shown to the agent.
         why: String,
     },
 }
@@ -34,7 +34,7 @@ pub enum HostAnswer {
 type Question = Shared<BoxFuture<'static, HostAnswer>>;
 type Open = HashMap<HostPort, WeakShared<BoxFuture<'static, HostAnswer>>>;
 
-/// Open questions of one server.
+/// Pending questions of one server, by target.
 pub(crate) struct PendingQuestions {
     ask: Arc<dyn AskHost>,
     open: Mutex<Open>,
@@ -46,7 +46,7 @@ impl PendingQuestions {
         Self { ask, open: Mutex::default(), bound }
     }
 
-    /// Joins an open question for the target or asks a new one.
+    /// Asks about the target, or waits for the answer to a pending question about it.
     pub(crate) async fn ask(&self, target: &HostPort) -> HostAnswer {
         self.question(target).await
     }
@@ -80,7 +80,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
     use tokio::sync::watch;
 
-    /// Answers on demand, and counts questions asked and withdrawn.
+    /// Test user whose answer a test supplies; counts questions asked and withdrawn.
     struct Person {
         asked: AtomicUsize,
         open: Arc<AtomicUsize>,

@@ -1,41 +1,41 @@
-//! Connects through the proxy for programs that use their standard streams, as ssh's `ProxyCommand` does.
+//! Connects to a target through the proxy and relays standard input and output, for ssh's `ProxyCommand`.
 //!
-//! - Uses the standard library only: it runs inside the sandbox, as part of a program that starts fast.
-//! - Reads nothing past the proxy's response: the next byte is the target's first byte.
+//! - Uses the standard library only: it runs inside the sandbox, in a program that must start quickly.
+//! - Reads no byte after the proxy's response head, because that byte belongs to the target.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// Maximum length of the proxy's response head, in bytes.
+/// Maximum length of the proxy's response head or refusal text, in bytes.
 const LONGEST_ANSWER: usize = 16 * 1024;
-/// Timeout for the proxy's response. It is long because the user may be answering a prompt.
+/// Maximum time to wait for the proxy's response. It is long because the user may have to answer a question first.
 const ANSWER_BOUND: Duration = Duration::from_secs(45 * 60);
 
-/// Reason why no connection was made.
+/// Reason why no connection through the proxy was established.
 #[derive(Debug, thiserror::Error)]
 pub enum ProxyConnectError {
-    /// The host or port contains characters that are not allowed in a request.
-    #[error("`{0}` is not a host and port")]
+    /// The host or port contains characters that are invalid in a `CONNECT` request.
+    #[error("invalid target `{0}`; expected a host and a port")]
     Target(String),
-    /// The proxy refused, with its reason.
+    /// The proxy refused the connection and gave this reason.
     #[error("{0}")]
     Refused(String),
-    /// The connection to the proxy failed.
+    /// The proxy cannot be reached, or the connection to it failed.
     #[error("failed to connect through the proxy at {proxy}: {source}")]
     Io {
         /// Address of the proxy.
         proxy: SocketAddr,
-        /// Underlying error.
+        /// Error of the operating system, or a description of the invalid response.
         source: io::Error,
     },
 }
 
-/// Connects to `host` and `port` and relays the standard streams until the target closes the connection. `http_proxy` is
-/// the value of `HTTP_PROXY`; without it, the proxy is expected at its usual address in the sandbox.
+/// Connects to `host` and `port` and relays the standard streams until the target closes the connection. `http_proxy`
+/// is the value of `HTTP_PROXY`; without it, connects to the proxy's default address in the sandbox.
 ///
 /// # Errors
-/// [`ProxyConnectError`], worded for the program's standard error.
+/// Returns [`ProxyConnectError`], whose text is written for standard error.
 pub fn run(host: &str, port: &str, http_proxy: Option<&str>) -> Result<(), ProxyConnectError> {
     let proxy = http_proxy
         .and_then(|url| url.strip_prefix("http://")?.trim_end_matches('/').parse().ok())
@@ -47,7 +47,7 @@ pub fn run(host: &str, port: &str, http_proxy: Option<&str>) -> Result<(), Proxy
 /// Connects to `host` and `port` through the proxy.
 ///
 /// # Errors
-/// [`ProxyConnectError`], worded for the program's standard error.
+/// Returns [`ProxyConnectError`], whose text is written for standard error.
 pub fn connect(proxy: SocketAddr, host: &str, port: &str) -> Result<TcpStream, ProxyConnectError> {
     let target = if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
     let clean = target.bytes().all(|b| b.is_ascii_graphic()) && port.parse::<u16>().is_ok_and(|p| p != 0);
@@ -66,7 +66,7 @@ pub fn connect(proxy: SocketAddr, host: &str, port: &str) -> Result<TcpStream, P
         return Ok(stream);
     }
     let mut why = String::new();
-    // If the body cannot be read, the status line is the reason.
+    // If the body cannot be read, report the status line.
     let _ = stream.take(LONGEST_ANSWER as u64).read_to_string(&mut why);
     let status = head.lines().next().unwrap_or_default();
     Err(ProxyConnectError::Refused(if why.trim().is_empty() {
@@ -79,23 +79,23 @@ pub fn connect(proxy: SocketAddr, host: &str, port: &str) -> Result<TcpStream, P
 /// Copies in both directions between a connection and a pair of streams until the target closes the connection.
 ///
 /// # Errors
-/// Reading from the target or writing to `output` fails.
+/// Fails if reading from the target or writing to `output` fails.
 pub fn copy(
     stream: TcpStream,
     mut input: impl Read + Send + 'static,
     mut output: impl Write,
 ) -> io::Result<()> {
     let mut sending = stream.try_clone()?;
-    // The thread stays until the process exits: a blocking read of standard input cannot be interrupted.
+    // The thread runs until the process exits, because a blocking read of standard input cannot be interrupted.
     std::thread::spawn(move || {
-        // A write error means that the target has closed; the reader below notices that.
+        // Ignore write errors: they mean that the target has closed, which the reader below detects.
         let _ = pass(&mut input, &mut sending);
         let _ = sending.shutdown(Shutdown::Write);
     });
     pass(&mut &stream, &mut output)
 }
 
-/// Copies and flushes each read at once, so that no data waits for a full buffer.
+/// Copies until end of file, and flushes after each read so that no data waits in a buffer.
 fn pass(from: &mut impl Read, to: &mut impl Write) -> io::Result<()> {
     let mut buffer = vec![0; 32 * 1024];
     loop {
@@ -110,7 +110,7 @@ fn pass(from: &mut impl Read, to: &mut impl Write) -> io::Result<()> {
     }
 }
 
-/// Reads the response head byte by byte.
+/// Reads the response head byte by byte, so that no byte of the target is consumed.
 fn read_head(stream: &mut TcpStream) -> io::Result<String> {
     let mut head = Vec::new();
     let mut byte = [0];
@@ -136,7 +136,7 @@ mod tests {
     use super::*;
     use std::net::TcpListener;
 
-    /// Starts a proxy that sends one response and then echoes. Its thread returns the request.
+    /// Starts a proxy that sends one response and then echoes. Joining its thread returns the request.
     fn proxy(answer: &'static str) -> (SocketAddr, std::thread::JoinHandle<String>) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();

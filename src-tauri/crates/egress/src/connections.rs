@@ -1,6 +1,6 @@
-//! Tracks open connections, so that revoking a permission can wait until it has taken effect.
+//! Tracks open connections, so that a revocation can wait until no affected connection remains.
 //!
-//! - A connection is counted before its last rule check, so that none is missed.
+//! - A connection is counted before its last rule check, so that no open connection is missed.
 
 use crate::host::HostPort;
 use crate::rules::{HostRules, PermittedBy};
@@ -17,7 +17,7 @@ struct OpenSet {
     open: BTreeMap<u64, (HostPort, PermittedBy)>,
 }
 
-/// Entry for one open connection; dropping it removes the connection from the set.
+/// Entry of one open connection. Removed from the set on drop.
 #[derive(Debug)]
 pub(crate) struct CountedConnection {
     number: u64,
@@ -25,12 +25,12 @@ pub(crate) struct CountedConnection {
 }
 
 impl Connections {
-    /// Completes when every open connection is allowed by these rules.
+    /// Completes when `rules` allow every open connection.
     pub async fn all_within(&self, rules: &HostRules) {
         let mut counted = self.0.subscribe();
         let only_allowed =
             |counted: &OpenSet| counted.open.values().all(|(to, by)| rules.still_allows(to, by));
-        // `self` borrows the sender for as long as this runs, so the channel cannot close.
+        // `self` holds the sender while this runs, so the channel cannot close.
         let _ = counted.wait_for(only_allowed).await.is_ok();
     }
 

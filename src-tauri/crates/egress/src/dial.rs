@@ -1,4 +1,5 @@
-//! Our own connections on behalf of a server: judged, resolved, recorded and dialled like those through the proxy.
+//! Opens connections that IronCurtain itself makes for a server, with the same rules, questions and records as the
+//! proxy.
 
 use crate::gate::{Gate, OpenConnection, Permit};
 use crate::host::HostPort;
@@ -7,24 +8,24 @@ use crate::record::Protocol;
 use crate::refusal::ConnectionRefusal;
 use tokio::net::TcpStream;
 
-/// Opens connections for one server.
+/// Opens connections on behalf of one server.
 pub struct Dialer(Gate);
 
-/// An open connection.
+/// Open connection of a [`Dialer`].
 #[derive(Debug)]
 pub struct Dialed {
-    /// TCP stream.
+    /// Stream to the target.
     pub stream: TcpStream,
-    /// Keeps the connection counted as open until dropped.
+    /// Permit of the connection, which counts as open until the permit is dropped.
     pub permit: DialPermit,
 }
 
-/// Permission for an open connection.
+/// Permit of an open connection.
 #[derive(Debug)]
 pub struct DialPermit(Permit);
 
 impl Dialer {
-    /// Creates a dialer that applies the rules, record and limits of `proxy`.
+    /// Creates a dialer with the rules, audit record and limits of `proxy`.
     #[must_use]
     pub fn new(proxy: Proxy) -> Self {
         Self(Gate::new(proxy))
@@ -33,7 +34,7 @@ impl Dialer {
     /// Connects to the target if it is allowed and reachable.
     ///
     /// # Errors
-    /// [`ConnectionRefusal`], which has been recorded.
+    /// Returns [`ConnectionRefusal`], which has already been recorded.
     pub async fn open(&self, target: &HostPort) -> Result<Dialed, ConnectionRefusal> {
         let OpenConnection { stream, permit } = self.0.open(Protocol::Direct, target.clone()).await?;
         Ok(Dialed { stream, permit: DialPermit(permit) })
@@ -41,7 +42,7 @@ impl Dialer {
 }
 
 impl DialPermit {
-    /// Completes when the connection is no longer allowed.
+    /// Completes when the rules no longer allow the connection.
     pub async fn withdrawn(&mut self) -> ConnectionRefusal {
         self.0.withdrawn().await
     }

@@ -1,7 +1,7 @@
-//! Steps from a target to an open connection: judge, ask, resolve, judge the addresses, record, dial.
+//! Opens a connection to a target: checks the rules, asks, resolves, checks the addresses, records and dials.
 //!
-//! - The only code that dials; it dials only addresses that it has judged, under rules that still allow them.
-//! - [`OpenConnection`] is the permission: code that relays bytes requires one.
+//! - This is the only code that dials, and it dials only checked addresses that the rules still allow.
+//! - Relaying bytes requires an [`OpenConnection`], which only this module creates.
 
 use crate::address::{self, AddressScope};
 use crate::ask::{HostAnswer, PendingQuestions};
@@ -18,7 +18,7 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-/// Decides on the connections of one server.
+/// Decides on and opens the connections of one server.
 pub(crate) struct Gate {
     server: String,
     rules: watch::Receiver<Arc<HostRules>>,
@@ -29,7 +29,7 @@ pub(crate) struct Gate {
     pub(crate) limits: ProxyLimits,
 }
 
-/// An open connection to an allowed target.
+/// Open connection to an allowed target.
 #[derive(Debug)]
 #[must_use]
 pub(crate) struct OpenConnection {
@@ -37,7 +37,7 @@ pub(crate) struct OpenConnection {
     pub(crate) permit: Permit,
 }
 
-/// Proof that a target is allowed, and for how long.
+/// Proof that the rules or the user allow a connection to a target.
 #[derive(Debug, Clone)]
 #[must_use]
 pub(crate) struct Permit {
@@ -63,7 +63,7 @@ impl Gate {
         }
     }
 
-    /// Connects to the target if it is allowed and reachable. Every refusal has been recorded when this returns.
+    /// Connects to the target if it is allowed and reachable. Records each refusal before it returns.
     pub(crate) async fn open(
         &self,
         protocol: Protocol,
@@ -80,7 +80,7 @@ impl Gate {
         }
     }
 
-    /// Records a request that was refused before its target was known.
+    /// Records the refusal of a request whose target could not be parsed.
     pub(crate) async fn refuse_unparsed(
         &self,
         protocol: Protocol,
@@ -91,7 +91,7 @@ impl Gate {
         self.refused(protocol, shown, 0, Vec::new(), refusal).await;
     }
 
-    /// Records that an open connection was cut.
+    /// Records that an open connection was closed because it is no longer allowed.
     pub(crate) async fn cut(&self, permit: &Permit, refusal: &ConnectionRefusal) {
         let HostPort { host, port } = &permit.target;
         self.refused(permit.protocol, host.to_string(), *port, permit.addresses.clone(), refusal).await;
@@ -118,7 +118,7 @@ impl Gate {
             rules: self.rules.clone(),
         };
         self.allowed(&permit).await?;
-        // INVARIANT: only the addresses judged above are dialled; the name is not resolved again.
+        // INVARIANT: dials only the addresses checked above, and does not resolve the name again.
         let dialled = tokio::select! {
             biased;
             withdrawn = permit.withdrawn() => return Err(withdrawn),
@@ -127,7 +127,7 @@ impl Gate {
         Ok(OpenConnection { stream: dialled?, permit })
     }
 
-    /// Applies the rules, and asks the user where no rule matches.
+    /// Checks the rules, and asks the user if no rule matches.
     async fn decide(&self, target: &HostPort) -> Result<PermittedBy, ConnectionRefusal> {
         if let Some(by) = self.judge(target)? {
             return Ok(by);
@@ -145,9 +145,9 @@ impl Gate {
         }
     }
 
-    /// Applies the rules. Returns `None` if the user must be asked.
+    /// Checks the rules. Returns `None` if the user must be asked.
     fn judge(&self, target: &HostPort) -> Result<Option<PermittedBy>, ConnectionRefusal> {
-        // Without a sender the rules cannot change any more, so nothing could be revoked.
+        // Without a sender, the rules can no longer change and nothing could be revoked, so refuse.
         if self.rules.has_changed().is_err() {
             return Err(ConnectionRefusal::Withdrawn(target.to_string()));
         }
@@ -221,7 +221,7 @@ impl Gate {
         };
         let event = ConnectionEvent { server: self.server.clone(), protocol, host, port, verdict, addresses };
         if let Err(problem) = self.record.record(event).await {
-            // The connection stays refused.
+            // The connection is refused even if the refusal cannot be recorded.
             tracing::error!(%problem, code, "failed to record a refusal");
         }
     }

@@ -1,9 +1,9 @@
-//! Finds the host that a TLS ClientHello names. Pure; parses and never responds.
+//! Reads the server name from a TLS ClientHello. Pure; never responds.
 //!
-//! - [`inspect`] returns no result until it has the whole message, however it is split into records.
-//! - Anything that is not exactly a ClientHello is an error: other bytes on port 443 could be meant for another host.
+//! - [`inspect`] returns no result before it has the whole message, even if it is split into several records.
+//! - Anything other than a ClientHello is an error, because other bytes on port 443 could be meant for another host.
 
-/// Maximum size of a ClientHello, in bytes; more than any client sends.
+/// Maximum size of a ClientHello, in bytes. Known clients send much less.
 pub(crate) const LONGEST: usize = 64 * 1024;
 
 const HANDSHAKE: u8 = 22;
@@ -12,26 +12,26 @@ const SERVER_NAME: u16 = 0;
 const LONGEST_RECORD: usize = 1 << 14;
 const LONGEST_NAME: usize = 255;
 
-/// Parsed ClientHello.
+/// Relevant content of a ClientHello.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClientHello {
-    /// Host that it names, verbatim; `None` if it names none.
+    /// Server name as sent, or `None` if the message has no `server_name` extension.
     pub name: Option<String>,
 }
 
-/// Reason why bytes are not an acceptable ClientHello.
+/// Reason why the first bytes of a connection are not an acceptable ClientHello.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ClientHelloError {
     /// The bytes are not TLS.
     #[error("port 443 requires TLS, but the client sent something else")]
     NotTls,
-    /// Malformed TLS.
+    /// The message violates the TLS format.
     #[error("its TLS ClientHello is malformed")]
     Malformed,
     /// The message exceeds the maximum size.
     #[error("its TLS ClientHello is too long")]
     TooLong,
-    /// The message has no server name.
+    /// The message has no `server_name` extension, but the allowed target is a name.
     #[error("its TLS ClientHello has no server name")]
     NoName,
     /// The stream closed or timed out before the message was complete.
@@ -39,10 +39,10 @@ pub enum ClientHelloError {
     Missing,
 }
 
-/// Parses the bytes received so far. Returns `None` if more are needed.
+/// Parses the bytes that have arrived. Returns `None` if the message is incomplete.
 ///
 /// # Errors
-/// [`ClientHelloError`], as soon as the bytes cannot become valid.
+/// Returns [`ClientHelloError`] as soon as the bytes cannot become a valid ClientHello.
 pub fn inspect(bytes: &[u8]) -> Result<Option<ClientHello>, ClientHelloError> {
     let mut message = Vec::new();
     let mut rest = bytes;
@@ -59,15 +59,15 @@ pub fn inspect(bytes: &[u8]) -> Result<Option<ClientHello>, ClientHelloError> {
         }
         rest = after;
     }
-    // The announced length counts too, so that a message that will be refused is not read first.
+    // Checks the announced length too, so that a message that will be refused is not buffered first.
     let announced = message_length(&message)?.unwrap_or_default();
     if bytes.len().max(announced) > LONGEST { Err(ClientHelloError::TooLong) } else { Ok(None) }
 }
 
-/// A part and the bytes after it.
+/// Split-off bytes, and the bytes after them.
 type Cut<'a> = (&'a [u8], &'a [u8]);
 
-/// Splits off the payload of the first record; `None` if the record is incomplete.
+/// Splits off the payload of the first record. Returns `None` if the record is incomplete.
 fn record(bytes: &[u8]) -> Result<Option<Cut<'_>>, ClientHelloError> {
     let known = |at: usize, is: fn(u8) -> bool| bytes.get(at).is_none_or(|b| is(*b));
     if !known(0, |b| b == HANDSHAKE) || !known(1, |b| b == 3) || !known(2, |b| b <= 4) {
@@ -81,7 +81,7 @@ fn record(bytes: &[u8]) -> Result<Option<Cut<'_>>, ClientHelloError> {
     Ok(bytes.get(5..).and_then(|rest| rest.split_at_checked(length)))
 }
 
-/// Returns the length of the message including its header, once the header is complete.
+/// Returns the length of the message with its header, or `None` if the header is incomplete.
 fn message_length(message: &[u8]) -> Result<Option<usize>, ClientHelloError> {
     if message.first().is_some_and(|kind| *kind != CLIENT_HELLO) {
         return Err(ClientHelloError::NotTls);
@@ -121,7 +121,7 @@ fn body(message: &[u8]) -> Result<ClientHello, ClientHelloError> {
     Ok(ClientHello { name: names.pop() })
 }
 
-/// Returns the only name in the list. RFC 6066 defines one name type and allows it once.
+/// Returns the name in the server name list. RFC 6066 defines one name type and allows each type once.
 fn server_name(content: &[u8]) -> Result<String, ClientHelloError> {
     let mut content = Reader(content);
     let mut list = Reader(content.long()?);
@@ -137,7 +137,7 @@ fn server_name(content: &[u8]) -> Result<String, ClientHelloError> {
     }
 }
 
-/// The unread bytes.
+/// Bytes that have not been read yet.
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {

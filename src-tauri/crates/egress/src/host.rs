@@ -1,48 +1,48 @@
-//! Host of a connection, in the one spelling that is judged, resolved and compared.
+//! Target host in canonical spelling, which is the same for rule checks, resolution and comparison.
 //!
-//! - A name is ASCII, lower case, without a trailing dot.
-//! - Anything that a resolver would parse as an address, in any notation, is a [`Host::Address`] and never a name.
+//! - A name is ASCII, lower case and without a trailing dot.
+//! - Text that a resolver would parse as an address, in any notation, is a [`Host::Address`] and never a name.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
-/// Maximum length of a DNS name.
+/// Maximum length of a DNS name, in characters.
 const LONGEST_NAME: usize = 253;
 const LONGEST_LABEL: usize = 63;
 
-/// A host name or an address literal.
+/// Host name or IP address.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Host {
-    /// Name to resolve, in canonical spelling.
+    /// Host name in canonical spelling.
     Name(String),
-    /// Address; an IPv4-mapped IPv6 address is stored as IPv4.
+    /// IP address. An IPv4-mapped IPv6 address is stored as IPv4.
     Address(IpAddr),
 }
 
-/// A host and a port.
+/// Host and port of a connection.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct HostPort {
-    /// Name or address.
+    /// Host name or address.
     pub host: Host,
-    /// Port number.
+    /// TCP port.
     pub port: u16,
 }
 
-/// Error for a text that is not a host.
+/// Error for text that is not a valid host. Contains the text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not a valid host name", text = .0.escape_debug())]
 pub struct HostError(pub String);
 
 impl Host {
-    /// Parses a host as in a URL, but without percent-encoding.
+    /// Parses a host as in a URL, but refuses percent-encoding.
     ///
     /// # Errors
-    /// [`HostError`]; such a text must not be resolved.
+    /// Returns [`HostError`]. Such text must not be passed to a resolver.
     pub fn parse(text: &str) -> Result<Self, HostError> {
         read(text).ok_or_else(|| HostError(text.chars().take(LONGEST_NAME).collect()))
     }
 
-    /// Returns whether this is a name of this machine or of its local network.
+    /// Returns `true` for a name of this machine or of its local network.
     #[must_use]
     pub fn is_local(&self) -> bool {
         const LOCAL: [&str; 6] = ["localhost", "local", "internal", "home.arpa", "lan", "localdomain"];
@@ -52,10 +52,10 @@ impl Host {
 }
 
 impl HostPort {
-    /// Parses `host:port`; a missing port becomes `default`.
+    /// Parses `host:port`. Uses `default` if the port is missing.
     ///
     /// # Errors
-    /// [`HostError`], for an invalid host or port.
+    /// Returns [`HostError`] if the host or the port is invalid, or if the port is missing and `default` is `None`.
     pub fn parse(text: &str, default: Option<u16>) -> Result<Self, HostError> {
         let bad = || HostError(text.chars().take(LONGEST_NAME).collect());
         let (host, port) = match text.rsplit_once(':') {
@@ -91,12 +91,12 @@ impl fmt::Display for HostPort {
     }
 }
 
-/// Returns whether `name` is below `parent`, at any depth, and not the parent itself.
+/// Returns `true` if `name` is a subdomain of `parent`, at any depth.
 pub(crate) fn is_below(name: &str, parent: &str) -> bool {
     name.strip_suffix(parent).is_some_and(|rest| rest.len() > 1 && rest.ends_with('.'))
 }
 
-/// Parses a port as people write it: no sign, no leading zero, not zero.
+/// Parses a port number. Refuses 0, a sign and leading zeros.
 pub(crate) fn parse_port(digits: &str) -> Option<u16> {
     let plain = digits.bytes().all(|b| b.is_ascii_digit()) && !digits.starts_with('0');
     digits.parse().ok().filter(|_| plain)
@@ -110,7 +110,7 @@ fn read(text: &str) -> Option<Host> {
     if text.contains(':') {
         return text.parse::<Ipv6Addr>().ok().map(address);
     }
-    // The URL parser would decode percent-encoding; the resolver and the target would not.
+    // The URL parser would decode percent-encoding, but the resolver and the target would not.
     if text.contains('%') {
         return None;
     }

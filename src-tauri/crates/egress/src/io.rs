@@ -1,4 +1,4 @@
-//! A stream that records when data last passed through it.
+//! Wraps a stream and records the time of its last read or write.
 
 use std::io;
 use std::pin::Pin;
@@ -9,14 +9,14 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
 
-/// A stream with an idle timer.
+/// Stream that updates an [`Activity`] on each read and write.
 #[derive(Debug)]
 pub(crate) struct Watched<T> {
     inner: T,
     seen: Activity,
 }
 
-/// Time of the last read or write.
+/// Time of the last read or write of a stream.
 #[derive(Debug, Clone)]
 pub(crate) struct Activity {
     began: Instant,
@@ -31,7 +31,7 @@ impl<T> Watched<T> {
 }
 
 impl Activity {
-    /// Completes after `bound` without traffic.
+    /// Completes once the stream has been idle for `bound`.
     pub(crate) async fn silence(&self, bound: Duration) {
         loop {
             let ends = self.began + Duration::from_millis(self.last.load(Ordering::Relaxed)) + bound;

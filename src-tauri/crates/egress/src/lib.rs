@@ -1,13 +1,14 @@
-//! The only way out of a sandbox: a proxy that judges every connection's target before connecting.
+//! Proxy that is a sandbox's only way to the network. It checks the target of every connection before connecting.
 //!
-//! One listener, created inside the sandbox's network namespace and passed out of it, speaks HTTP CONNECT, plain HTTP and
-//! SOCKS5. [`HostRules`] lists the reachable hosts; for any other host the proxy can ask the user ([`AskHost`]).
+//! The sandbox creates one listener in its network namespace and passes it to the proxy, which speaks HTTP CONNECT,
+//! plain HTTP and SOCKS5 on it. [`HostRules`] lists the reachable hosts; for other hosts, the proxy can ask the user
+//! through [`AskHost`].
 //!
-//! - No connection leaves without an allowing [`HostDecision`] that was recorded ([`Record`]).
-//! - A name is resolved once and every address is judged; only judged addresses are dialled.
-//! - On port 443 no byte is forwarded before a ClientHello has named the allowed host.
-//! - Every wait has a limit; dropping the future of [`serve`] closes every connection.
-//! - Never decrypts TLS, holds no secret, and starts no process.
+//! - Opens no connection without a [`HostDecision`] that allows it and that [`Record`] has recorded.
+//! - Resolves a name once, checks every address, and dials only checked addresses.
+//! - On port 443, forwards no byte before a ClientHello has named the allowed host.
+//! - Limits every wait. Dropping the future of [`serve`] closes all connections.
+//! - Never decrypts TLS, holds no secrets and starts no process.
 
 pub mod address;
 mod ask;
@@ -42,7 +43,7 @@ pub use resolve::{Resolve, SystemResolver};
 pub use rules::{GrantedHost, HostDecision, HostRules, PermittedBy, RuleError};
 pub use serve::serve;
 
-/// Port of the proxy inside the sandbox's network namespace.
+/// Loopback port of the proxy inside the sandbox's network namespace.
 pub const PORT: u16 = 3128;
 
 pub use futures_util::future::BoxFuture;

@@ -1,4 +1,4 @@
-//! Configuration of one proxy.
+//! Configuration of a proxy.
 
 use crate::ask::AskHost;
 use crate::connections::Connections;
@@ -9,41 +9,42 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// One proxy: the server it serves, its rules, and the services it uses.
+/// Configuration of one server's proxy: its rules, limits and services.
 pub struct Proxy {
-    /// Name of the server behind it, for the record.
+    /// Name of the server, for the audit log.
     pub server: String,
-    /// Reachable hosts. They may change at any time; connections that are no longer allowed are cut. Dropping the sender
-    /// revokes every permission.
+    /// Rules for reachable hosts. After a change, connections that are no longer allowed are closed. Dropping the
+    /// sender revokes every permission.
     pub rules: watch::Receiver<Arc<HostRules>>,
-    /// Asks about targets that no rule matches; with `None` those are refused.
+    /// Asks the user about targets that no rule matches. With `None`, such targets are refused.
     pub ask: Option<Arc<dyn AskHost>>,
-    /// Record of decisions.
+    /// Receives every decision before it takes effect.
     pub record: Arc<dyn Record>,
-    /// Name resolver.
+    /// Resolver for the host names in targets.
     pub resolve: Arc<dyn Resolve>,
-    /// Set of open connections.
+    /// Receives every open connection of this proxy.
     pub connections: Connections,
-    /// Size and time limits.
+    /// Limits for sizes, times and the number of connections.
     pub limits: ProxyLimits,
 }
 
-/// Size and time limits of a proxy.
+/// Limits of a proxy for sizes, times and the number of connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProxyLimits {
-    /// Maximum number of open connections; more wait in the kernel's queue.
+    /// Maximum number of open connections. Further connections wait in the kernel's backlog.
     pub connections: usize,
-    /// Maximum size of a request head, in bytes.
+    /// Maximum length of an HTTP request head, in bytes.
     pub head: usize,
-    /// Timeout for each message that the client must send: first byte, head, SOCKS greeting, ClientHello.
+    /// Maximum time to wait for each message of the client's handshake: first byte, HTTP head, SOCKS messages and
+    /// ClientHello.
     pub handshake: Duration,
-    /// Timeout for one name lookup.
+    /// Maximum time for a name lookup.
     pub resolve: Duration,
-    /// Timeout for each dialled address.
+    /// Maximum time to connect to each address.
     pub dial: Duration,
-    /// Timeout for an answer; longer than the timeout of the prompt itself.
+    /// Maximum time to wait for the user's answer. It exceeds the time limit of the question itself.
     pub answer: Duration,
-    /// Timeout for an idle connection.
+    /// Time without traffic after which a connection is closed.
     pub idle: Duration,
 }
 

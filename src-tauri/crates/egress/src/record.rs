@@ -1,4 +1,4 @@
-//! Record of every decision on a connection.
+//! Interface for recording the decision on every connection.
 
 use crate::BoxFuture;
 use crate::rules::PermittedBy;
@@ -6,66 +6,66 @@ use std::error::Error;
 use std::fmt;
 use std::net::IpAddr;
 
-/// Records decisions. A decision that cannot be recorded does not allow anything.
+/// Records decisions. A connection whose permission cannot be recorded is refused.
 pub trait Record: Send + Sync + 'static {
     /// Records a decision before it takes effect.
     ///
     /// # Errors
-    /// [`RecordError`]; the connection is then not made.
+    /// Returns [`RecordError`] if the event cannot be written. An allowed connection is then refused.
     fn record(&self, event: ConnectionEvent) -> BoxFuture<'_, Result<(), RecordError>>;
 }
 
-/// Error from the record's implementation.
+/// Error returned when a decision cannot be recorded.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 pub struct RecordError(Box<dyn Error + Send + Sync>);
 
 impl RecordError {
-    /// Wraps an error from the record's implementation.
+    /// Wraps the error of an implementation of [`Record`].
     pub fn new(problem: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self(problem.into())
     }
 }
 
-/// One decision on one connection or plain HTTP request.
+/// Decision on one connection or plain HTTP request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConnectionEvent {
-    /// Name of the server that asked.
+    /// Name of the server that requested the connection.
     pub server: String,
-    /// Protocol of the request.
+    /// Protocol of the server's request.
     pub protocol: Protocol,
-    /// Host, in canonical spelling if it has one, else verbatim.
+    /// Host in canonical spelling, or as sent if it is invalid.
     pub host: String,
-    /// Port number.
+    /// Port, or 0 if the request was invalid.
     pub port: u16,
-    /// Decision.
+    /// Decision and its reason.
     pub verdict: ConnectionVerdict,
-    /// Resolved addresses, including the dialled one; empty if the name was not resolved.
+    /// Addresses that the name resolved to, including the dialled one. Empty if the name was not resolved.
     pub addresses: Vec<IpAddr>,
 }
 
 /// Decision on a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ConnectionVerdict {
-    /// Allowed, on these grounds.
+    /// The connection is allowed by this rule, grant or answer.
     Allowed(PermittedBy),
-    /// Refused by the rules or the user.
+    /// The rules or the user refused the connection.
     Refused {
-        /// Stable code.
+        /// Stable code for programs.
         code: &'static str,
-        /// Reason as text.
+        /// Reason for people.
         reason: String,
     },
-    /// Allowed, but the connection could not be made.
+    /// The target is allowed, but the connection failed.
     Failed {
-        /// Stable code.
+        /// Stable code for programs.
         code: &'static str,
-        /// Reason as text.
+        /// Reason for people.
         reason: String,
     },
 }
 
-/// Protocol by which a program asks for a connection.
+/// Protocol by which a connection is requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Protocol {
     /// HTTP CONNECT.
@@ -74,7 +74,7 @@ pub enum Protocol {
     Http,
     /// SOCKS version 5.
     Socks5,
-    /// Our own connection, without a proxy protocol.
+    /// Connection of a [`Dialer`](crate::Dialer), without a proxy protocol.
     Direct,
 }
 

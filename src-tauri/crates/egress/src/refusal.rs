@@ -1,100 +1,100 @@
-//! Reasons for refusing a connection, as text for people and as a code for programs.
+//! Reasons for refusing a connection, with a text for people and a code for programs.
 
 use crate::address::AddressScope;
 use crate::hello::ClientHelloError;
 use std::net::IpAddr;
 
-/// Reason why a connection is not made.
+/// Reason why a connection was refused or closed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConnectionRefusal {
-    /// A denied pattern matches.
+    /// A denied pattern matches the target.
     #[error("`{0}` is on the list of denied domains")]
     Denied(String),
-    /// No pattern or grant matches.
+    /// No pattern and no grant matches the target.
     #[error("`{0}` is not on the list of allowed domains")]
     NotAllowed(String),
-    /// The target is an address literal, which no pattern for names covers.
+    /// The target is an IP address, which only a pattern with this address can allow.
     #[error("`{0}` is an IP address, which the list of allowed domains does not cover")]
     Address(String),
     /// The target is not a valid host.
     #[error("{0}")]
     Host(#[from] crate::host::HostError),
-    /// The user denied it or could not be asked; the reason is for the agent.
+    /// The user denied the target or could not be asked.
     #[error("`{target}` was not allowed: {why}")]
     SaidNo {
-        /// Target of the question.
+        /// Target that the question was about.
         target: String,
-        /// Reason.
+        /// Reason that is shown to the agent.
         why: String,
     },
-    /// The name could not be resolved.
+    /// The resolver failed or found no address.
     #[error("`{name}` cannot be resolved: {why}")]
     Unresolvable {
-        /// Host name.
+        /// Host name that was looked up.
         name: String,
-        /// Reason from the resolver.
+        /// Error of the resolver.
         why: String,
     },
-    /// The name resolves to an address that is not public.
+    /// The target is or resolves to an address that is not public.
     #[error("`{target}` resolves to {address}, which {place}")]
     NotPublic {
-        /// Requested target.
+        /// Requested host and port.
         target: String,
-        /// Address that it resolves to.
+        /// Resolved address.
         address: IpAddr,
-        /// Scope of that address.
+        /// Scope of the address.
         place: AddressScope,
     },
-    /// The name resolves to a denied address.
+    /// The target resolves to an address that a denied pattern matches.
     #[error("`{target}` resolves to {address}, which is on the list of denied domains")]
     DeniedAddress {
-        /// Requested target.
+        /// Requested host and port.
         target: String,
-        /// Address that it resolves to.
+        /// Resolved address.
         address: IpAddr,
     },
-    /// The target did not accept a connection.
+    /// No address of the target accepts a connection.
     #[error("`{target}` cannot be reached: {why}")]
     Unreachable {
-        /// Requested target.
+        /// Requested host and port.
         target: String,
-        /// Reason from the kernel.
+        /// Error of the last attempt.
         why: String,
     },
     /// The first bytes on port 443 are not an acceptable ClientHello.
-    #[error("the connection to `{target}` was cut: {why}")]
+    #[error("closed the connection to `{target}`: {why}")]
     Hello {
-        /// Allowed target.
+        /// Host and port that the rules allow.
         target: String,
-        /// Defect of the received bytes.
+        /// Problem with the first bytes.
         why: ClientHelloError,
     },
     /// The ClientHello names a host other than the allowed one.
-    #[error("the connection to `{target}` was cut: the TLS ClientHello names `{named}`")]
+    #[error("closed the connection to `{target}`: the TLS ClientHello names `{named}`")]
     OtherName {
-        /// Allowed target.
+        /// Host and port that the rules allow.
         target: String,
-        /// Host that the ClientHello names.
+        /// Server name in the ClientHello.
         named: String,
     },
-    /// The permission was revoked.
+    /// The permission for this target was revoked.
     #[error("`{0}` is no longer allowed")]
     Withdrawn(String),
-    /// The decision could not be recorded.
+    /// The permission could not be recorded.
     #[error("the decision on `{target}` could not be recorded: {why}")]
     NotRecorded {
         /// Target of the decision.
         target: String,
-        /// Reason.
+        /// Error of the audit log.
         why: String,
     },
-    /// The proxy does not support this request.
+    /// The request is invalid or not supported by the proxy.
     #[error("{0}")]
     Request(&'static str),
 }
 
 impl ConnectionRefusal {
-    /// Returns a stable code for the reason header and the audit log.
+    /// Returns a stable code, which the proxy's response header and the audit log contain.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
@@ -115,7 +115,7 @@ impl ConnectionRefusal {
         }
     }
 
-    /// Returns whether the connection failed technically instead of being denied.
+    /// Returns `true` if the target was allowed but is unreachable.
     #[must_use]
     pub(crate) fn is_failure(&self) -> bool {
         matches!(self, Self::Unresolvable { .. } | Self::Unreachable { .. })

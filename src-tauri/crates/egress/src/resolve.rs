@@ -1,7 +1,7 @@
-//! Resolves a name to addresses, once.
+//! Resolves host names to addresses.
 //!
-//! Uses the system resolver: the user's other programs see its hosts file, search order, VPN split view and cache, and a
-//! second resolver could give different answers.
+//! Uses the system resolver, so that names resolve as in the user's other programs (hosts file, search domains, VPN
+//! split DNS, cache). A second resolver could return different addresses.
 
 use crate::BoxFuture;
 use std::collections::BTreeSet;
@@ -10,14 +10,14 @@ use std::net::IpAddr;
 
 /// Resolves names to addresses.
 pub trait Resolve: Send + Sync + 'static {
-    /// Returns all addresses, in the order in which to try them.
+    /// Returns all addresses, in the order in which to dial them.
     ///
     /// # Errors
-    /// The name has no address, or the lookup failed.
+    /// Fails if the name has no address or the lookup fails.
     fn resolve<'a>(&'a self, name: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>>;
 }
 
-/// System resolver (`getaddrinfo`).
+/// Resolver of the operating system (`getaddrinfo`).
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemResolver;
 

@@ -1,11 +1,11 @@
-//! Rules for reachable hosts. Pure: never resolves names or reads a clock.
+//! Rules that list the hosts a server may reach. Pure: neither resolves names nor reads a clock.
 //!
-//! - Denied patterns are checked first, then allowed patterns, then grants; a target that none matches is asked about or
-//!   denied.
-//! - `*.x` covers every name below `x` but not `x`; `*` alone is only valid as a denied pattern.
-//! - An allowed pattern without a port means 80 and 443; a denied one means every port.
-//! - A pattern for names never covers an address or a name that resolves to an address that is not public: such an address
-//!   must be written out.
+//! - Denied patterns are checked first, then allowed patterns, then grants. Any other target requires approval
+//!   or is denied.
+//! - `*.x` matches every subdomain of `x`, but not `x` itself. `*` alone is valid only as a denied pattern.
+//! - An allowed pattern without a port covers ports 80 and 443; a denied one covers all ports.
+//! - A name pattern covers neither an address literal nor a name that resolves to a non-public address; only a pattern
+//!   with the address itself does.
 
 use crate::host::{Host, HostPort, is_below, parse_port};
 use crate::refusal::ConnectionRefusal;
@@ -14,10 +14,10 @@ use std::net::IpAddr;
 /// Name of this computer.
 const LOCALHOST: &str = "localhost";
 
-/// Ports of an allowed pattern that names none.
+/// Ports of an allowed pattern without a port.
 const USUAL_PORTS: [u16; 2] = [80, 443];
 
-/// Hosts that one server may reach.
+/// Rules for the hosts that one server may reach.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct HostRules {
     denied: Vec<Entry>,
@@ -28,12 +28,12 @@ pub struct HostRules {
     local_services: bool,
 }
 
-/// A target that the user allowed.
+/// Target that a grant allows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GrantedHost {
-    /// Id of the grant.
+    /// Identifier of the grant.
     pub id: String,
-    /// Target that it allows.
+    /// Host and port that the grant allows.
     pub target: HostPort,
 }
 
@@ -41,66 +41,66 @@ pub struct GrantedHost {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
 pub enum HostDecision {
-    /// Denied.
+    /// The target is denied.
     Deny {
-        /// Reason.
+        /// Reason for the agent and the audit log.
         reason: ConnectionRefusal,
     },
-    /// No rule matches; the user is asked.
+    /// No rule matches; the user must be asked.
     Ask {
-        /// Host name.
+        /// Host name to ask about.
         host: String,
-        /// Port number.
+        /// Port to ask about.
         port: u16,
     },
-    /// Allowed.
+    /// The target is allowed.
     Allow {
         /// Pattern or grant that allows it.
         by: PermittedBy,
     },
 }
 
-/// Grounds on which a connection is allowed.
+/// Reason why a connection is allowed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PermittedBy {
-    /// An allowed pattern, as written.
+    /// The allowed pattern with this text.
     Rule(String),
-    /// The grant with this id.
+    /// The grant with this identifier.
     Grant(String),
-    /// The user, for this connection only.
+    /// The user's answer for the waiting connections only.
     Once,
 }
 
-/// Reason why a pattern is invalid.
+/// Error for an invalid pattern. Each variant contains the pattern.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RuleError {
-    /// The text is a URL or part of one.
+    /// The pattern is a URL or contains a part of one.
     #[error("`{0}` is not a host: write it without scheme, path and login")]
     Url(String),
-    /// The pattern is `*` or `*.com`.
-    #[error("`{0}` covers too much: name at least a domain and its ending, as in `*.example.com`")]
+    /// The pattern is `*` or covers a whole top-level domain, such as `*.com`.
+    #[error("`{0}` covers too much; name at least a domain and its ending, as in `*.example.com`")]
     TooWide(String),
-    /// The star is not the first label.
-    #[error("`{0}`: a star can only stand for everything below a name, as in `*.example.com`")]
+    /// A star is not the first label.
+    #[error("invalid pattern `{0}`: `*` is allowed only as the first label, as in `*.example.com`")]
     Star(String),
-    /// An IPv6 address has no brackets.
-    #[error("`{0}`: write an IPv6 address in brackets, as in `[2001:db8::1]:443`")]
+    /// An IPv6 address is written without brackets.
+    #[error("invalid pattern `{0}`: an IPv6 address requires brackets, as in `[2001:db8::1]:443`")]
     Brackets(String),
-    /// An address is in an unusual notation.
-    #[error("`{pattern}` is an address: write it as `{canonical}`")]
+    /// An address is not in canonical notation.
+    #[error("`{pattern}` is an address in unusual notation; write it as `{canonical}`")]
     Notation {
         /// Pattern as written.
         pattern: String,
         /// Canonical spelling of the address.
         canonical: String,
     },
-    /// The name has no dot.
-    #[error("`{0}` has no dot: write the full host name")]
+    /// The host name has no dot.
+    #[error("`{0}` has no dot; write the full host name")]
     Short(String),
-    /// The port is invalid.
-    #[error("`{0}`: the port must be a number from 1 to 65535")]
+    /// The port is not a number from 1 to 65535.
+    #[error("invalid pattern `{0}`: the port must be a number from 1 to 65535")]
     Port(String),
-    /// The name is invalid.
+    /// The host name is invalid.
     #[error("`{0}` is not a valid host name")]
     Name(String),
 }
@@ -121,10 +121,10 @@ enum Hosts {
 }
 
 impl HostRules {
-    /// Parses patterns into rules. With `ask_unknown`, a name that no pattern matches requires approval instead of being denied.
+    /// Parses patterns into rules. If `ask_unknown` is `true`, names that no pattern matches require approval.
     ///
     /// # Errors
-    /// [`RuleError`], naming the pattern.
+    /// Returns [`RuleError`] for the first invalid pattern.
     pub fn new<A: AsRef<str>, D: AsRef<str>>(
         allowed: impl IntoIterator<Item = A>,
         denied: impl IntoIterator<Item = D>,
@@ -136,7 +136,7 @@ impl HostRules {
         Ok(Self { denied, allowed, ask_unknown, ..Self::default() })
     }
 
-    /// Returns rules that ask about every name.
+    /// Returns rules without patterns, so that every name requires approval.
     #[must_use]
     pub fn asking() -> Self {
         Self { ask_unknown: true, ..Self::default() }
@@ -160,13 +160,14 @@ impl HostRules {
         target
     }
 
-    /// Returns the same rules with these grants in place of the previous ones.
+    /// Returns a copy of the rules in which `granted` replaces all grants.
     #[must_use]
     pub fn with_grants(&self, granted: Vec<GrantedHost>) -> Self {
         Self { granted, ..self.clone() }
     }
 
-    /// Returns the hosts that may be reached without asking: patterns as written, and granted targets that no pattern denies.
+    /// Returns the hosts that are reachable without a question: allowed patterns, and granted targets that no pattern
+    /// denies.
     #[must_use]
     pub fn reachable(&self) -> Vec<String> {
         let granted = self
@@ -186,13 +187,13 @@ impl HostRules {
         hosts
     }
 
-    /// Returns whether no target can ever be reached, so that no proxy is needed.
+    /// Returns `true` if no target can be reached under these rules, so that no proxy is needed.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.allowed.is_empty() && self.granted.is_empty() && !self.ask_unknown
     }
 
-    /// Returns the decision on a target before it is resolved.
+    /// Returns the decision on a target before its name is resolved.
     pub fn judge(&self, target: &HostPort) -> HostDecision {
         if let Some(entry) = self.denied.iter().find(|entry| entry.denies(target)) {
             return HostDecision::Deny { reason: ConnectionRefusal::Denied(entry.text.clone()) };
@@ -215,7 +216,7 @@ impl HostRules {
         }
     }
 
-    /// Returns whether an open connection may stay. A connection that was allowed once is only closed by a denying rule.
+    /// Returns `true` if an open connection may stay. A connection that was allowed once stays until a rule denies it.
     #[must_use]
     pub(crate) fn still_allows(&self, target: &HostPort, by: &PermittedBy) -> bool {
         match self.judge(target) {
@@ -225,7 +226,7 @@ impl HostRules {
         }
     }
 
-    /// Returns whether a name that resolves to this address is denied because of it.
+    /// Returns `true` if a denied pattern matches this address.
     #[must_use]
     pub(crate) fn denies_address(&self, address: IpAddr, port: u16) -> bool {
         self.denied
@@ -233,8 +234,8 @@ impl HostRules {
             .any(|entry| entry.denies(&HostPort { host: Host::Address(address.to_canonical()), port }))
     }
 
-    /// Returns whether an address that is not public may be dialled for a target: the address itself is allowed, or it is
-    /// loopback and the target is `localhost`.
+    /// Returns `true` if a non-public address may be dialled for a target: the address itself is allowed, or it is a
+    /// loopback address and the target is `localhost`.
     #[must_use]
     pub fn spells_out(&self, target: &HostPort, address: IpAddr) -> bool {
         let literal = HostPort { host: Host::Address(address.to_canonical()), port: target.port };
@@ -323,7 +324,7 @@ fn hosts(text: &str, host: &str, denied: bool) -> Result<Hosts, RuleError> {
     }
 }
 
-/// Accepts an address only in its usual notation, which every parser reads alike.
+/// Accepts an IPv4 address only in canonical notation, because parsers disagree on others.
 fn literal(text: &str, written: &str, address: IpAddr) -> Result<Hosts, RuleError> {
     let canonical = match address {
         IpAddr::V4(v4) => v4.to_string(),

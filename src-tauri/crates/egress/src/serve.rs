@@ -1,4 +1,4 @@
-//! Accepts connections from the sandbox, detects their protocol, and enforces every limit.
+//! Accepts connections from the sandbox, detects their protocol, and enforces the proxy's limits.
 
 use crate::gate::Gate;
 use crate::io::Watched;
@@ -12,7 +12,7 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-/// Serves the listener until it fails, and returns the error. Dropping the future closes every connection.
+/// Accepts connections until the listener fails, and returns its error. Dropping the future closes every connection.
 pub async fn serve(listener: std::net::TcpListener, proxy: Proxy) -> io::Error {
     let accepting = listener.set_nonblocking(true).and_then(|()| TcpListener::from_std(listener));
     let listener = match accepting {
@@ -23,12 +23,12 @@ pub async fn serve(listener: std::net::TcpListener, proxy: Proxy) -> io::Error {
     let gate = Arc::new(Gate::new(proxy));
     let mut connections = JoinSet::new();
     loop {
-        // Take a permit before accepting, so that excess connections wait in the kernel's queue.
+        // Acquire a permit before accepting, so that excess connections wait in the kernel's backlog.
         let Ok(place) = places.clone().acquire_owned().await else { return io::ErrorKind::Other.into() };
         let accepted = loop {
             tokio::select! {
                 accepted = listener.accept() => break accepted,
-                // Finished tasks are reaped, so that the set does not grow.
+                // Reap finished tasks, so that the set does not grow.
                 Some(_) = connections.join_next() => {}
             }
         };
@@ -46,7 +46,7 @@ pub async fn serve(listener: std::net::TcpListener, proxy: Proxy) -> io::Error {
     }
 }
 
-/// Returns whether accepting can continue: the client has already disconnected, or file descriptors are short for now.
+/// Returns `true` for a temporary error: the client has already disconnected, or the file descriptor limit is reached.
 fn is_passing(problem: &io::Error) -> bool {
     const TOO_MANY: [i32; 2] = [23, 24];
     let kinds =
@@ -64,7 +64,7 @@ async fn connection(stream: TcpStream, gate: &Gate) {
         match first {
             [socks::VERSION] => socks::serve(stream, gate).await,
             [b'A'..=b'Z'] => http::serve(stream, gate).await,
-            // No known proxy protocol.
+            // Close a connection with an unknown protocol.
             _ => {}
         }
     };

@@ -1,4 +1,4 @@
-//! SOCKS5 (RFC 1928): no authentication, CONNECT only.
+//! SOCKS5 proxy (RFC 1928): only CONNECT, without authentication.
 
 use crate::gate::Gate;
 use crate::host::{Host, HostPort};
@@ -10,14 +10,14 @@ use std::net::IpAddr;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::timeout;
 
-/// Protocol version, the first byte of a connection.
+/// Protocol version, which is the first byte of each connection.
 pub(crate) const VERSION: u8 = 5;
 
 const NO_LOGIN: u8 = 0;
 const NO_METHOD: u8 = 0xff;
 const CONNECT: u8 = 1;
 
-/// Reply codes.
+/// Reply codes of RFC 1928, section 6.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 enum Reply {
@@ -28,7 +28,7 @@ enum Reply {
     AddressUnknown = 8,
 }
 
-/// Parsed request.
+/// Result of parsing a client's request.
 enum Request {
     To(HostPort),
     Bad(String, ConnectionRefusal),
@@ -36,7 +36,7 @@ enum Request {
 }
 
 pub(crate) async fn serve(mut client: impl AsyncRead + AsyncWrite + Unpin, gate: &Gate) {
-    // A client that disconnects or stays silent gets no reply.
+    // A client that disconnects or times out gets no reply.
     let Ok(Ok(Some(request))) = timeout(gate.limits.handshake, greet(&mut client)).await else { return };
     let target = match request {
         Request::To(target) => target,
@@ -62,7 +62,7 @@ pub(crate) async fn serve(mut client: impl AsyncRead + AsyncWrite + Unpin, gate:
     }
 }
 
-/// Reads the greeting and the request; `None` if the client requires authentication.
+/// Negotiates the authentication method and reads the request. Returns `None` if the client requires authentication.
 async fn greet(client: &mut (impl AsyncRead + AsyncWrite + Unpin)) -> io::Result<Option<Request>> {
     let _version = client.read_u8().await?;
     let count = client.read_u8().await?;
@@ -117,7 +117,7 @@ async fn read(client: &mut (impl AsyncRead + Unpin), length: usize) -> io::Resul
 }
 
 async fn answer(client: &mut (impl AsyncWrite + Unpin), reply: Reply) -> io::Result<()> {
-    // The bound address is not revealed to the sandbox.
+    // Send 0.0.0.0 as the bound address, so that the sandbox does not learn the real one.
     client.write_all(&[VERSION, reply as u8, 0, 1, 0, 0, 0, 0, 0, 0]).await
 }
 
@@ -126,6 +126,6 @@ async fn finish(client: &mut (impl AsyncWrite + Unpin), reply: Reply, gate: &Gat
         answer(client, reply).await?;
         client.shutdown().await
     };
-    // If the client does not read the reply, the request is still refused.
+    // The request is refused even if the client does not read the reply.
     let _ = timeout(gate.limits.handshake, last).await;
 }

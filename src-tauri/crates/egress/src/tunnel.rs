@@ -1,4 +1,4 @@
-//! Relays bytes in both directions once the target is verified.
+//! Relays bytes in both directions between the client and an allowed target.
 
 use crate::gate::{Gate, OpenConnection, Permit};
 use crate::hello::{self, ClientHelloError};
@@ -7,10 +7,10 @@ use crate::refusal::ConnectionRefusal;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, copy_bidirectional};
 use tokio::time::timeout;
 
-/// Port on which the client must speak TLS to the allowed host.
+/// Port on which the client must send a TLS ClientHello that names the allowed host.
 pub(crate) const HTTPS: u16 = 443;
 
-/// Relays a tunnel from its first byte until it closes.
+/// Relays a tunnel until either side closes it, it becomes idle, or it is no longer allowed.
 pub(crate) async fn run(
     mut client: impl AsyncRead + AsyncWrite + Unpin,
     passage: OpenConnection,
@@ -26,7 +26,7 @@ pub(crate) async fn run(
                 return Ok(());
             }
         }
-        // An error closes the tunnel in both directions.
+        // Ignore the error: it closes the tunnel in both directions.
         let _ = copy_bidirectional(&mut client, &mut stream).await;
         Ok(())
     };
@@ -37,13 +37,13 @@ pub(crate) async fn run(
     if let Err(refusal) = ended {
         gate.cut(&watched, &refusal).await;
     }
-    // Nothing more is sent to the target.
+    // Close the connection to the target.
     drop((stream, permit, watched));
-    // If the client is still connected, it sees the close now.
+    // Close the connection to the client, if it is still open.
     let _ = timeout(gate.limits.handshake, client.shutdown()).await;
 }
 
-/// Reads up to a complete ClientHello for the allowed host. None of the bytes has been forwarded yet.
+/// Reads a complete ClientHello for the allowed host. Its bytes have not been forwarded yet.
 async fn greeting(
     client: &mut (impl AsyncRead + Unpin),
     permit: &Permit,
@@ -69,7 +69,7 @@ async fn greeting(
     match (&permit.target.host, hello.name) {
         (Host::Name(name), Some(named)) if named.eq_ignore_ascii_case(name) => Ok(bytes),
         (Host::Name(_), None) => Err(wrong(ClientHelloError::NoName)),
-        // The rules name the address itself; there is no host name to compare.
+        // The rules name the address itself, so there is no host name to compare.
         (Host::Address(_), None) => Ok(bytes),
         (Host::Name(_) | Host::Address(_), Some(named)) => {
             Err(ConnectionRefusal::OtherName { target, named })

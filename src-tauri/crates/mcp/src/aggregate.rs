@@ -1,6 +1,6 @@
-//! Presents several servers as one: names, addresses and ids as the client sees them.
+//! Presents several servers as one: maps the names, addresses and ids that the client sees.
 //!
-//! - Pure: sends nothing. The trusted process moves the messages.
+//! - Pure: sends nothing. The trusted process forwards the messages.
 
 mod catalogue;
 mod initialize;

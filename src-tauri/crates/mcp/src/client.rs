@@ -1,13 +1,15 @@
-//! Adapts a stateless client (2026-07-28) to the core, which speaks the handshake versions. The core reads its client through
-//! [`ClientReader`].
+//! Adapts a stateless client (2026-07-28) to the core, the session logic that speaks the handshake versions. The core
+//! reads its client through [`ClientReader`].
 //!
 //! - The first message determines the version. Messages from and to a handshake client pass unchanged.
 //! - The core is initialized once, with the capabilities that the client's first request declares.
-//! - A server request during a call ends the client's request with `input_required` while the call continues; the client's retry
-//!   answers the server. Outside a call, the server gets an error because the client cannot be asked.
-//! - INVARIANT: only this module asks the client for input; a server result that tries to is turned into an error.
-//! - INVARIANT: a state is unguessable, valid once, for one call of this session and its identical retry, and expires after minutes.
-//! - Ids, progress tokens and protocol names are translated; everything else passes unchanged.
+//! - A server request during a call ends the client's request with `input_required`, while the call continues. The
+//!   client's retry answers the server. Outside a call, the server gets an error, because the client cannot be asked.
+//! - INVARIANT: only this module asks the client for input. A server result that asks for input is replaced with an
+//!   error.
+//! - INVARIANT: a state (`requestState`) cannot be guessed, works once and only for its own call in this session, and
+//!   expires after minutes.
+//! - Ids, progress tokens and protocol fields are translated; everything else passes unchanged.
 
 mod conversation;
 #[cfg(feature = "fuzzing")]

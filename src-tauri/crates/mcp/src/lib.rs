@@ -1,8 +1,8 @@
-//! The Model Context Protocol as IronCurtain speaks it: messages, framing and both protocol versions.
+//! Model Context Protocol: messages, framing, and both kinds of protocol versions.
 //!
-//! - Independent of policy, consent and grants: never decides whether a message may pass.
-//! - Reads what clients and servers write, and bounds the memory that their messages hold.
-//! - Results and parameters pass as the bytes they came as; only ids and the fields of the protocol are rewritten.
+//! - Independent of policy, consent and grants: never decides which messages may pass.
+//! - Reads the output of clients and servers, and limits the memory that their messages occupy.
+//! - Results and parameters pass byte for byte; only ids and protocol fields are rewritten.
 //!
 //! ```
 //! use ironcurtain_mcp::wire::{Id, request_line};

@@ -1,11 +1,14 @@
-//! A remote server over streamable HTTP, presented like a local process: the same lines in both directions, and our own log lines
-//! as its standard error.
+//! Remote server over streamable HTTP with the interface of a local process: the same lines in both directions, and our
+//! own log lines in place of standard error.
 //!
-//! - Messages pass unchanged, with the server's secrets redacted; only transport headers and configured headers are added.
-//! - INVARIANT: a message that the server may have carried out is not sent again. An interrupted call fails. One that the server
-//!   turned away, because it is busy or has forgotten the session, is repeated.
-//! - Connects only to its one host, under the same rules and records as every server's network; redirects are not followed.
-//! - When the server forgets a session with state, the connection ends like a process exit; the next one is initialized again.
+//! - Messages pass unchanged, except that the server's secrets are redacted. Only transport headers and configured
+//!   headers are added.
+//! - INVARIANT: a message that the server may have carried out is never sent again, so an interrupted call fails. A
+//!   message that the server rejected because it is busy or has forgotten the session is repeated.
+//! - Connects only to the host in the URL, under the same network rules and audit records as every server. Redirects
+//!   are not followed.
+//! - When the server forgets a session with state, the connection closes as if a process had exited. The next
+//!   connection is initialized again.
 
 mod answer;
 mod conversation;
@@ -29,19 +32,19 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::task_tracker::TaskTrackerToken;
 use url::Url;
 
-/// Number of copies of a message in memory: the body, and the line made of it.
+/// Number of copies of a message in memory: the body and the line made from it.
 const COPIES: u32 = 2;
 
-/// Redacts the secrets sent to the server from its responses.
+/// Callback that redacts the secrets sent to the server from its responses.
 pub type Redact = Box<dyn for<'a> Fn(&'a [u8]) -> Cow<'a, [u8]> + Send + Sync>;
 
-/// Returns a message for a refused login (401 or 403) that says what to do.
+/// Callback that returns the message for a refused login (status 401 or 403), including advice for the user.
 pub type RefusedLogin = Box<dyn Fn(u16) -> String + Send + Sync>;
 
-/// The URL of a remote server and its configured headers.
+/// URL of a remote server and its configured headers.
 #[derive(Clone, Copy)]
 pub struct RemoteEndpoint<'a> {
-    /// Server URL.
+    /// URL of the server's MCP endpoint.
     pub url: &'a Url,
     /// Host and port of the URL.
     pub target: &'a HostPort,
@@ -49,53 +52,53 @@ pub struct RemoteEndpoint<'a> {
     pub headers: &'a [(&'a str, &'a str)],
 }
 
-/// Everything else that a remote connection needs.
+/// Resources and callbacks of a remote connection.
 pub struct RemoteOptions<'a> {
-    /// Opens network connections.
+    /// Opens network connections, subject to the network rules.
     pub dialer: Dialer,
     /// Redacts secrets in the server's messages.
     pub redact: Redact,
-    /// Explains a refused login.
+    /// Returns the message for a refused login.
     pub refused: RefusedLogin,
     /// Memory for the server's messages.
     pub memory: &'a Allowance,
-    /// Delays the shutdown of the trusted process until dropped.
+    /// Token that delays the shutdown of the trusted process until the connection has closed.
     pub waited_for: Option<TaskTrackerToken>,
 }
 
-/// A remote server with the interface of a process.
+/// Remote server with the interface of a process.
 #[derive(Debug)]
 pub struct RemoteConnection {
-    /// Standard input.
+    /// Standard input: lines to the server.
     pub stdin: Output,
-    /// Standard output.
+    /// Standard output: lines from the server.
     pub stdout: Input,
-    /// Our own log lines.
+    /// Standard error: our own log lines.
     pub stderr: Input,
-    /// Keeps the connection open.
+    /// Keeps the connection open until it is dropped.
     pub hold: RemoteHold,
 }
 
-/// Reason that a connection to a remote server cannot be set up.
+/// Reason why a connection to a remote server cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum RemoteError {
-    /// Invalid header value.
+    /// A header value is invalid.
     #[error("`headers.{0}` has a character that is not allowed in a header")]
     Header(String),
-    /// No trusted root certificates.
+    /// The system has no trusted root certificates.
     #[error(
         "no trusted root certificates found ({0}); install them, for example with the package `ca-certificates`"
     )]
     NoRoots(String),
-    /// Failed to create the streams.
+    /// The streams could not be created.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// The thread that loads the certificates failed.
+    /// The task that loads the certificates panicked.
     #[error(transparent)]
     Thread(#[from] JoinError),
 }
 
-/// Keeps a remote connection open. Dropping it ends the session at the server.
+/// Keeps a remote connection open. Dropping it closes the session at the server.
 #[derive(Debug)]
 pub struct RemoteHold {
     _end: DropGuard,
@@ -104,20 +107,20 @@ pub struct RemoteHold {
 }
 
 impl RemoteHold {
-    /// Returns why the connection ended, if it was not closed by us.
+    /// Returns the reason why the connection closed, unless it is open or was closed by us.
     #[must_use]
     pub fn reason(&self) -> Option<&str> {
         self.reason.get().map(String::as_str)
     }
 
-    /// Returns our error message for the last request that failed.
+    /// Returns the error message of the last request that failed, or an empty string.
     #[must_use]
     pub fn fault(&self) -> String {
         self.fault.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
-/// Starts the connection. Nothing is sent before the first message.
+/// Sets up the connection. Nothing is sent before the first message.
 ///
 /// # Errors
 /// See [`RemoteError`].

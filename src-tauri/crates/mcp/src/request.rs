@@ -1,7 +1,7 @@
 //! Requests to a server on behalf of its client, built from known fields.
 //!
-//! - INVARIANT: only the fields of [`RequestBody`] and [`RequestMeta`] reach the server. Free text from the client is limited to
-//!   checked bodies; other fields were issued by the server or are enumerated values.
+//! - INVARIANT: only the fields of [`RequestBody`] and [`RequestMeta`] reach the server. Free text of the client occurs
+//!   only in checked bodies; all other values were issued by the server or are enumerated.
 
 mod meta;
 
@@ -17,23 +17,23 @@ use std::borrow::Cow;
 pub const LOG_LEVELS: [&str; 8] =
     ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
 
-/// A request to a server.
+/// Request that is ready to be sent to a server.
 #[derive(Debug, Clone)]
 pub struct ServerRequest {
     pub(super) method: Cow<'static, str>,
     pub(super) params: Option<Box<RawValue>>,
 }
 
-/// The content of a request.
+/// Method and parameters of a request, except `_meta`.
 #[derive(Debug, Clone, Copy)]
 pub enum RequestBody<'a> {
     /// `tools/call`
     CallTool {
-        /// Tool name.
+        /// Name of the tool at the server.
         name: &'a str,
-        /// Arguments, if the client gave any.
+        /// Arguments, if the client sent any.
         arguments: Option<&'a Map<String, Value>>,
-        /// Set if the call creates a task.
+        /// Options of the task to create; `None` if the call creates none.
         task: Option<TaskOptions>,
     },
     /// `resources/read`.
@@ -44,58 +44,58 @@ pub enum RequestBody<'a> {
     Unsubscribe(&'a str),
     /// `prompts/get`.
     GetPrompt {
-        /// Prompt name.
+        /// Name of the prompt at the server.
         name: &'a str,
-        /// Arguments, if the client gave any.
+        /// Arguments, if the client sent any.
         arguments: Option<&'a Value>,
     },
     /// `completion/complete`.
     Complete(Completion<'a>),
-    /// A list request.
+    /// A list method.
     List {
-        /// Method name.
+        /// Name of the list method.
         method: &'static str,
-        /// Cursor that the server gave for the page.
+        /// Cursor of the page, as the server issued it; `None` for the first page.
         cursor: Option<&'a str>,
     },
     /// `logging/setLevel`.
     SetLogLevel(&'static str),
-    /// A request about a task.
+    /// A method about one task.
     Task {
-        /// Method name.
+        /// Name of the task method.
         method: &'static str,
         /// Task id that the server issued.
         task: &'a str,
     },
 }
 
-/// Time for which a server is to keep a task.
+/// Options of a task that a call creates.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct TaskOptions {
-    /// In milliseconds.
+    /// Time for which the server should keep the task, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ttl: Option<u64>,
 }
 
-/// An argument to be completed.
+/// Argument to be completed.
 #[derive(Debug, Clone, Copy)]
 pub struct Completion<'a> {
-    /// The prompt or resource template that has the argument.
+    /// Prompt or resource template that has the argument.
     pub of: CompletionOf<'a>,
-    /// Argument name.
+    /// Name of the argument.
     pub argument: &'a str,
-    /// Value so far.
+    /// Value that the user has typed so far.
     pub value: &'a str,
-    /// Values of other arguments.
+    /// Values of other arguments, if the client sent any.
     pub context: Option<&'a Value>,
 }
 
-/// Target of a completion.
+/// Prompt or resource template whose argument is completed.
 #[derive(Debug, Clone, Copy)]
 pub enum CompletionOf<'a> {
-    /// A prompt, by name.
+    /// A prompt, by its name at the server.
     Prompt(&'a str),
-    /// A resource template.
+    /// A resource template, by URI.
     Resource(&'a str),
 }
 
@@ -103,7 +103,7 @@ impl ServerRequest {
     /// Builds a request.
     ///
     /// # Errors
-    /// Fails if the request cannot be serialized as JSON.
+    /// Fails if a field cannot be serialized as JSON.
     pub fn new(body: RequestBody<'_>, meta: &RequestMeta) -> Result<Self, serde_json::Error> {
         let fields = body.fields();
         let params = Params { meta, fields: &fields };
@@ -118,13 +118,13 @@ impl ServerRequest {
         &self.method
     }
 
-    /// Returns the raw parameters.
+    /// Returns the parameters as raw JSON, including `_meta`.
     #[must_use]
     pub fn params(&self) -> Option<&RawValue> {
         self.params.as_deref()
     }
 
-    /// Creates a request without checks, for tests of the code that sends it.
+    /// Creates a request from unchecked parts, for tests of the code that sends it.
     #[cfg(any(test, feature = "fuzzing"))]
     #[must_use]
     pub fn unchecked(method: &str, params: Option<Box<RawValue>>) -> Self {
@@ -183,7 +183,7 @@ struct Params<'a> {
     fields: &'a [(&'static str, Field<'a>)],
 }
 
-/// The value of a field, borrowed until it is serialized.
+/// Value of a field, borrowed until it is serialized.
 enum Field<'a> {
     Text(&'a str),
     Value(&'a Value),

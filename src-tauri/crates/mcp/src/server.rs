@@ -1,12 +1,13 @@
-//! The connection to one server process.
+//! Connection to one server process.
 //!
-//! - Results, errors and notification parameters pass to the client unchanged and in order; only ids are translated.
-//! - INVARIANT: the only messages without an id that reach the client are notifications of the protocol.
-//! - `roots/list` and `ping` are answered here; other server requests reach the client only if it declared the capability.
+//! - Results, errors and notification parameters reach the client unchanged and in order; only ids are translated.
+//! - INVARIANT: the only messages without an id that reach the client are notifications defined by the protocol.
+//! - `roots/list` and `ping` are answered here. Other server requests reach the client only if it declared the
+//!   capability.
 //! - Applies backpressure: stops reading from a server that does not read our responses.
 //! - Invalid lines are counted and logged, and have no other effect.
 //! - Every request is answered exactly once: by the server, or with an error.
-//! - One task reads. Senders write themselves, so that a call wakes only its server.
+//! - A single task reads. Senders write directly, so that a call wakes only its server.
 
 mod client_answer;
 mod no_answer;
@@ -41,63 +42,63 @@ use std::sync::{Arc, OnceLock};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
 
-/// Maximum number of characters forwarded of a client's reason for cancelling.
+/// Maximum number of characters of a client's cancellation reason that are forwarded.
 const LONGEST_REASON: usize = 1000;
 
-/// The notification that cancels a request.
+/// Notification that cancels a request.
 const CANCELLED: &str = "notifications/cancelled";
 
-/// A share of a session's memory, released when its last holder drops it: when the bytes are written or discarded.
+/// Share of a session's memory, released when its last holder drops it: after the bytes were written or discarded.
 pub type MemoryShare = Option<Arc<Share>>;
 
-/// Callback for log lines about invalid messages of the server.
+/// Callback for log lines about invalid server messages.
 pub type Noise = Arc<dyn Fn(String) + Send + Sync>;
 
-/// A server's request to the client's model.
+/// Server request to the client's model, which requires the user's approval.
 #[derive(Debug)]
 pub struct SamplingRequest {
-    /// Request id.
+    /// Id that the server chose.
     pub id: Id,
-    /// Raw parameters.
+    /// Parameters as raw JSON.
     pub params: Option<Box<RawValue>>,
-    /// Share of the memory.
+    /// Memory that the request holds.
     pub held: MemoryShare,
     /// Connection that the request arrived on.
     pub connection: ServerConnection,
 }
 
-/// A handle to the connection.
+/// Handle to a connection. Clones share the connection.
 #[derive(Debug, Clone)]
 pub struct ServerConnection {
     asked: Arc<PendingRequests>,
     to_server: Outbox,
-    /// Set when `notifications/initialized` has been sent.
+    /// `true` once `notifications/initialized` has been sent.
     initialized: Arc<AtomicBool>,
-    /// Set for a stateless server.
+    /// State of a stateless server; unset for a handshake server.
     stateless: Arc<OnceLock<Arc<StatelessServer>>>,
-    /// Version of the roots last sent to the server.
+    /// Version of the roots that the server received last.
     pub told: watch::Receiver<u64>,
 }
 
-/// The server's output, and the destinations of its messages.
+/// Output of a server, and the destinations of its messages.
 pub struct ConnectionOptions {
-    /// Standard output of the server.
+    /// Standard output of the server process.
     pub stdout: Input,
     /// Queue of lines to the client.
     pub client: Outbox,
-    /// Memory for server messages that the client has not read. The server waits while none is available.
+    /// Memory for messages that the client has not read. Reading pauses while none is available.
     pub memory: Allowance,
-    /// Source of the roots.
+    /// Source of the roots that the server may request.
     pub roots: Arc<dyn RootsSource>,
-    /// Server requests that the client supports.
+    /// Methods of server requests that the client supports.
     pub client_takes: watch::Receiver<HashSet<String>>,
-    /// Receives requests to the client's model.
+    /// Receives sampling requests, which require the user's approval.
     pub sampling: mpsc::UnboundedSender<SamplingRequest>,
     /// Receives log lines about invalid messages.
     pub noise: Noise,
 }
 
-/// The reading task. Dropping it stops reading and fails all pending requests.
+/// Task that reads the server's output. Dropping it stops reading and fails all pending requests.
 #[derive(Debug)]
 pub struct ReaderTask {
     /// Completes at the end of the server's output.
@@ -112,7 +113,7 @@ impl Drop for ReaderTask {
 }
 
 impl ServerConnection {
-    /// Starts the connection.
+    /// Starts reading from the server.
     pub fn start(stdin: Output, from_server: ConnectionOptions) -> (Self, ReaderTask) {
         let (told_sender, told) = watch::channel(0);
         let (end, ended) = oneshot::channel();
@@ -128,15 +129,15 @@ impl ServerConnection {
         (connection, ReaderTask { ended, task })
     }
 
-    /// Returns whether the server's output has ended.
+    /// Returns whether the end of the server's output was reached.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.asked.is_over()
     }
 
-    /// Switches the connection to stateless.
+    /// Switches the connection to the stateless protocol version.
     fn set_stateless(&self, server: StatelessServer) {
-        // Set at most once.
+        // Happens at most once.
         let _ = self.stateless.set(Arc::new(server));
     }
 
@@ -145,18 +146,18 @@ impl ServerConnection {
         self.stateless.get().is_some()
     }
 
-    /// Sends our own request to the server.
+    /// Sends a request of our own to the server.
     #[must_use]
     pub fn request(&self, method: &str, params: Option<&RawValue>) -> PendingRequest {
         let (answer, answered) = oneshot::channel();
-        // The receiver is dropped when the caller cancels.
+        // Fails if the caller has cancelled, which drops the receiver.
         let then = move |answered, _| drop(answer.send(answered));
         self.pass((method, params.map(ToOwned::to_owned)), None, Box::new(then));
         PendingRequest::new(answered)
     }
 
-    /// Sends a client request, with a share of the memory held until it is written. `then` gets the response before any later server
-    /// message is processed.
+    /// Sends a client request, and holds its memory until it is written. `then` receives the response before any later
+    /// server message is processed.
     pub fn ask(
         &self,
         request: ServerRequest,
@@ -179,7 +180,7 @@ impl ServerConnection {
         RequestHandle::new(self.send_request(method, params, held, then), self.clone())
     }
 
-    /// Sends a request in the server's protocol version. Returns its id, unless the server has exited.
+    /// Sends a request in the server's protocol version. Returns its id, or `None` if the server has exited.
     pub fn send_request(
         &self,
         method: &str,
@@ -192,10 +193,11 @@ impl ServerConnection {
         Some(id)
     }
 
-    /// Sends a request in the server's protocol version and waits for the response. Cancelling the wait discards the response.
+    /// Sends a request in the server's protocol version and waits for the response. If the wait is cancelled, the
+    /// response is discarded.
     pub(crate) async fn send_and_wait(&self, method: &str, params: Option<Box<RawValue>>) -> ServerAnswer {
         let (answer, answered) = oneshot::channel();
-        // The receiver is dropped when the caller cancels.
+        // Fails if the caller has cancelled, which drops the receiver.
         let then: OnAnswer = Box::new(move |answered, _| drop(answer.send(answered)));
         self.send_request(method, params, None, then);
         PendingRequest::new(answered).answer().await
@@ -207,14 +209,14 @@ impl ServerConnection {
         self.to_server.gather()
     }
 
-    /// Forwards a notification of the client. A stateless server gets none.
+    /// Forwards a client notification. A stateless server receives none.
     pub fn send(&self, line: Vec<u8>, held: MemoryShare) {
         if !self.is_stateless() {
             self.to_server.send(Outgoing::line(line).holding(held));
         }
     }
 
-    /// Sends `notifications/initialized` once.
+    /// Sends `notifications/initialized`, or subscribes at a stateless server. Only the first call has an effect.
     pub fn send_initialized(&self, line: &[u8]) {
         if self.initialized.swap(true, Ordering::Relaxed) {
             return;
@@ -230,7 +232,8 @@ impl ServerConnection {
         self.asked.client_asked_for(id, request);
     }
 
-    /// Returns the server request that a client response answers, once, or `None` if no such request is in flight.
+    /// Removes and returns the server request that a client response answers, or `None` if no such request is in
+    /// flight.
     #[must_use]
     pub fn take_client_request(&self, id: &Id) -> Option<UnansweredRequest> {
         let request = self.asked.client_answered(id)?;
@@ -248,7 +251,7 @@ impl ServerConnection {
         }
     }
 
-    /// Answers a server request that was not forwarded with an error.
+    /// Answers a server request with an error.
     pub fn refuse(&self, id: &Id, code: i32, text: &str) {
         let error = json!({ "code": code, "message": text });
         let error = to_raw_value(&error).unwrap_or_else(|_| RawValue::NULL.to_owned());
@@ -256,7 +259,7 @@ impl ServerConnection {
         self.respond(id, Response::Error(error), None);
     }
 
-    /// Fails all pending requests with the server's exit reason.
+    /// Fails all pending requests and reports why the server exited.
     pub fn ended(&self, how: &ServerExit) {
         self.over(&NoAnswer::Ended(Some(Arc::new(how.clone()))));
     }
@@ -275,16 +278,16 @@ impl ServerConnection {
         }
     }
 
-    /// Sends `notifications/cancelled` for the request with this server-side id.
+    /// Sends `notifications/cancelled` for the request that has this id at the server.
     pub fn withdraw(&self, id: u64, reason: Option<&str>) {
-        // A request that was answered in the meantime needs no cancellation.
+        // A request that has already been answered needs no cancellation.
         if self.asked.forget(id) {
             self.to_server.send(Outgoing::line(cancelled_line(id, reason)));
         }
     }
 }
 
-/// A server request that the client has answered, with the response not yet sent to the server.
+/// Server request that the client has answered, before the response is sent to the server.
 #[derive(Debug)]
 pub struct UnansweredRequest {
     id: Id,
@@ -293,7 +296,7 @@ pub struct UnansweredRequest {
 }
 
 impl UnansweredRequest {
-    /// Returns the allowed content of the response.
+    /// Returns the request, which determines the allowed content of the response.
     #[must_use]
     pub fn request(&self) -> &ClientRequest {
         &self.request

@@ -1,6 +1,6 @@
-//! JSON-RPC over lines, as in the stdio transport of MCP, and the same lines passed in memory.
+//! JSON-RPC messages, one per line, as in MCP's stdio transport; also passed as lines in memory.
 //!
-//! Forwarded messages stay raw text; only judged or rewritten parts are parsed.
+//! Forwarded messages stay raw text. Only the parts that are checked or rewritten are parsed.
 
 mod descriptor;
 mod fields;

@@ -1,10 +1,10 @@
-//! Packages that servers run from: installed once at a fixed version, and started without network access.
+//! Server packages: each is installed once at a fixed version, then started without network access.
 //!
-//! - An entry with a package runner (`npx`, `uvx`) stays as the user wrote it; our own record describes the installed package.
-//!   A server without a record does not start.
+//! - An entry with a package runner (`npx`, `uvx`) stays as the user wrote it; a [`PackageRecord`] describes
+//!   the installed package. A server without a record does not start.
 //! - Verifies a package before each start. A changed package does not start.
-//! - Locks the folder of a package until the server that runs from it has exited.
-//! - Never downloads a package; [`tree`] only closes and removes folders for the installer.
+//! - Locks the package's folder until the server has exited.
+//! - Never downloads a package; the installer does, and uses [`tree`] to make folders read-only and to remove them.
 
 mod record;
 mod requested;
@@ -20,17 +20,17 @@ pub use start::{FolderLock, PackageError, PackageState, PackagedServer};
 use ironcurtain_config::home::Home;
 use std::path::PathBuf;
 
-/// Installed packages of the user.
+/// Locations of the user's installed packages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Packages {
-    /// Folder of all packages.
+    /// Folder that contains one folder per installed package.
     pub files: PathBuf,
-    /// Folder of their records.
+    /// Folder of the package records.
     pub records: PathBuf,
 }
 
 impl Packages {
-    /// Returns the packages in the user's directories.
+    /// Returns the package locations in the user's home directory.
     #[must_use]
     pub fn of(home: &Home) -> Self {
         Self { files: home.installs(), records: home.state.join("installs") }

@@ -1,4 +1,4 @@
-//! Records of installed packages: one file per server in our state folder.
+//! Package records: one JSON file per server in our state directory.
 
 use super::{Packages, RequestedPackage};
 use ironcurtain_config::{ConfigError, read};
@@ -6,18 +6,18 @@ use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Python of the operating system.
+/// Python interpreter of the operating system. PyPI packages run with it.
 const PYTHON: &str = "/usr/bin/python3";
 
-/// Version of the format.
+/// `schemaVersion` that this build reads and writes.
 const SCHEMA_VERSION: u32 = 1;
 
-/// Identity of an installed package.
+/// Identity of an installed package, which the user approves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PackageIdentity {
-    /// Registry and name.
+    /// Registry and package name, as `npm:NAME` or `pypi:NAME`.
     pub package: String,
-    /// Hash of all files in its folder.
+    /// SHA-256 hash of all files in the package's folder, from [`tree::hash`](crate::tree::hash).
     pub tree: String,
 }
 
@@ -25,75 +25,75 @@ pub struct PackageIdentity {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PackageRecord {
-    /// Version of the format, 1.
+    /// Version of the record format; always 1.
     schema_version: u32,
-    /// Package that the entry requested.
+    /// Package that the entry in `mcp-servers.json` requested at installation.
     #[serde(rename = "wanted")]
     pub requested: RequestedPackage,
     /// Installed version.
     pub version: String,
-    /// Hash of its archive according to the registry.
+    /// Hash of the package archive as published by the registry, or `None` if the registry publishes none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub integrity: Option<String>,
     /// Time of installation, in milliseconds since the Unix epoch.
     pub installed_ms: u64,
-    /// Folder, relative to the folder of all packages.
+    /// Name of the package's folder, relative to [`Packages::files`].
     pub folder: String,
-    /// Hash of all files in the folder.
+    /// SHA-256 hash of all files in the package's folder.
     pub hash: String,
-    /// Hash of the metadata of all files in the folder, which changes with every write.
+    /// SHA-256 hash of the files' metadata, including `ctime`, so that it changes with every write.
     pub stamp: String,
     /// Program to start.
     #[serde(rename = "run")]
     pub entry_point: EntryPoint,
 }
 
-/// Program of an installed package.
+/// Program to start from an installed package.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct EntryPoint {
-    /// Interpreter that runs it.
+    /// Interpreter that runs the program.
     pub runtime: Runtime,
-    /// Path in the folder.
+    /// Path of the program, relative to the package's folder.
     pub program: String,
 }
 
-/// Interpreter of a package.
+/// Interpreter that runs a package's program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub enum Runtime {
-    /// `node` from `PATH`.
+    /// `node`, looked up in `PATH`.
     Node,
-    /// Python of the folder's virtual environment, which was created with this system Python.
+    /// Python of the package's virtual environment. Holds the real path of the system Python that created it.
     Python(PathBuf),
 }
 
-/// Error from reading a record.
+/// Error returned when a package record cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum PackageRecordError {
-    /// The file is unreadable.
+    /// The file cannot be read.
     #[error("{0}")]
     Read(#[from] ConfigError),
-    /// The file is invalid.
-    #[error("`{file}`: {source}")]
+    /// The file is not a valid record.
+    #[error("failed to parse `{file}`: {source}")]
     NotUnderstood {
-        /// Path of the file.
+        /// Path of the record.
         file: PathBuf,
-        /// Error of the parser, with the position.
+        /// Parser error, with the line and column.
         source: serde_json::Error,
     },
-    /// The file has another version of the format.
+    /// The file has an unsupported `schemaVersion`.
     #[error("`{file}`: unsupported `schemaVersion` {version}, expected {SCHEMA_VERSION}")]
     OtherVersion {
-        /// Path of the file.
+        /// Path of the record.
         file: PathBuf,
-        /// Version in the file.
+        /// `schemaVersion` in the file.
         version: u32,
     },
 }
 
 impl PackageRecord {
-    /// Creates the record of a package that is not in its folder yet.
+    /// Creates a record without folder and hashes, which the installer fills in.
     #[must_use]
     pub fn new(
         requested: RequestedPackage,
@@ -114,14 +114,14 @@ impl PackageRecord {
         }
     }
 
-    /// Returns the identity of the package.
+    /// Returns the package's registry, name and file hash.
     #[must_use]
     pub fn identity(&self) -> PackageIdentity {
         let RequestedPackage { registry, package, .. } = &self.requested;
         PackageIdentity { package: format!("{}:{package}", registry.name()), tree: self.hash.clone() }
     }
 
-    /// Returns the package and version in the syntax of its runner.
+    /// Returns the package with its installed version, as its runner expects it (`NAME@VERSION` or `NAME==VERSION`).
     #[must_use]
     pub fn spelled(&self) -> String {
         self.requested.spelled(Some(&self.version))
@@ -132,7 +132,7 @@ impl Packages {
     /// Returns the record of a server's package, or `None` if it is not installed.
     ///
     /// # Errors
-    /// [`PackageRecordError`], which names the file.
+    /// Returns [`PackageRecordError`] if the file cannot be read, is invalid or has another `schemaVersion`.
     pub fn record(&self, server: &str) -> Result<Option<PackageRecord>, PackageRecordError> {
         let file = self.record_file(server);
         let Some(text) = read(&file)? else { return Ok(None) };
@@ -183,10 +183,10 @@ fn pythons_in(folders: &[&Path]) -> Vec<PathBuf> {
     paths
 }
 
-/// Returns the real path of the system's Python.
+/// Returns the path of the system's Python, with symbolic links resolved.
 ///
 /// # Errors
-/// The error of the operating system, with the path.
+/// Returns the operating system's error, with the path, if the interpreter does not exist.
 pub fn system_python() -> io::Result<PathBuf> {
     Path::new(PYTHON).canonicalize().map_err(|e| {
         io::Error::new(e.kind(), format!("failed to find `{PYTHON}`, which runs PyPI packages: {e}"))

@@ -1,4 +1,4 @@
-//! Parses the package runner command line of an entry in `mcp-servers.json`. Pure.
+//! Parses the package runner's command line in an entry of `mcp-servers.json`. No I/O.
 //!
 //! - An unknown option is an error that names the option.
 //! - A package must come from a registry: a path, a URL or a repository is an error.
@@ -7,18 +7,18 @@ use ironcurtain_config::Server;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// A requested package and its program.
+/// Package that an entry requests, and the program to run from it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RequestedPackage {
-    /// Registry of the package.
+    /// Registry that publishes the package.
     pub registry: Registry,
-    /// Name in the registry.
+    /// Package name in the registry, with the scope or the extras.
     pub package: String,
-    /// Version, or `None` for the newest at the time of installation.
+    /// Exact version, or `None` for the newest version at installation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// Program of the package, if the entry names one.
+    /// Program to run, or `None` for the package's default program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<String>,
     /// Additional requirements (`uvx --with`).
@@ -30,58 +30,58 @@ pub struct RequestedPackage {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Registry {
-    /// npm.
+    /// npm registry.
     Npm,
     /// Python Package Index.
     Pypi,
 }
 
-/// Command line of a package runner.
+/// Parsed command line of a package runner.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunnerCommand {
-    /// Package.
+    /// Package that the command line requests.
     pub requested: RequestedPackage,
     /// Index of the argument that names the package, or `None` if that argument cannot be replaced.
     pub position: Option<usize>,
-    /// Arguments of the program.
+    /// Arguments that the runner passes to the program.
     pub rest: Vec<String>,
 }
 
-/// Error from parsing the command line of a package runner.
+/// Error returned when a package runner's command line cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RequestError {
-    /// The option requires a value.
+    /// The option is the last argument, so its package name is missing.
     #[error("the option `{0}` requires a package name")]
     OptionWithoutPackage(String),
     /// The option is not supported.
     #[error("the option `{option}` of `{runner}` is not supported (argument {number})")]
     UnknownOption {
-        /// Option.
+        /// Option as written.
         option: String,
-        /// Package runner.
+        /// Name of the package runner.
         runner: &'static str,
-        /// Number of the argument, from 1.
+        /// Position of the argument, counted from 1.
         number: usize,
     },
-    /// An option names the package, but the program is missing.
+    /// An option names the package, but no argument names the program.
     #[error("the command line of `{0}` names a package, but no program to run from it")]
     NoProgram(&'static str),
-    /// The package is missing.
+    /// No argument names a package.
     #[error("the command line of `{0}` names no package")]
     NoPackage(&'static str),
-    /// The argument is a path, a URL, a range or a repository.
+    /// The argument is a path, a URL, a repository or a version range.
     #[error("`{}` is not the name of a package in a registry, with or without a version", .0.escape_default())]
     NotAPackage(String),
     /// The value of `--with` is not a requirement.
     #[error("invalid requirement `{}`; expected a package name with version bounds, such as `mcp<2`", .0.escape_default())]
     NotARequirement(String),
-    /// The name of the program is invalid.
+    /// The program name contains a character other than letters, digits, `-`, `_` and `.`, or starts with `-` or `.`.
     #[error("invalid program name `{}`", .0.escape_default())]
     NotAProgram(String),
 }
 
 impl Registry {
-    /// Returns the name for paths and messages.
+    /// Returns the registry's name as used in paths and messages.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -92,7 +92,7 @@ impl Registry {
 }
 
 impl RequestedPackage {
-    /// Returns the package at this version in the syntax of its runner.
+    /// Returns the package name with `version`, as its runner expects it (`NAME@VERSION` or `NAME==VERSION`).
     #[must_use]
     pub fn spelled(&self, version: Option<&str>) -> String {
         match (self.registry, version) {
@@ -113,7 +113,7 @@ impl RunnerCommand {
     /// Parses the command line of an entry. Returns `None` if the command is not a package runner.
     ///
     /// # Errors
-    /// [`RequestError`], which names the argument.
+    /// Returns [`RequestError`] if an argument is not supported.
     pub fn of(server: &Server) -> Result<Option<Self>, RequestError> {
         let program = server.command.rsplit('/').next().unwrap_or_default();
         let args = server.args.iter().map(String::as_str).enumerate().collect::<Vec<_>>();
@@ -139,7 +139,7 @@ fn uvx(args: &Words<'_>) -> Result<RunnerCommand, RequestError> {
     line.asks_for(Registry::Pypi, package, version)
 }
 
-/// Parsed command line of a package runner.
+/// Arguments of a package runner, sorted by meaning but not yet validated.
 struct RunnerLine<'a> {
     package: &'a str,
     position: Option<usize>,
@@ -271,7 +271,7 @@ fn program_name(text: &str) -> Result<String, RequestError> {
     }
 }
 
-/// Returns `true` for an exact version, not a range, a URL or a path.
+/// Returns `true` if `text` is an exact version. Ranges, URLs and paths are not.
 #[must_use]
 pub fn is_version(text: &str) -> bool {
     is_word(text, &['-', '_', '.', '+', '!']) && !text.starts_with(['-', '.'])

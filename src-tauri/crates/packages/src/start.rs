@@ -1,4 +1,4 @@
-//! Starts a server from its installed package if the package is unchanged.
+//! Starts a server from its installed package, if the package is unchanged since the installation.
 
 use super::{
     PackageIdentity, PackageRecord, PackageRecordError, Packages, RequestError, RequestedPackage,
@@ -9,99 +9,99 @@ use rustix::fs::{FlockOperation, flock};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-/// A server that runs from an installed package.
+/// Server that is ready to start from its installed package.
 #[derive(Debug)]
 pub struct PackagedServer {
-    /// Its entry, with the package runner replaced by the installed program.
+    /// Server entry with the package runner replaced by the installed program.
     pub server: Server,
-    /// Folder that must be visible to it.
+    /// Package folder, which the server's sandbox must show read-only.
     pub folder: String,
     /// Identity of the package.
     pub identity: PackageIdentity,
-    /// Lock on the folder.
+    /// Lock that keeps the package folder from being removed. Hold it until the server has exited.
     pub lock: FolderLock,
 }
 
-/// Prevents the removal of a package's folder while held.
+/// Shared lock on a package folder. The installer does not remove the folder while it is held.
 #[derive(Debug)]
 pub struct FolderLock {
     _folder: File,
 }
 
-/// Error from starting a server from a package.
+/// Reason why a server cannot start from its package.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PackageError {
-    /// The package is not installed.
+    /// No package is installed for the server.
     #[error("its package `{package}` is not installed; run `ironcurtain servers install {server}`")]
     NotInstalled {
         /// Name of the server.
         server: String,
-        /// Package in its entry.
+        /// Package that the server's entry requests.
         package: String,
     },
-    /// Another package or version is installed.
+    /// The installed package differs from the one that the entry requests.
     #[error(
         "its entry requests the package `{wanted}`, but `{installed}` is installed; run `ironcurtain servers install {server}`"
     )]
     Other {
         /// Name of the server.
         server: String,
-        /// Package in its entry.
+        /// Package that the server's entry requests.
         wanted: String,
-        /// Installed package.
+        /// Package that is installed.
         installed: String,
     },
-    /// The command line of its entry is not supported.
+    /// The entry's command line is not supported.
     #[error(
         "its package cannot be installed: {0}; install the server yourself, and set `command` to its program"
     )]
     NotUnderstood(RequestError),
-    /// The installed files changed.
+    /// The installed package is unreadable or changed since the installation.
     #[error(
         "its package `{package}` changed since it was installed: {problem}; find out why, then run `ironcurtain servers install {server}`"
     )]
     Changed {
         /// Name of the server.
         server: String,
-        /// Installed package.
+        /// Package that is installed.
         package: String,
         /// Description of the change.
         problem: String,
     },
 }
 
-/// Error from verifying a package.
+/// Difference between a package and its record.
 #[derive(Debug, thiserror::Error)]
 enum PackageChange {
-    /// Its files or the system's Python are unreadable.
+    /// The package's files or the system's Python cannot be read.
     #[error(transparent)]
     Unreadable(#[from] std::io::Error),
-    /// Its files changed.
+    /// Files in this folder changed.
     #[error("files in `{folder}` changed", folder = .0.display())]
     Files(PathBuf),
-    /// The system's Python changed.
+    /// The system's Python changed, so the virtual environment may not work.
     #[error("the system's Python changed from `{then}` to `{now}`", then = .then.display(), now = .now.display())]
     Python {
-        /// Python at the time of installation.
+        /// Path of the Python that created the virtual environment.
         then: PathBuf,
-        /// Current Python.
+        /// Path of the current Python.
         now: PathBuf,
     },
 }
 
-/// State of a server's package.
+/// State of the package that a server runs from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PackageState {
     /// The server does not run from a package.
     NoPackage,
-    /// The package is installed.
+    /// The package is installed and unchanged.
     Installed {
-        /// Version.
+        /// Installed version.
         version: String,
-        /// Hash.
+        /// SHA-256 hash of all files in the package's folder.
         hash: String,
     },
-    /// The package cannot be started.
+    /// The server cannot start from its package.
     NotReady(PackageError),
 }
 
@@ -109,7 +109,8 @@ impl Packages {
     /// Verifies and locks a server's package. Returns `None` if the entry does not use a package runner.
     ///
     /// # Errors
-    /// [`PackageError`]; the server must not start, unless its entry opts out of the sandbox and the package was never installed.
+    /// Returns [`PackageError`] if the package is missing or changed. The server must then not start, unless its entry
+    /// opts out of the sandbox and the package was never installed.
     pub fn ready(&self, server: &Server) -> Result<Option<PackagedServer>, PackageError> {
         let Some(command) = RunnerCommand::of(server).map_err(PackageError::NotUnderstood)? else {
             return Ok(None);
@@ -118,7 +119,7 @@ impl Packages {
         self.ready_with(server, &command, &record).map(Some)
     }
 
-    /// Returns the state of a server's package.
+    /// Returns the package state of a server, without keeping the folder locked.
     #[must_use]
     pub fn state(&self, server: &Server) -> PackageState {
         let record = || self.record(&server.name).ok().flatten();
@@ -132,10 +133,10 @@ impl Packages {
         }
     }
 
-    /// Verifies and locks the recorded package.
+    /// Verifies and locks the package that `record` describes.
     ///
     /// # Errors
-    /// [`PackageError::Changed`], if the package is not as recorded.
+    /// Returns [`PackageError::Changed`] if the folder differs from its record or cannot be read.
     pub fn ready_with(
         &self,
         server: &Server,
@@ -175,7 +176,7 @@ impl Packages {
         Ok(record)
     }
 
-    /// Verifies the package. Reads the files only if their metadata changed.
+    /// Compares the package with its record. Reads file contents only if the metadata changed.
     fn check(&self, record: &PackageRecord, folder: &Path) -> Result<(), PackageChange> {
         if tree::stamp(folder)? != record.stamp && tree::hash(folder)? != record.hash {
             return Err(PackageChange::Files(folder.to_path_buf()));

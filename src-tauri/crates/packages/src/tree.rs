@@ -1,7 +1,8 @@
-//! Makes the folder of an installed package read-only, hashes it, and detects changes.
+//! Makes a package folder read-only, hashes it, and detects changes.
 //!
-//! - The hash covers names, types, modes, contents and link targets. Any other type of file is an error.
-//! - [`stamp`] reads no contents: every write changes the `ctime`, which a program cannot set.
+//! - The hash covers names, types, modes, contents and link targets. A file of another type, such as a socket, is an
+//!   error.
+//! - [`stamp`] reads no contents: every write updates the `ctime`, which programs cannot set.
 
 use sha2::{Digest, Sha256};
 use std::fs::{File, Metadata, Permissions};
@@ -10,10 +11,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// Removes write permission and special mode bits from everything below `root`.
+/// Removes write permission and special mode bits from everything below `root`, but not from `root` itself.
 ///
 /// # Errors
-/// The error of the operating system.
+/// Returns the operating system's error if a folder cannot be read or a mode cannot be set.
 pub fn close(root: &Path) -> io::Result<()> {
     for entry in entries(root)? {
         if entry.about.is_symlink() {
@@ -25,18 +26,18 @@ pub fn close(root: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes the folder itself read-only.
+/// Makes `root` itself read-only. Call this after the folder has been moved to its final place.
 ///
 /// # Errors
-/// The error of the operating system.
+/// Returns the operating system's error if the mode cannot be set.
 pub fn close_top(root: &Path) -> io::Result<()> {
     set_mode(root, 0o555)
 }
 
-/// Removes a read-only folder.
+/// Removes the read-only folder `root` with its contents, if it exists.
 ///
 /// # Errors
-/// The error of the operating system.
+/// Returns the operating system's error if a mode cannot be set or a file cannot be removed.
 pub fn remove(root: &Path) -> io::Result<()> {
     if !root.exists() {
         return Ok(());
@@ -46,10 +47,10 @@ pub fn remove(root: &Path) -> io::Result<()> {
     std::fs::remove_dir_all(root)
 }
 
-/// Returns the hash of everything below `root`.
+/// Returns the SHA-256 hash of everything below `root`, as `sha256:HEX`.
 ///
 /// # Errors
-/// The error of the operating system.
+/// Returns the operating system's error if a file cannot be read.
 pub fn hash(root: &Path) -> io::Result<String> {
     let mut all = Sha256::new();
     for entry in entries(root)? {
@@ -68,10 +69,10 @@ pub fn hash(root: &Path) -> io::Result<String> {
     Ok(named(all))
 }
 
-/// Returns a hash of the metadata of everything at and below `root`.
+/// Returns a SHA-256 hash of the metadata of `root` and everything below it, as `sha256:HEX`.
 ///
 /// # Errors
-/// The error of the operating system.
+/// Returns the operating system's error if a folder cannot be read.
 pub fn stamp(root: &Path) -> io::Result<String> {
     let mut all = Sha256::new();
     let top = Entry { path: root.to_path_buf(), about: root.symlink_metadata()? };
@@ -93,7 +94,7 @@ struct Entry {
     about: Metadata,
 }
 
-/// Returns everything below `root`, sorted by path; a folder precedes its contents.
+/// Returns everything below `root`, sorted by path.
 fn entries(root: &Path) -> io::Result<Vec<Entry>> {
     let mut found = Vec::new();
     let mut open = vec![root.to_path_buf()];
@@ -114,7 +115,8 @@ fn entries(root: &Path) -> io::Result<Vec<Entry>> {
     Ok(found)
 }
 
-/// Hashes name, type and mode. A NUL terminates the name, which cannot contain one.
+/// Adds an entry's relative path and mode, which includes its type, to the hash. A path cannot contain the NUL that
+/// ends it.
 fn head(all: &mut Sha256, root: &Path, entry: &Entry) {
     let name = entry.path.strip_prefix(root).unwrap_or(&entry.path);
     all.update(name.as_os_str().as_bytes());
@@ -138,7 +140,7 @@ fn named(all: Sha256) -> String {
     format!("sha256:{hex}")
 }
 
-/// Makes folders writable so that their contents can be removed.
+/// Makes all folders below `folder` writable, so that their contents can be removed.
 fn open_folders(folder: &Path) -> io::Result<()> {
     for child in std::fs::read_dir(folder)? {
         let child = child?;
@@ -176,7 +178,8 @@ mod tests {
         all.iter().filter(|e| !e.about.is_symlink()).map(|e| e.about.mode() & 0o7777).collect()
     }
 
-    /// Waits until the kernel's file clock, which ticks every few milliseconds, has advanced since the tree was created.
+    /// Waits until the kernel's file clock, which ticks every few milliseconds, has advanced past the tree's newest
+    /// `ctime`.
     fn tick(root: &Path) {
         let time = |about: &Metadata| (about.ctime(), about.ctime_nsec());
         let last = entries(root).unwrap().iter().map(|e| time(&e.about)).max();

@@ -12,20 +12,20 @@ use zeroize::Zeroizing;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RequestFrame {
-    /// Id, repeated in the reply.
+    /// Id chosen by the sender and repeated in the reply.
     pub id: u64,
-    /// The request.
+    /// Operation to perform.
     pub request: Request,
 }
 
 /// Request to the daemon.
 ///
-/// - INVARIANT: no request grants anything. Requests only show or revoke, decide about left-behind files, or end a pause, lockdown or
-///   denial, after which the user is asked as before.
+/// - INVARIANT: no request grants access. A request displays or revokes something, decides about files that a session
+///   left behind, or lifts a pause, lockdown or denial, after which the user is asked as before.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Request {
-    /// Returns the state of the daemon.
+    /// Returns the daemon's state.
     Status,
     /// Lists active sessions.
     Sessions,
@@ -34,9 +34,9 @@ pub enum Request {
         /// Id of the session.
         session: String,
     },
-    /// Lists ended sessions with files that the user has not decided about, newest first.
+    /// Lists the ended sessions with autostart files that the user has not decided about, newest first.
     LeftBehind,
-    /// Lists sessions with quarantined files, newest first, and only those files.
+    /// Lists the sessions with quarantined files, newest first, and only those of their files.
     Quarantine,
     /// Keeps, quarantines, puts back or deletes a file that a session left behind.
     DecideLeft {
@@ -44,17 +44,17 @@ pub enum Request {
         session: String,
         /// Path of the file, as listed.
         path: String,
-        /// The user's choice.
+        /// Action to take on the file.
         choice: LeftChoice,
     },
-    /// Lists the sandboxes whose folders are being scanned before shutdown.
+    /// Lists the sandboxes whose folders are being scanned before the daemon exits.
     #[serde(rename = "last-looks")]
     FinalChecks,
-    /// Lists permanent grants and those of active sessions.
+    /// Lists permanent grants and the grants of active sessions.
     Grants,
-    /// Revokes a grant. Replies only once the server has provably lost the access.
+    /// Revokes a grant. The reply is sent only after the server has provably lost the access.
     Revoke {
-        /// Id of the grant.
+        /// Id of the grant to revoke.
         grant: String,
     },
     /// Closes a session: kills its servers and drops its grants.
@@ -62,27 +62,28 @@ pub enum Request {
         /// Id of the session.
         session: String,
     },
-    /// Asks the user about a path for a run, as if its program opened it.
+    /// Asks the user about a path on behalf of a run, as if the run's program had opened it.
     Raise {
         /// Id of the run.
         session: String,
-        /// Absolute path.
+        /// Absolute path to ask about.
         path: String,
-        /// True to ask for writing.
+        /// `true` to ask for write access, `false` for read access.
         write: bool,
     },
-    /// Lists pending and unanswered questions, and what is denied for a session.
+    /// Lists pending and unanswered questions, and the denials that last until their session ends.
     Questions,
-    /// Forgets an unanswered question and its late approval, or a denial for the rest of a session.
+    /// Removes an unanswered question along with its late approval, or lifts a denial that lasts until its session
+    /// ends.
     Forget {
-        /// Id of the question.
+        /// Id of the unanswered question, or of the question whose answer was the denial.
         question: String,
     },
     /// Denies pending questions.
     Deny {
-        /// Questions to deny.
+        /// Pending questions to deny.
         which: WaitingChoice,
-        /// The user's message for the agent.
+        /// The user's message for the agent, if any.
         #[serde(default)]
         note: Option<String>,
     },
@@ -96,11 +97,11 @@ pub enum Request {
         /// Id of the session.
         session: String,
     },
-    /// Turns lockdown on or off: denies at once everything that needs approval.
+    /// Turns lockdown on or off. During lockdown, everything that requires approval is denied at once.
     Lockdown {
-        /// True to turn lockdown on.
+        /// `true` to turn lockdown on, `false` to turn it off.
         on: bool,
-        /// True to close every session as well.
+        /// `true` to also close every session.
         end_servers: bool,
     },
     /// Returns the newest entries of the audit log, oldest first.
@@ -112,9 +113,9 @@ pub enum Request {
     VerifyAudit,
     /// Returns metrics in the Prometheus text format.
     Metrics,
-    /// Unlocks the encrypted secrets file for servers started from now on.
+    /// Unlocks the encrypted secrets file for servers that start from now on.
     UnlockSecrets {
-        /// Passphrase of the file.
+        /// Passphrase of the encrypted file.
         passphrase: Passphrase,
     },
     /// Returns the names of the secrets in the unlocked file. No request returns a secret.
@@ -123,7 +124,7 @@ pub enum Request {
     StoreSecret {
         /// Name of the secret.
         name: String,
-        /// The secret.
+        /// Value of the secret.
         secret: Passphrase,
     },
     /// Removes a secret from the unlocked file.
@@ -137,19 +138,19 @@ pub enum Request {
     Shutdown,
 }
 
-/// Passphrase or secret sent to the trusted process. Never printed, and zeroed on drop.
+/// Passphrase or secret sent to the trusted process. Never printed; zeroed on drop.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Passphrase(Zeroizing<String>);
 
 impl Passphrase {
-    /// Wraps a passphrase.
+    /// Wraps a passphrase or secret.
     #[must_use]
     pub fn new(text: String) -> Self {
         Self(Zeroizing::new(text))
     }
 
-    /// Returns the passphrase as text.
+    /// Returns the wrapped text.
     #[must_use]
     pub fn reveal(&self) -> &str {
         &self.0
@@ -167,11 +168,11 @@ impl fmt::Debug for Passphrase {
 pub struct ReplyFrame {
     /// Id of the request; 0 if the request could not be parsed.
     pub id: u64,
-    /// The reply.
+    /// Result of the request, or the error.
     pub reply: Reply,
 }
 
-/// Reply to a request.
+/// Reply of the daemon to one request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reply {
@@ -190,21 +191,21 @@ pub enum Reply {
     FinalChecks(Vec<String>),
     /// Reply to [`Request::Grants`].
     Grants(Vec<GrantView>),
-    /// Reply to [`Request::Revoke`]: policy, roots and sandboxes no longer have the grant.
+    /// Reply to [`Request::Revoke`]: the grant was removed from the policy, the roots and the sandboxes.
     Revoked {
-        /// Revoked grant.
+        /// Id of the revoked grant.
         grant: String,
         /// Servers that were restarted because they still had a granted file open.
         restarted: Vec<String>,
-        /// Reason why the revocation is not saved yet, if it is not.
+        /// Reason why the revocation is not saved to disk yet; `None` if it is.
         #[serde(default)]
         unstored: Option<String>,
     },
     /// Reply to [`Request::Questions`].
     Questions(QuestionsView),
-    /// Reply to [`Request::Deny`], with the ids of the denied questions. The others were no longer pending.
+    /// Reply to [`Request::Deny`]: ids of the denied questions. Questions not listed were no longer pending.
     Denied(Vec<String>),
-    /// Success without a result.
+    /// The request succeeded and has no result.
     Done,
     /// Reply to [`Request::Activity`].
     Activity(Vec<ActivityView>),
@@ -216,22 +217,22 @@ pub enum Reply {
     Metrics(String),
     /// The request failed.
     Failed {
-        /// Machine-readable code.
+        /// Error code for programs.
         code: ErrorCode,
-        /// Message for the user.
+        /// Error message for the user.
         message: String,
     },
 }
 
-/// Reason for the failure of a request.
+/// Reason why a request failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ErrorCode {
-    /// There is no grant or session with this id.
+    /// The id in the request is unknown.
     NotFound,
-    /// The request is invalid.
+    /// The request could not be parsed, or an argument is invalid.
     Malformed,
-    /// A file, the database or the audit log failed.
+    /// Reading or writing a file, the database or the audit log failed.
     Storage,
     /// The daemon is shutting down.
     Ending,

@@ -3,13 +3,13 @@
 use serde::{Serialize, de::DeserializeOwned};
 use std::io::{self, BufRead, Read, Write};
 
-/// Maximum length of a line in bytes. Generous, because replies are lists for display.
+/// Maximum length of a line in bytes, large enough for replies that contain whole lists.
 pub const MAX_FRAME_BYTES: usize = 8 * 1024 * 1024;
 
 /// Failure to read or write a message.
 #[derive(Debug, thiserror::Error)]
 pub enum FrameError {
-    /// The connection was closed.
+    /// Reached EOF before the end of a message.
     #[error("the connection was closed before a complete message arrived")]
     Ended,
     /// The message is longer than [`MAX_FRAME_BYTES`].
@@ -21,14 +21,14 @@ pub enum FrameError {
     /// The peer did not read or answer within the connection's timeout.
     #[error("timed out")]
     TimedOut,
-    /// Reading or writing failed.
+    /// Any other I/O error of the connection.
     #[error("the connection failed: {0}")]
     Io(io::Error),
 }
 
 impl From<io::Error> for FrameError {
     fn from(error: io::Error) -> Self {
-        // A socket with a timeout (`SO_RCVTIMEO`) fails with `WouldBlock`.
+        // With `SO_RCVTIMEO` or `SO_SNDTIMEO`, a timeout is reported as `WouldBlock`.
         let is_late = [io::ErrorKind::WouldBlock, io::ErrorKind::TimedOut].contains(&error.kind());
         if is_late { Self::TimedOut } else { Self::Io(error) }
     }
@@ -37,7 +37,7 @@ impl From<io::Error> for FrameError {
 /// Reads one message.
 ///
 /// # Errors
-/// [`FrameError`]. The connection cannot be used after any error.
+/// Returns a [`FrameError`], after which the connection cannot be used.
 pub fn read_frame<T: DeserializeOwned>(from: &mut impl BufRead) -> Result<T, FrameError> {
     let mut line = Vec::new();
     let limit = u64::try_from(MAX_FRAME_BYTES).unwrap_or(u64::MAX).saturating_add(1);
@@ -51,7 +51,7 @@ pub fn read_frame<T: DeserializeOwned>(from: &mut impl BufRead) -> Result<T, Fra
 /// Writes one message.
 ///
 /// # Errors
-/// [`FrameError::TooLong`], in which case nothing is written, or an error of the connection.
+/// Returns [`FrameError::TooLong`] without writing anything, or an error of the connection.
 pub fn write_frame<T: Serialize>(to: &mut impl Write, message: &T) -> Result<(), FrameError> {
     let mut line = serde_json::to_vec(message)?;
     if line.len() > MAX_FRAME_BYTES {

@@ -1,4 +1,4 @@
-//! First message in each direction: hello and welcome.
+//! First message in each direction: [`Hello`] and [`Welcome`].
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -7,159 +7,161 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Hello {
-    /// [`crate::VERSION`] of the program.
+    /// [`crate::VERSION`] that the program was built with.
     pub version: u32,
-    /// Purpose of the connection.
+    /// Purpose of the connection, with its parameters.
     pub purpose: Purpose,
 }
 
-/// Purpose of a connection.
+/// Reason why a program connects to the daemon.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Purpose {
-    /// An agent client's shim opens a session.
+    /// Opens a session for an agent client's shim.
     Session(ShimHello),
-    /// The user starts a program in a sandbox. This message carries descriptors (`SCM_RIGHTS`): its standard input, output and
-    /// error, its end of the link to the starter and, with [`RunAsk::Terminal`], the terminal for questions.
+    /// Starts a program in a sandbox for the user. The message carries descriptors (`SCM_RIGHTS`): the program's
+    /// standard input, output and error, one end of the link to the starter and, with [`RunAsk::Terminal`], the
+    /// terminal for questions.
     Run(RunHello),
-    /// The user's own program lists and revokes.
+    /// Sends requests of one of the user's own programs.
     Control,
-    /// The user's app replaces a daemon that has no way to ask.
+    /// Replaces a daemon that has no way to ask the user; sent by the app.
     TakeOver,
 }
 
-/// Session parameters from a shim. Unverified claims; the client's identity comes from the kernel.
+/// Session parameters sent by a shim. They are unverified claims; the kernel provides the client's identity.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ShimHello {
-    /// Name of the server in `mcp-servers.json`. `None` requests several servers, with tool names prefixed by the server's.
+    /// Name of the server in `mcp-servers.json`. `None` requests several servers, whose tool names are prefixed with
+    /// the server's name.
     pub server: Option<String>,
-    /// Profile in `config.json` that lists these servers; `None` for all servers.
+    /// Profile in `config.json` that selects these servers; `None` for all servers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<String>,
     /// The user's name for this entry in the client's configuration.
     pub label: Option<String>,
-    /// Transport of the conversation to the daemon.
+    /// Transport of the client's standard input and output to the daemon.
     pub stdio: StdioMode,
-    /// Ticket of a session to continue, after another daemon has moved it ([`ShimNote::Moved`]).
+    /// Ticket to continue a session that another daemon handed over ([`ShimNote::Moved`]); `None` opens a new session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resume: Option<String>,
 }
 
-/// Program to run in a sandbox.
+/// Program to run in a sandbox, and the options of the run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunHello {
-    /// The program and its arguments.
+    /// The program, followed by its arguments.
     pub argv: Vec<String>,
-    /// Working folder.
+    /// Working directory of the program.
     pub cwd: String,
-    /// Environment, of which the daemon passes on what the profile names.
+    /// Environment of the starter. The daemon passes on only the variables that the run profile names.
     pub env: BTreeMap<String, String>,
-    /// Place where the run's questions are answered.
+    /// Destination of the run's questions.
     #[serde(default)]
     pub ask: RunAsk,
-    /// Ports of services on this computer that need no question.
+    /// Ports of services on this computer that the program may connect to without approval.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ports: Vec<u16>,
-    /// Ports of the run that this computer can connect to.
+    /// Ports of the program that are published, so that this computer can connect to them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub publish: Vec<u16>,
-    /// Run profile; `None` for the one that recognizes the program.
+    /// Run profile; `None` selects the profile that recognizes the program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<RunProfileChoice>,
-    /// Reports the files that were used when the program exits.
+    /// `true` to report, when the program exits, the files that it used.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub learn: bool,
 }
 
-/// Place where the questions of a run are answered.
+/// Destination of a run's questions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RunAsk {
-    /// In the place of all other questions.
+    /// The same destination as for all other questions.
     #[default]
     Usual,
-    /// On the terminal that started the run, for that run only.
+    /// The terminal that started the run, for this run only.
     Terminal,
-    /// Nowhere: they are denied.
+    /// None: every question is denied.
     Deny,
 }
 
-/// Run profile that the user chose.
+/// Run profile chosen by the user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RunProfileChoice {
-    /// Profile with this name.
+    /// Name of a configured profile.
     Named(String),
-    /// Profile in a file.
+    /// Content of a profile file that the starter has read.
     Given {
-        /// The file, for errors.
+        /// Name of the file, for error messages.
         file: String,
-        /// Its text.
+        /// Content of the file.
         text: String,
     },
 }
 
-/// Note from the daemon to the starter of a run.
+/// Notification from the daemon to the process that started a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RunNote {
-    /// The program runs. Always the first note.
+    /// The program has started. Always the first notification.
     Started {
-        /// Principal of the run.
+        /// Principal of the run, `run:NAME`.
         principal: String,
-        /// Folder that the program may use without a question, if any.
+        /// Folder that the program may use without approval; `None` if there is none.
         folder: Option<String>,
         /// Name of the run profile.
         profile: String,
     },
-    /// A question of the run waits for the user's answer.
+    /// A question about this run is waiting for the user's answer.
     Waiting {
         /// Path or host that the program wants to use.
         path: String,
     },
-    /// No question is left on the run's own terminal.
+    /// No question is pending on the run's own terminal any more.
     Answered,
-    /// An access was denied.
+    /// An access of the program was denied.
     Denied {
         /// Path or host that the program wanted to use.
         path: String,
-        /// Reason, unless the user denied it now.
+        /// Reason for the denial; `None` if the user has just denied it.
         why: Option<String>,
     },
-    /// The run is over. Always the last note.
+    /// The run has ended. Always the last notification.
     Exited {
         /// Exit status, or 128 + the signal number.
         status: i32,
-        /// Files that the run used.
+        /// Number of files that the run used.
         used: RunUse,
-        /// Reason that the run ended before its program exited, if so.
+        /// Reason why the run was terminated before its program exited; `None` if the program exited.
         cut_off: Option<String>,
-        /// Files that were used, if [`RunHello::learn`] is set.
+        /// Files that the program used; empty unless [`RunHello::learn`] is set.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         learned: Vec<UsedFile>,
     },
 }
 
-/// Use of files outside the folder of a run.
+/// Counts of a run's accesses outside its folder.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunUse {
-    /// Number of files that it was allowed to read.
+    /// Number of files that the run was allowed to read.
     pub read: usize,
-    /// Number of files that it was allowed to write or remove.
+    /// Number of files that the run was allowed to write or remove.
     pub written: usize,
-    /// Number of files and hosts that it was denied.
+    /// Number of files and hosts that the run was denied.
     pub denied: usize,
 }
 
-/// A file that a run used with the user's permission.
+/// File that a run used with the user's permission.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct UsedFile {
-    /// Absolute path.
+    /// Absolute path of the file.
     pub path: String,
-    /// True if it was changed, created or removed.
+    /// `true` if the run changed, created or removed the file.
     pub changed: bool,
 }
 
@@ -167,13 +169,13 @@ pub struct UsedFile {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StdioMode {
-    /// This message carries two descriptors (`SCM_RIGHTS`): standard input, then standard output.
+    /// Two descriptors (`SCM_RIGHTS`) in the hello: standard input, then standard output.
     HandedOver,
     /// The shim copies bytes over this same connection after the welcome.
     Relayed,
 }
 
-/// First message of the daemon.
+/// First message of the daemon, in reply to a [`Hello`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Welcome {
@@ -183,7 +185,7 @@ pub enum Welcome {
         version: u32,
         /// Process id of the daemon.
         pid: u32,
-        /// Id of the opened session, for a shim.
+        /// Id of the session opened for a shim; `None` for other connections.
         session: Option<String>,
     },
     /// The connection is refused.
@@ -193,7 +195,7 @@ pub enum Welcome {
 /// Reason for refusing a connection, and what the user can do about it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HelloRefusal {
-    /// Machine-readable code.
+    /// Reason for programs.
     pub code: RefusalCode,
     /// Message for the user: what happened and what to do.
     pub message: String,
@@ -203,28 +205,28 @@ pub struct HelloRefusal {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RefusalCode {
-    /// The hello is invalid.
+    /// The hello could not be parsed.
     Malformed,
     /// The daemon has another protocol version.
     Version,
     /// The peer belongs to another user.
     OtherUser,
-    /// No server or profile of that name is configured.
+    /// No server or profile with this name is configured.
     UnknownServer,
-    /// The daemon's own files cannot be read or written.
+    /// The daemon failed to read or write its own files.
     Unavailable,
-    /// The daemon can ask the user itself, so it cannot be replaced.
+    /// The daemon can ask the user itself, so the app must not replace it.
     Stays,
 }
 
-/// Note from the daemon to a waiting shim that has handed over its conversation.
+/// Notification from the daemon to a shim that has handed over the client's pipes.
 ///
-/// A call may wait for the user's answer indefinitely. If the daemon is killed meanwhile, the shim can still tell the agent that the call
-/// was denied. If the app replaces the daemon, the shim continues the conversation there.
+/// A call may wait indefinitely for the user's answer. If the daemon is killed meanwhile, the shim can still tell the
+/// agent that the call was denied. If the app replaces the daemon, the shim continues the conversation with the app.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum ShimNote {
-    /// The user is being asked about the client's request with this id.
+    /// The user is being asked about the client request with this id.
     Asking {
         /// Request id as JSON text.
         request: String,
@@ -236,7 +238,7 @@ pub enum ShimNote {
     },
     /// Another daemon continues the session. The shim must connect to it with this ticket.
     Moved {
-        /// Ticket, valid once.
+        /// Ticket for [`ShimHello::resume`], valid once.
         ticket: String,
     },
 }

@@ -1,8 +1,9 @@
 //! Messages between the shim, the command line, the app and the trusted process.
 //!
-//! One JSON object per line over the user's own socket. The first line in each direction contains the protocol version.
-//! - Nothing here can approve anything: no message carries an answer to a question, and none adds a grant.
-//! - Contains wire types only; the daemon converts them to and from its own types.
+//! One JSON object per line over a socket that only the user can access. The first line in each direction contains the
+//! protocol version.
+//! - No message can approve anything: none carries an answer to a question, and none adds a grant.
+//! - Contains wire types only, which the daemon converts to and from its own types.
 
 mod control;
 mod framing;
@@ -24,5 +25,5 @@ pub use view::{
     ProcessView, Protection, RootView, SecretsFileView, SessionRecordView, SessionView, StatusView,
 };
 
-/// Version of this protocol. Must be equal on both sides, which are installed together.
+/// Version of this protocol. Both sides are installed together and must have the same version.
 pub const VERSION: u32 = 1;

@@ -1,4 +1,4 @@
-//! Current questions, for display. None of these values can answer one.
+//! Current questions, for display. None of these values can be used to answer a question.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,11 +9,11 @@ pub struct QuestionsView {
     pub waiting: Vec<QuestionView>,
     /// Questions that the user did not answer in time, oldest first.
     pub missed: Vec<QuestionView>,
-    /// Everything that is denied until its session ends.
+    /// Denials that last until their session ends.
     pub denied: Vec<DenialView>,
 }
 
-/// Selection of pending questions.
+/// Selection of pending questions, for [`crate::Request::Deny`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WaitingChoice {
@@ -23,14 +23,14 @@ pub enum WaitingChoice {
     These(Vec<String>),
 }
 
-/// Question to the user.
+/// Question to the user, for display.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QuestionView {
     /// Question id.
     pub id: String,
-    /// Session id.
+    /// Id of the session that the question belongs to.
     pub session: String,
-    /// Name of the client.
+    /// Display name of the client.
     pub client: String,
     /// Name of the server.
     pub server: String,
@@ -38,15 +38,15 @@ pub struct QuestionView {
     pub tool: Option<String>,
     /// Effects of the call, one per line, most dangerous first.
     pub lines: Vec<String>,
-    /// Rule that requires approval.
+    /// Rule that requires the approval.
     pub rule: String,
     /// Reason given by the rule.
     pub reason: String,
-    /// Time at which a pending question was asked.
+    /// Time at which the question was asked, in milliseconds since the Unix epoch; set for pending questions only.
     pub since_ms: Option<u64>,
-    /// Remaining seconds for which an unanswered question is kept.
+    /// Remaining seconds until the question is removed; set for unanswered questions only.
     pub kept_seconds: Option<u64>,
-    /// Current state.
+    /// State of the question.
     pub state: QuestionState,
 }
 
@@ -58,13 +58,13 @@ pub enum QuestionState {
     Waiting,
     /// The user did not answer in time. A repeated call asks again.
     Missed,
-    /// The question is shown again after its call was denied.
+    /// The question was reopened after its call was denied.
     ShownAgain,
-    /// The user allowed it late: the same call is allowed once.
+    /// The user allowed the call after it was denied: one identical call is allowed.
     AllowedLate,
 }
 
-/// Denial for the rest of a session.
+/// Denial that lasts until its session ends.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DenialView {
     /// Id of the question that the user answered.
@@ -77,8 +77,8 @@ pub struct DenialView {
     pub server: String,
     /// Denied tool, and the paths or hosts for which it is denied.
     pub what: String,
-    /// The user's message for the agent.
+    /// The user's message for the agent, if any.
     pub note: Option<String>,
-    /// Time of the answer.
+    /// Time of the user's answer, in milliseconds since the Unix epoch.
     pub time_ms: u64,
 }

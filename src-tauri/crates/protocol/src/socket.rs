@@ -9,21 +9,22 @@ use std::path::{Path, PathBuf};
 /// Environment variable that moves all files under one directory (tests, demos, portable use).
 pub const HOME_VARIABLE: &str = "IRONCURTAIN_HOME";
 
-/// Maximum path length in bytes: the shorter `sun_path`, macOS's 104 bytes, without the final NUL. Linux has 108 (`unix(7)`).
+/// Maximum path length in bytes: the size of `sun_path` on macOS (104 bytes) without the final NUL. Linux has 108
+/// (`unix(7)`).
 const MAX_SOCKET_PATH: usize = 103;
 
-/// Error of finding a path for the socket.
+/// Failure to determine the path of the socket.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SocketPathError {
     /// No environment variable names a directory.
     #[error("none of `IRONCURTAIN_HOME`, `XDG_RUNTIME_DIR` and `HOME` is set; set one of them")]
     Unknown,
-    /// A relative directory would be a different one for each program.
+    /// A relative path would name a different directory in each program.
     #[error("`{variable}` must be an absolute path, found `{value}`")]
     Relative {
-        /// Name of the variable.
+        /// Name of the environment variable.
         variable: &'static str,
-        /// Value of the variable.
+        /// Its relative value.
         value: String,
     },
     /// The path exceeds the operating system's limit.
@@ -31,10 +32,10 @@ pub enum SocketPathError {
     TooLong(String),
 }
 
-/// Sockets on which this user's daemon may be listening. A new daemon listens on the first.
+/// Sockets on which this user's daemon may be listening. A new daemon listens on the first one.
 ///
-/// There are several because an agent client may start the shim with almost no environment, so it may not know the variable that chose
-/// the daemon's socket.
+/// There can be several because an agent client may start the shim with almost no environment, without the variable
+/// that selected the daemon's socket.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sockets {
     first: PathBuf,
@@ -80,7 +81,8 @@ impl Sockets {
         if let Some(home) = absolute(HOME_VARIABLE)? {
             all.push(home.join("run/socket"));
         } else {
-            // A client may have a different one than the login session, for example in a snap. A daemon started by a shim uses the login's.
+            // A client's runtime directory can differ from the login session's, for example in a snap. A daemon started
+            // by a shim uses the login session's.
             let runtimes = absolute("XDG_RUNTIME_DIR")?.into_iter().chain(usual());
             for socket in runtimes.map(|runtime| runtime.join("ironcurtain/socket")) {
                 if !all.contains(&socket) {

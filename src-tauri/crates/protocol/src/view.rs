@@ -1,20 +1,20 @@
-//! Plain values that the command line and the window display.
+//! Values for display on the command line and in the window.
 //!
 //! Times are milliseconds since the Unix epoch; paths are canonical and complete.
 
 use serde::{Deserialize, Serialize};
 
-/// Current state of protection.
+/// Overall state of the protection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Protection {
-    /// Everything works.
+    /// Everything works, and nothing waits for the user.
     Protecting,
-    /// A question is waiting for the user.
+    /// A question is waiting for the user's answer.
     Asking,
-    /// The user turned lockdown on: everything that needs approval is denied.
+    /// Lockdown is on: everything that requires approval is denied.
     Lockdown,
-    /// Something is wrong, as listed in [`StatusView::troubles`]. Affected calls are denied.
+    /// There are problems, listed in [`StatusView::troubles`]. Affected calls are denied.
     Degraded,
 }
 
@@ -38,7 +38,7 @@ pub struct StatusView {
     pub protection: Protection,
     /// Process id of the daemon.
     pub pid: u32,
-    /// Program version.
+    /// Version of the daemon program.
     pub version: String,
     /// Start time of the daemon.
     pub started_ms: u64,
@@ -48,7 +48,7 @@ pub struct StatusView {
     pub questions: usize,
     /// Place where questions are shown to the user.
     pub asked_on: AskedOn,
-    /// True if lockdown is on: everything that needs approval is denied.
+    /// `true` if lockdown is on: everything that requires approval is denied.
     pub lockdown: bool,
     /// Current problems, as sentences for the user.
     pub troubles: Vec<String>,
@@ -56,40 +56,41 @@ pub struct StatusView {
     pub servers: Vec<String>,
     /// SHA-256 of the policy in effect, as in the audit log.
     pub policy: String,
-    /// Encrypted file with the secrets of servers; `None` if they are in the keyring.
+    /// Encrypted file that stores the servers' secrets; `None` if the keyring stores them.
     pub secrets_file: Option<SecretsFileView>,
-    /// Warning that settings other than those of the user's account are in use, and what selected them.
+    /// Warning that the settings in use are not those of the user's account, and what selected them; `None` if they
+    /// are.
     pub other_home: Option<String>,
 }
 
 /// State of the encrypted secrets file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SecretsFileView {
-    /// Path of the file.
+    /// Path of the encrypted file.
     pub path: String,
-    /// True until the user has typed the passphrase.
+    /// `true` until the user has entered the passphrase.
     pub locked: bool,
 }
 
-/// Process in the chain that started the shim, as reported by the kernel.
+/// One process in the chain that started the shim, as reported by the kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessView {
     /// Process id.
     pub pid: u32,
-    /// Executable, if it could be read.
+    /// Path of the executable; `None` if it could not be read.
     pub exe: Option<String>,
     /// Short name of the process.
     pub name: String,
 }
 
-/// Client of a session.
+/// Client of a session, with verified and unverified names.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClientView {
     /// Display name from the verified executable, or a placeholder for a hidden executable.
     pub name: String,
-    /// Program that started the shim, verified through the kernel.
+    /// Executable that started the shim, verified through the kernel.
     pub exe: Option<String>,
-    /// The client process, followed by its parents.
+    /// Client process, followed by its ancestors.
     pub chain: Vec<ProcessView>,
     /// Working directory of the shim.
     pub cwd: Option<String>,
@@ -99,44 +100,44 @@ pub struct ClientView {
     pub label: Option<String>,
 }
 
-/// Directory that a session's server may use, and why.
+/// Directory that a session's server may use, and the origin of the permission.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RootView {
-    /// Path of the directory.
+    /// Canonical path of the directory.
     pub path: String,
-    /// Origin, in words ("what you granted for this session").
+    /// Origin of the permission, in words ("what you granted for this session").
     pub source: String,
-    /// Grant that provides it, if any. Revoking the grant removes this root.
+    /// Id of the grant that provides this root, if any. Revoking the grant removes the root.
     pub grant: Option<String>,
-    /// Operations possible there without asking: `read`, `write`, `delete`.
+    /// Operations allowed there without approval: `read`, `write`, `delete`.
     #[serde(default)]
     pub access: Vec<String>,
 }
 
-/// Active session.
+/// Active session, for display.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionView {
     /// Session id.
     pub id: String,
-    /// Client of the session.
+    /// Client that opened the session.
     pub client: ClientView,
     /// Name of the server.
     pub server: String,
-    /// Connection that this session shares with sessions of other servers, if a single client entry provides several servers.
+    /// Id of the connection shared with sessions of other servers, if a single client entry provides several servers.
     #[serde(default)]
     pub connection: Option<String>,
-    /// Reason why the server is not running, if it is not.
+    /// Reason why the server is not running; `None` if it is.
     #[serde(default)]
     pub trouble: Option<String>,
     /// Number of times the server was restarted.
     #[serde(default)]
     pub restarts: u64,
-    /// True if the server runs in an OS sandbox.
+    /// `true` if the server runs in an OS sandbox.
     pub sandboxed: bool,
-    /// True if the server is remote, where it cannot be sandboxed.
+    /// `true` if the server is remote and therefore cannot be sandboxed.
     #[serde(default)]
     pub remote: bool,
-    /// Process id of the server's sandbox supervisor, while it runs.
+    /// Process id of the server's sandbox supervisor; `None` if the server is not running.
     pub server_pid: Option<u32>,
     /// Start time.
     pub started_ms: u64,
@@ -150,16 +151,16 @@ pub struct SessionView {
     pub asked: u64,
     /// Effective roots, starting with the session's scratch folder.
     pub roots: Vec<RootView>,
-    /// Hosts that the server may reach without asking.
+    /// Hosts that the server may connect to without approval.
     #[serde(default)]
     pub hosts: Vec<String>,
-    /// Number of autostart files left behind that the user has not decided about.
+    /// Number of autostart files that the session left behind and the user has not decided about.
     pub left: usize,
-    /// True if the user paused the session: all its calls are denied.
+    /// `true` if the user paused the session, which denies all its calls.
     pub paused: bool,
 }
 
-/// Active or ended session, and the files it left behind.
+/// Active or ended session, and the autostart files it left behind.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionRecordView {
     /// Session id.
@@ -168,46 +169,46 @@ pub struct SessionRecordView {
     pub client: String,
     /// Name of the server.
     pub server: String,
-    /// True if the server ran in an OS sandbox.
+    /// `true` if the server ran in an OS sandbox.
     pub sandboxed: bool,
-    /// True if the server was remote.
+    /// `true` if the server was remote.
     #[serde(default)]
     pub remote: bool,
     /// Start time.
     pub started_ms: u64,
-    /// End time, if the session has ended.
+    /// End time; `None` while the session is active.
     pub ended_ms: Option<u64>,
-    /// True while its folders are being scanned for autostart files.
+    /// `true` while the session's folders are being scanned for autostart files.
     pub looking: bool,
-    /// Autostart files that it created or changed.
+    /// Autostart files that the session created or changed.
     pub files: Vec<LeftFileView>,
-    /// Reasons why some folders could not be scanned.
+    /// Reasons why some of the session's folders could not be scanned.
     pub unfinished: Vec<String>,
 }
 
 /// Autostart file that a session created or changed: the user's programs may run it later.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftFileView {
-    /// Path to use in requests.
+    /// Path that identifies the file in requests.
     pub path: String,
-    /// Path to display.
+    /// Path as displayed to the user.
     pub shown: String,
     /// When the file runs; completes the sentence "it runs ...".
     pub when: String,
-    /// True if the session created the file.
+    /// `true` if the session created the file.
     pub is_new: bool,
-    /// Diff of its text, if known.
+    /// Diff of the file's text; `None` if it is not available.
     pub diff: Option<String>,
     /// Current state.
     pub state: LeftState,
-    /// Path in quarantine, while the file is there.
+    /// Path in quarantine; `None` unless the file is quarantined.
     pub moved_to: Option<String>,
-    /// True if there is another file at its path while it is in quarantine.
+    /// `true` if another file has taken the path of the quarantined file.
     #[serde(default)]
     pub occupied: bool,
-    /// Keys of a git configuration that IronCurtain restored.
+    /// Keys of a Git configuration that IronCurtain restored.
     pub keys: Vec<String>,
-    /// Time of the last change seen.
+    /// Time of the last change that was detected.
     pub time_ms: u64,
 }
 
@@ -217,17 +218,17 @@ pub struct LeftFileView {
 pub enum LeftState {
     /// Unchanged since the session; the user has not decided about it.
     Left,
-    /// Kept by the user.
+    /// The user chose to keep the file.
     Kept,
-    /// Moved to quarantine, where nothing runs it.
+    /// Moved to quarantine, where no program runs it.
     Quarantined,
     /// Put back from quarantine.
     Returned,
-    /// Put back from quarantine in exchange for the file that had taken its path.
+    /// Put back from quarantine, while the file that had taken its path was quarantined.
     Exchanged,
     /// Deleted from quarantine.
     Deleted,
-    /// Dangerous settings in it were restored by IronCurtain.
+    /// A configuration in which IronCurtain restored dangerous settings.
     PutBack,
 }
 
@@ -235,19 +236,19 @@ pub enum LeftState {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LeftChoice {
-    /// Keep it.
+    /// Keep the file where it is.
     Keep,
-    /// Move it to quarantine.
+    /// Move the file to quarantine.
     Quarantine,
-    /// Put it back from quarantine, unless there is another file at its path.
+    /// Put the file back from quarantine, unless another file has taken its path.
     PutBack,
-    /// Put it back from quarantine, and quarantine the file at its path.
+    /// Put the file back from quarantine, and quarantine the file that has taken its path.
     Exchange,
-    /// Delete it from quarantine.
+    /// Delete the file from quarantine.
     Delete,
 }
 
-/// Grant.
+/// Permission that the user granted, for display.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GrantView {
     /// Grant id.
@@ -256,40 +257,42 @@ pub struct GrantView {
     pub client: String,
     /// Name of the server.
     pub server: String,
-    /// Session that the grant ends with, for a session grant.
+    /// Session that the grant is limited to, for a session grant.
     pub session: Option<String>,
     /// Granted object: a path, a host with its port, or a tool with the argument values it is limited to.
     pub path: String,
-    /// `file`, `folder`, `host` or `tool`.
+    /// Kind of object: `file`, `folder`, `host` or `tool`.
     pub kind: String,
-    /// Any of `read`, `write`, `delete`; for a host, `reach`; for a tool, `use`.
+    /// Granted operations: any of `read`, `write`, `delete`; for a host, `reach`; for a tool, `use`.
     pub access: Vec<String>,
     /// Lifetime, in words ("this session", "until 14:05", "always").
     pub lifetime: String,
-    /// Expiry time, if it expires.
+    /// Expiry time; `None` if the grant does not expire.
     pub expires_ms: Option<u64>,
-    /// Time at which the user gave it.
+    /// Time at which the user created the grant.
     pub created_ms: u64,
-    /// Time of the last call that it allowed.
+    /// Time of the last call that the grant allowed.
     pub last_used_ms: Option<u64>,
-    /// Number of calls that it allowed.
+    /// Number of calls that the grant allowed.
     pub uses: u64,
-    /// Origin, in words.
+    /// Origin of the grant, in words.
     pub provenance: String,
-    /// Reason why it currently does not apply: its path was removed or became a symlink, or the server changed.
+    /// Reason why the grant is suspended: its path was removed or became a symlink, or the server changed. `None` if it
+    /// applies.
     pub suspended: Option<String>,
-    /// Set if it is suspended because another program has the server's name, which the user decides about.
+    /// `true` if the grant is suspended because another program has taken the server's name, until the user decides
+    /// about it.
     #[serde(default)]
     pub server_changed: bool,
-    /// While it is being revoked: since when it has been denied, and why that is not saved yet.
+    /// Progress of a revocation: time since which access has been denied, and why the revocation is not saved yet.
     #[serde(default)]
     pub ending: Option<String>,
-    /// Number of days since its last use, if that is long ago.
+    /// Number of days since a permanent grant was last used; `None` if that was recent, or if the grant expires.
     #[serde(default)]
     pub unused_days: Option<u64>,
 }
 
-/// Entry of the audit log, for display.
+/// Audit log entry, for display.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ActivityView {
     /// Sequence number in the log.
@@ -298,35 +301,35 @@ pub struct ActivityView {
     pub time_ms: u64,
     /// Kind of entry: `decision`, `outcome`, `question`, `answer`, `grant`, `revoked`, `session`, ...
     pub event: String,
-    /// Session, if the entry is about one.
+    /// Session id, if the entry concerns a session.
     pub session: Option<String>,
-    /// Name of the client, if the entry is about one.
+    /// Name of the client, if the entry concerns one.
     pub client: Option<String>,
-    /// Name of the server, if the entry is about one.
+    /// Name of the server, if the entry concerns one.
     pub server: Option<String>,
-    /// Name of the tool, if the entry is about one.
+    /// Name of the tool, if the entry concerns one.
     pub tool: Option<String>,
-    /// `allow`, `deny` or `escalate`, for decisions and answers.
+    /// `allow`, `deny` or `escalate`; set for decisions and answers only.
     pub decision: Option<String>,
     /// Basis of a decision: `rule`, `answer`, `grant`, `session-folder`, ...
     #[serde(default)]
     pub decided_by: Option<String>,
-    /// Summary to display.
+    /// Summary of the entry in words.
     pub summary: String,
-    /// Paths that the entry is about.
+    /// Paths that the entry concerns.
     pub paths: Vec<String>,
 }
 
 /// Result of verifying the audit log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuditCheckView {
-    /// True if the whole hash chain is valid.
+    /// `true` if the whole hash chain is valid.
     pub intact: bool,
     /// Number of entries read.
     pub entries: u64,
     /// First problem and its location. If the chain is intact, the reason why entries may be missing from its end.
     pub problem: Option<String>,
-    /// Sources that confirm the newest entry, in words; empty if there are none.
+    /// Description of the sources that confirm the newest entry; empty if there are none.
     #[serde(default)]
     pub known_by: String,
 }

@@ -1,10 +1,10 @@
-//! Benchmarks our sandbox and others in the same run, as a Markdown table. Run by `cargo xtask bench`.
+//! Benchmarks our sandbox and others in the same run, and prints a Markdown table. Run by `cargo xtask bench`.
 //!
-//! `sandbox-bench [--smoke] PROGRAM [SRT]`: a release build of our program, and `srt` if installed. `--smoke` measures
-//! every figure only once.
+//! `sandbox-bench [--smoke] PROGRAM [SRT]`: PROGRAM is a release build of our program, and SRT is `srt`, if installed.
+//! `--smoke` takes each measurement only once.
 //!
-//! - Each sandbox runs the same commands from its command line, as a user would run it.
-//! - The whole process tree is counted, from the started process down.
+//! - Each sandbox runs the same commands through its command line, as a user would run them.
+//! - The whole process tree counts, starting with the launched process.
 
 #![expect(clippy::print_stdout, reason = "the table goes to standard output")]
 
@@ -28,13 +28,13 @@ use std::{
 
 type Fallible<T> = Result<T, Box<dyn Error>>;
 
-/// Number of repetitions.
+/// Number of repetitions of each measurement.
 struct Rounds {
-    /// Launches of each sandbox; `srt` is slow.
+    /// Launches of each sandbox. There are few, because `srt` is slow.
     launches: usize,
-    /// Lines sent back and forth.
+    /// Lines that are sent back and forth.
     echoes: usize,
-    /// Grants added and removed.
+    /// Grants that are added and removed.
     grants: usize,
 }
 
@@ -59,7 +59,7 @@ fn main() -> Fallible<()> {
     Ok(())
 }
 
-/// Measurements of one sandbox.
+/// Measurements of one sandbox: time, memory and processes.
 struct Costs {
     start_and_exit: Duration,
     first_byte: Duration,

@@ -1,6 +1,6 @@
-//! A server for the sandbox tests. On request, it attempts what a hostile server would, and reports the result.
+//! Server for the sandbox tests. On request, it attempts what a hostile server would, and reports the result.
 //!
-//! One line in, one line out: `ok ...` or `err NAME`, where NAME is the errno.
+//! Each request and each answer is one line. An answer is `ok ...` or `err NAME`, where NAME is the errno.
 
 #![expect(unsafe_code, reason = "the tests check refusals of raw system calls")]
 #![expect(clippy::print_stdout, reason = "answers go to standard output")]
@@ -27,7 +27,7 @@ use std::{
 
 type ControlAnswer = Result<String, Box<dyn Error>>;
 
-/// Granted files that it keeps open, so that a test can check that this is noticed.
+/// Granted files that the probe holds, so that a test can check that this is detected.
 #[derive(Default)]
 struct Held {
     files: Vec<File>,
@@ -36,7 +36,7 @@ struct Held {
     writers: Vec<File>,
 }
 
-/// Thread that repeatedly checks a file or folder until stopped, or until it differs from the first check.
+/// Thread that repeatedly reads a file or folder until it is stopped, or until the result differs from the first one.
 struct Stare {
     stop: Arc<AtomicBool>,
     looks: JoinHandle<Result<u64, String>>,
@@ -70,7 +70,7 @@ fn begin_to_stare(path: &str) -> Result<Stare, Box<dyn Error>> {
         }
         let names = fs::read_dir(path)?.map(|entry| Ok(entry?.file_name().into_encoded_bytes()));
         let names = names.collect::<io::Result<Vec<_>>>()?;
-        // Further names may come and go.
+        // Only the emptiness of a folder is compared, because other names may come and go.
         Ok(if names.is_empty() { b"empty".to_vec() } else { Vec::new() })
     };
     let (path, first) = (path.to_owned(), look(path)?);
@@ -87,18 +87,18 @@ fn begin_to_stare(path: &str) -> Result<Stare, Box<dyn Error>> {
         while !told.load(Ordering::Relaxed) {
             look()?;
             looks += 1;
-            // Only the first check is awaited.
+            // Fails after the first check, because only that one is awaited.
             let _ = begun.send(());
         }
         Ok(looks)
     });
-    // `blink` reports a failure when it stops the thread.
+    // Ignores the error: `blink` reports a failure when it stops the thread.
     let _ = begins.recv();
     Ok(Stare { stop, looks })
 }
 
 impl Stare {
-    /// Stops the thread and returns the number of checks.
+    /// Stops the thread. Returns the number of checks.
     fn end(self) -> ControlAnswer {
         self.stop.store(true, Ordering::Relaxed);
         let looked = self.looks.join().map_err(|_| "the thread panicked")?;
@@ -242,7 +242,7 @@ impl Drop for Held {
     }
 }
 
-/// Leaves the only descriptor of a file in the queue of a socket pair, which no `/proc/PID/fd` shows.
+/// Leaves the only descriptor of a file in the queue of a socket pair, where no `/proc/PID/fd` shows it.
 fn park(path: &str, held: &mut Held) -> Result<(), Box<dyn Error>> {
     let file = File::open(path)?;
     let (here, there) = UnixStream::pair()?;
@@ -268,7 +268,7 @@ fn park(path: &str, held: &mut Held) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Connects to itself over the sandbox's own loopback.
+/// Connects to a listener of its own over the sandbox's loopback.
 fn loopback() -> ControlAnswer {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let mut caller = TcpStream::connect(listener.local_addr()?)?;
@@ -278,7 +278,7 @@ fn loopback() -> ControlAnswer {
     Ok(io::read_to_string(&mut called)?)
 }
 
-/// Makes one system call by name, with arguments that would have an effect if it were permitted.
+/// Makes one system call by name, with arguments that would have an effect if the call were permitted.
 fn call(name: &str) -> Result<i64, Box<dyn Error>> {
     let socket = |family: i32, kind: i32| {
         // SAFETY: returns a descriptor or an error.

@@ -1,8 +1,8 @@
-//! Builds bubblewrap's command line, as a pure function of the specification and the host.
+//! Command line of bubblewrap, as a pure function of the specification and the host.
 //!
-//! - Options are passed by descriptor (`--args`), so the server's environment is on no command line.
-//! - Bubblewrap makes the frame: the system, the kernel's file systems and `/tmp`. It makes the root read-only last. The
-//!   remaining mounts are made on the frame ([`InitialMounts`](crate::mounts::InitialMounts)).
+//! - The options are passed through a descriptor (`--args`), so no command line exposes the server's environment.
+//! - Bubblewrap creates the frame: the system, the kernel's file systems and `/tmp`, and makes the root read-only at
+//!   the end. The other mounts are added to the frame later ([`InitialMounts`](crate::mounts::InitialMounts)).
 
 use crate::{
     host::{HostTree, RootEntry},
@@ -10,7 +10,7 @@ use crate::{
     spec::{Spec, View},
 };
 
-/// Descriptors that bubblewrap reads from and writes to.
+/// Numbers of the descriptors that bubblewrap reads from and writes to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Descriptors {
     pub(crate) info: i32,
@@ -20,7 +20,7 @@ pub(crate) struct Descriptors {
     pub(crate) group: i32,
 }
 
-/// Returns all options of bubblewrap, without the command.
+/// Returns bubblewrap's options, without the command to run.
 pub(crate) fn bwrap_argv(spec: &Spec, host: &HostTree, fds: Descriptors) -> Vec<String> {
     let mut argv = Argv::default();
     argv.add(["--unshare-all", "--unshare-user", "--disable-userns"]);
@@ -55,14 +55,14 @@ pub(crate) fn bwrap_argv(spec: &Spec, host: &HostTree, fds: Descriptors) -> Vec<
     argv.0
 }
 
-/// Returns the sandbox's `/etc/passwd`, with its only user.
+/// Returns the content of the sandbox's `/etc/passwd`, with its only user.
 pub(crate) fn passwd(spec: &Spec, uid: u32, gid: u32) -> String {
     let home = spec.env.get("HOME").map_or("/", String::as_str);
     let home = if home.contains([':', '\n']) { "/" } else { home };
     format!("{}:x:{uid}:{gid}::{home}:/bin/sh\n", user_name(uid))
 }
 
-/// Returns the sandbox's `/etc/group`, with its only group.
+/// Returns the content of the sandbox's `/etc/group`, with its only group.
 pub(crate) fn group(uid: u32, gid: u32) -> String {
     format!("{}:x:{gid}:\n", user_name(uid))
 }

@@ -1,15 +1,16 @@
-//! Detects autostart files (files that other programs run later) in writable roots, and prevents
-//! programs from running them.
+//! Detects autostart files (files that other programs run later) in writable roots, and keeps programs from running
+//! them.
 //!
-//! A process that launches sandboxes has one [`Watcher`] for all of them. A root is opened before it becomes writable
-//! and closed when it stops being writable. The watcher checks new and changed files during that time and at the end.
+//! A process that launches sandboxes has one [`Watcher`] for all of them. The launcher opens a root in the watcher
+//! before it becomes writable, and closes it when it stops being writable. In between and at the end, the watcher
+//! checks new and changed files.
 //!
-//! - INVARIANT: nothing is created in the user's tree. The only changes there are moving files to
-//!   quarantine, and restoring keys of a repository's configuration under git's own lock.
-//! - INVARIANT: no symlink is followed. Folders are opened by descriptor.
-//! - The creator of a file is unknown. A file that runs automatically and appears while a sandbox could have created it is
-//!   quarantined and reported, even if another program of the user's created it.
-//! - Work is bounded, and files that were not checked are reported.
+//! - INVARIANT: nothing is created in the user's tree. The only changes there are moves of files to quarantine, and
+//!   restored keys of a repository's configuration, under git's own lock.
+//! - INVARIANT: no symlink is followed. Folders are opened relative to a descriptor.
+//! - The creator of a file is unknown. If a sandbox could have created an automatically run file, the file is
+//!   quarantined and reported, even if another of the user's programs created it.
+//! - The amount of work is bounded, and files that were not checked are reported.
 
 #[cfg(target_os = "linux")]
 mod baseline;
@@ -71,10 +72,10 @@ pub use watcher::{FinishedJournal, Watcher};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AutostartMode {
-    /// Files that run automatically are quarantined; the others stay and are listed.
+    /// Quarantines files that run automatically; lists all others and leaves them in place.
     #[default]
     Listed,
-    /// All files in the strict list are quarantined.
+    /// Quarantines every file that the strict list names.
     Strict,
 }
 
@@ -82,64 +83,64 @@ pub enum AutostartMode {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GitConfig {
-    /// Read-only.
+    /// The configuration of existing repositories is read-only.
     #[default]
     Closed,
-    /// Writable; keys that make git run a program are restored.
+    /// The configuration is writable, and keys that make git run a program are restored.
     Guarded,
 }
 
-/// Rules of one sandbox.
+/// Autostart rules of one sandbox.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AutostartRules {
-    /// Treatment of new files.
+    /// Treatment of new autostart files.
     #[serde(default)]
     pub mode: AutostartMode,
-    /// Treatment of repositories' configuration.
+    /// Treatment of the configuration of existing repositories.
     #[serde(default)]
     pub git_config: GitConfig,
-    /// Files and folders to exclude from closing and checking.
+    /// Names or folders that the sandbox may change: they are neither made read-only nor checked.
     #[serde(default)]
     pub allow: Vec<String>,
-    /// The user's home, where startup files of shells and desktops count.
+    /// The user's home, in which startup files of shells and desktops are recognized.
     #[serde(default)]
     pub home: Option<String>,
-    /// Paths that must not exist: files created at or below them are quarantined.
+    /// Paths that must not exist. Files created at or below them are quarantined.
     #[serde(default)]
     pub denied: Vec<String>,
 }
 
-/// Condition under which a file's content is run.
+/// Condition under which a program runs a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunsLater {
     /// Words that complete the sentence "this runs ...".
     pub when: &'static str,
-    /// Runs without an action of the user. Such a file is quarantined when it appears.
+    /// `true` if the file runs without any action of the user. Such a file is quarantined when it appears.
     pub unasked: bool,
 }
 
-/// Kind of change.
+/// Kind of change to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ChangeKind {
-    /// The file is new.
+    /// The file did not exist before.
     New,
-    /// The content has changed.
+    /// The file existed, and its content has changed.
     Changed,
 }
 
-/// Measure against a sandbox that keeps recreating a file after it is moved away.
+/// Measure against a sandbox that keeps recreating a file after it was quarantined.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Countermeasure {
-    /// Make this root read-only.
+    /// The launcher must make a root read-only.
     ReadOnly {
-        /// The root.
+        /// Path of the root to make read-only.
         root: String,
-        /// The file.
+        /// Path of the file that keeps reappearing.
         path: String,
     },
-    /// Terminate the sandbox and start no other for its session.
+    /// The launcher must terminate the sandbox and start no other for its session.
     End {
         /// Words that complete the sentence "the server was stopped because ...".
         reason: String,
@@ -152,34 +153,34 @@ pub enum Countermeasure {
 pub enum Finding {
     /// A file was moved to quarantine.
     Quarantined {
-        /// Original path.
+        /// Path from which the file was moved.
         path: String,
-        /// Path in quarantine.
+        /// Path of the file in quarantine.
         moved_to: String,
         /// Words that complete the sentence "this runs ...".
         when: String,
     },
     /// Keys of a repository's configuration were restored to their previous values.
     Restored {
-        /// Path of the configuration.
+        /// Path of the repository's configuration.
         path: String,
-        /// The keys.
+        /// Names of the restored keys.
         keys: Vec<String>,
     },
-    /// A new or changed file can run later, and stays.
+    /// A file that can run later is new or changed, and was left in place.
     Left {
-        /// Path of the file.
+        /// Path of the file that can run later.
         path: String,
         /// Words that complete the sentence "this runs ...".
         when: String,
-        /// Kind of change.
+        /// Kind of change to the file.
         change: ChangeKind,
-        /// Diff of its text, at most 4 KiB, if known.
+        /// Diff of the file's text, at most 4 KiB; `None` if the previous text is unknown.
         diff: Option<String>,
     },
     /// Some files could not be checked or moved.
     Unfinished {
-        /// The reason, as a sentence.
+        /// Reason for the user, as a sentence.
         reason: String,
     },
 }

@@ -1,9 +1,10 @@
-//! Unsandboxed child processes that exit with their parent.
+//! Unsandboxed child processes that are killed together with their parent.
 //!
-//! - INVARIANT: a child is spawned by a thread that lives until it is released, because the kernel's parent-death signal
-//!   follows the thread. Killing the trusted process at any time kills the child. Platforms without such a signal refuse.
-//! - INVARIANT: a child leads its own process group and is not reaped before the group is killed, so the group's number
-//!   cannot have been reused.
+//! - INVARIANT: the thread that spawns a child lives until the child is released, because the kernel sends the
+//!   parent-death signal when that thread exits. Killing the trusted process at any time therefore kills the child.
+//!   Platforms without such a signal are unsupported.
+//! - INVARIANT: a child leads its own process group and is not reaped before the group is killed, so the id of the
+//!   group cannot have been reused.
 
 use std::{
     convert::Infallible,
@@ -17,16 +18,16 @@ use std::{
 use crate::error::SandboxLaunchError;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
-/// A running child with our ends of its standard streams.
+/// Running child, and our ends of its standard streams.
 #[derive(Debug)]
 pub struct BoundChild {
-    /// Write end of its standard input.
+    /// Write end of the child's standard input.
     pub stdin: OwnedFd,
-    /// Read end of its standard output.
+    /// Read end of the child's standard output.
     pub stdout: OwnedFd,
-    /// Read end of its standard error.
+    /// Read end of the child's standard error.
     pub stderr: OwnedFd,
-    /// Its process id, for display.
+    /// Process id of the child, for display.
     pub pid: u32,
     /// Guard that keeps the child alive.
     pub hold: Hold,

@@ -1,11 +1,11 @@
-//! Control groups, which make a sandbox's limits apply to all of its processes together.
+//! Control groups, through which limits apply to all processes of a sandbox together.
 //!
-//! - Version 2 only, and only in a subtree that this process has to itself or that systemd delegates on request. Otherwise
-//!   no group is used, and limits apply to each process separately.
-//! - The subtree is determined once per process, which then moves into a group next to its
-//!   sandboxes' groups. Launching sends no requests to systemd.
-//! - INVARIANT: bubblewrap joins before it creates anything, through a descriptor that no later process inherits; control
-//!   groups are not writable inside the sandbox.
+//! - Supports version 2 only, in a subtree that contains no other process or that systemd delegates on request. Without
+//!   one, limits apply to each process separately.
+//! - The subtree is determined once per process. The process then moves into a group next to the groups of its
+//!   sandboxes, so that a launch sends no request to systemd.
+//! - INVARIANT: bubblewrap joins before it creates anything, through a descriptor that no later process inherits.
+//!   Control groups are not writable inside the sandbox.
 
 mod systemd;
 
@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::spec::ResourceLimits;
 
-/// Limits that a control group enforces.
+/// Kinds of limits that a control group enforces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct CgroupLimits {
     pub(crate) memory: bool,
@@ -47,33 +47,34 @@ pub(crate) struct Cgroup {
     has: CgroupLimits,
 }
 
-/// Number of [`STEP_NANOSECONDS`] steps to wait for the last process to exit.
+/// Maximum number of waits of [`STEP_NANOSECONDS`] for the last process to exit.
 const STEPS: u32 = 100;
 const STEP_NANOSECONDS: i64 = 20_000_000;
 
-/// Prepares control groups, so that limits apply to all processes of a sandbox together where the system allows it. Asks
-/// systemd for a scope if this process shares its control group.
+/// Prepares control groups, so that limits apply to all processes of a sandbox together where the system supports it.
+/// Requests a scope from systemd if this process shares its control group with others.
 ///
-/// Long-lived programs call it at startup. It may take tens of milliseconds, once.
+/// Long-lived programs call this once at startup. It can take tens of milliseconds.
 pub fn prepare_control_groups() {
     let own = |own: &Path| CgroupRoot::at(own).ok().flatten();
     CgroupRoot::found_by(|here| own(here).or_else(|| own(&systemd::for_scope(here, own_dir)?)));
 }
 
 impl CgroupRoot {
-    /// Returns the subtree, if there is one.
+    /// Returns the subtree, or `None` if control groups are unavailable.
     pub(crate) fn find() -> Option<&'static Self> {
         Self::found_by(|own| Self::at(own).ok().flatten())
     }
 
-    /// Caches the first result. An unavailable subtree is not an error: limits then apply per process, which is reported.
+    /// Returns the cached result of the first call. An unavailable subtree is no error: limits then apply per process,
+    /// which is reported.
     fn found_by(look: impl FnOnce(&Path) -> Option<Self>) -> Option<&'static Self> {
         static PLACE: OnceLock<Option<CgroupRoot>> = OnceLock::new();
         PLACE.get_or_init(|| look(&own_dir()?)).as_ref()
     }
 
-    /// Takes over this process's control group `dir`. Returns `None` if the group contains other
-    /// processes or has no controllers.
+    /// Takes over this process's control group `dir`. Returns `None` if the group contains other processes or lacks the
+    /// controllers.
     fn at(dir: &Path) -> io::Result<Option<Self>> {
         let offered = fs::read_to_string(dir.join("cgroup.controllers"))?;
         let offers = |name: &str| offered.split_whitespace().any(|other| other == name);
@@ -82,7 +83,7 @@ impl CgroupRoot {
         if !(alone && (offers("memory") || offers("pids"))) {
             return Ok(None);
         }
-        // A group with child groups must not contain processes.
+        // The kernel allows no processes in a group that has child groups.
         let beside = dir.join("trusted");
         if let Err(error) = fs::create_dir(&beside)
             && error.kind() != io::ErrorKind::AlreadyExists
@@ -96,13 +97,13 @@ impl CgroupRoot {
         Ok((can != CgroupLimits::default()).then(|| Self { dir: dir.to_owned(), can }))
     }
 
-    /// Creates a group with these limits, as far as controllers are available.
+    /// Creates a group with those of these limits for which a controller is available.
     pub(crate) fn make(&self, limits: &ResourceLimits) -> io::Result<Cgroup> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let dir = self.dir.join(format!("sandbox-{}-{number}", std::process::id()));
         fs::create_dir(&dir)?;
-        // From here on, dropping the group removes it, even when setting a limit fails.
+        // From here on, dropping the group removes it, even if setting a limit fails.
         let mut group = Cgroup { dir, has: CgroupLimits::default() };
         if let Some(bytes) = limits.memory.filter(|_| self.can.memory) {
             write(&group.dir, "memory.max", &bytes.to_string())?;
@@ -125,22 +126,22 @@ impl CgroupRoot {
 }
 
 impl Cgroup {
-    /// Returns the limits that the group enforces.
+    /// Returns the kinds of limits that the group enforces.
     pub(crate) fn has(&self) -> CgroupLimits {
         self.has
     }
 
-    /// Opens the file that a process writes `0` to in order to join.
+    /// Opens `cgroup.procs`, to which a process writes `0` to join the group.
     pub(crate) fn door(&self) -> io::Result<OwnedFd> {
         Ok(OpenOptions::new().write(true).open(self.dir.join("cgroup.procs"))?.into())
     }
 }
 
 impl Drop for Cgroup {
-    /// Waits for the last process, which has been killed, and removes the group.
+    /// Waits for the last process of the killed sandbox to exit, and removes the group.
     fn drop(&mut self) {
         for _ in 0..STEPS {
-            // `poll` reports changes since the last read.
+            // Read first, because `poll` reports changes since the last read.
             let events = File::open(self.dir.join("cgroup.events"))
                 .and_then(|mut events| io::copy(&mut events, &mut io::sink()).map(|_| events));
             if fs::remove_dir(&self.dir).is_ok() {
@@ -148,13 +149,13 @@ impl Drop for Cgroup {
             }
             let Ok(events) = events else { return };
             let step = Timespec { tv_sec: 0, tv_nsec: STEP_NANOSECONDS };
-            // Ignore the error: it means a missed change, which the next attempt notices.
+            // Ignores the error: the next attempt notices any missed change.
             let _ = poll(&mut [PollFd::new(&events.as_fd(), PollFlags::PRI)], Some(&step));
         }
     }
 }
 
-/// Moves the calling process into a group through its `cgroup.procs`.
+/// Moves the calling process into a group, given the group's open `cgroup.procs`.
 pub(crate) fn join(door: &OwnedFd) -> io::Result<()> {
     rustix::io::write(door, b"0").map(drop).map_err(|error| {
         io::Error::other(format!("failed to join the control group: {}", io::Error::from(error)))
@@ -188,7 +189,7 @@ fn write(dir: &Path, name: &str, text: &str) -> io::Result<()> {
 
 #[cfg(test)]
 impl CgroupRoot {
-    /// Creates a subtree without controllers, if this user may create groups.
+    /// Creates a subtree without controllers. Returns `None` if this user may not create groups.
     pub(crate) fn bare() -> Option<Self> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -197,7 +198,7 @@ impl CgroupRoot {
         Some(Self { dir, can: CgroupLimits::default() })
     }
 
-    /// Returns its directory.
+    /// Returns the directory of the subtree.
     pub(crate) fn dir(&self) -> &Path {
         &self.dir
     }
@@ -257,7 +258,7 @@ mod tests {
     #[test]
     fn process_joins_and_group_is_removed_on_exit() {
         let Some(place) = CgroupRoot::bare() else {
-            // Without a writable hierarchy, `at` finds no subtree either.
+            // Without a writable hierarchy, `at` must not find a subtree either.
             assert_eq!(own_dir().and_then(|own| CgroupRoot::at(&own).ok().flatten()), None);
             return;
         };
@@ -269,7 +270,7 @@ mod tests {
         let mut child = command.spawn().unwrap();
         let members = fs::read_to_string(group_dir.join("cgroup.procs")).unwrap();
         assert_eq!(members, format!("{}\n", child.id()));
-        // The exit and the removal of the group overlap, as they do for a sandbox.
+        // The process exits while the group is being removed, as in a sandbox.
         drop(child.stdin.take());
         drop(group);
         assert!(!group_dir.exists());

@@ -1,6 +1,6 @@
-//! Checks whether this machine can create sandboxes by trying it, and names what is missing if not.
+//! Checks whether this machine can create sandboxes by launching one, and otherwise names the missing requirements.
 //!
-//! - The trial decides. Facts about the machine only explain its outcome, and give warnings.
+//! - The trial launch decides. Facts about the machine only explain its outcome and lead to warnings.
 //! - If killed, the check leaves at most an empty folder with a fixed name in the state directory.
 
 use std::{io, path::Path, process::Command, time::Duration};
@@ -22,16 +22,16 @@ use facts::Facts;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Folder in the state directory that the trial may write to, but does not.
+/// Session directory of the trial, which leaves it empty.
 const TRIAL: &str = "trial";
 
-/// Launches a trial sandbox that does nothing, with `supervisor_program`. `state_dir` is the one of all sandboxes
-/// ([`Spec::state_dir`]). Takes a few milliseconds; cache the result.
+/// Launches a trial sandbox that does nothing, with `supervisor_program`. `state_dir` is the state directory of all
+/// sandboxes ([`Spec::state_dir`]). Takes a few milliseconds, so callers should cache the result.
 pub fn check(supervisor_program: &Path, state_dir: &str, allow_root: bool) -> Availability {
     check_with_limits(supervisor_program, state_dir, allow_root).0
 }
 
-/// Like [`check`], and also returns the limits in force if the launch succeeded.
+/// Like [`check`], but also returns the enforced limits if the launch succeeded.
 pub(crate) fn check_with_limits(
     supervisor_program: &Path,
     state_dir: &str,
@@ -44,7 +44,7 @@ pub(crate) fn check_with_limits(
             (Availability { usable: true, missing: vec![], fix_command: None, ..found }, Some(limited))
         }
         Err(error) => {
-            // If no known fact explains the failure, report the error of the trial.
+            // If no known fact explains the failure, reports the error of the trial.
             if found.missing.is_empty() {
                 found.missing.push(error.to_string());
             }
@@ -91,7 +91,7 @@ fn otherwise(event: SandboxEvent) -> String {
     }
 }
 
-/// Returns the version printed by `bwrap --version`, if the program exists.
+/// Returns the version that `bwrap --version` prints, or `None` if bubblewrap is missing or prints none.
 fn bwrap_version() -> Option<(u32, u32)> {
     let told = Command::new(crate::supervisor::find_bwrap()?).arg("--version").output().ok()?;
     facts::version(String::from_utf8_lossy(&told.stdout).split_whitespace().last()?)

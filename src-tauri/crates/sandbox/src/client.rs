@@ -1,6 +1,7 @@
 //! Blocking control client, for tests and command lines. The trusted process has its own asynchronous client.
 //!
-//! - Handles one request at a time: replies arrive in order, and interleaved events are queued for [`ControlClient::event`].
+//! - Handles one request at a time. Replies arrive in order; events that arrive in between are queued for
+//!   [`ControlClient::event`].
 
 use std::{
     collections::VecDeque,
@@ -20,7 +21,7 @@ pub struct ControlClient {
 }
 
 impl ControlClient {
-    /// Creates a client on `control`; requests time out after `patience`.
+    /// Creates a client on `control`. Each read and write times out after `patience`.
     pub fn new(control: UnixStream, patience: Duration) -> io::Result<Self> {
         control.set_read_timeout(Some(patience))?;
         control.set_write_timeout(Some(patience))?;
@@ -48,12 +49,12 @@ impl ControlClient {
         }
     }
 
-    /// Returns the queued events.
+    /// Removes and returns the queued events.
     pub fn queued_events(&mut self) -> Vec<SandboxEvent> {
         self.events.drain(..).collect()
     }
 
-    /// Returns the next event, waiting for one if none is queued.
+    /// Returns the next event, after waiting for one if none is queued.
     pub fn event(&mut self) -> io::Result<SandboxEvent> {
         if let Some(event) = self.events.pop_front() {
             return Ok(event);

@@ -1,9 +1,9 @@
 //! `ironcurtain-sandbox -s SETTINGS -c COMMAND`: runs one command in a sandbox, as a replacement for `srt`.
 //!
-//! - Reads the settings, plans the sandbox, then acts as its supervisor in the same process.
-//! - Everything that the settings do not allow is absent. Settings that cannot be parsed completely are refused.
-//! - Regardless of the settings: paths that no server may read are hidden, autostart files are read-only or quarantined,
-//!   the environment is an allow-list, and limits apply.
+//! - Reads the settings, plans the sandbox, and then supervises it in the same process.
+//! - Everything that the settings do not allow is absent. Settings that cannot be parsed completely are rejected.
+//! - Regardless of the settings, paths that no server may read are hidden, autostart files are read-only or
+//!   quarantined, the environment is limited to an allow-list, and resource limits apply.
 
 mod checking;
 mod environment;
@@ -29,7 +29,7 @@ use crate::{
     sys::{process::close_from, signals::Signals},
 };
 
-/// Error running a sandboxed command.
+/// Failure to run a command in a sandbox.
 #[derive(Debug, thiserror::Error)]
 enum SandboxCommandError {
     #[error(transparent)]
@@ -44,7 +44,7 @@ enum SandboxCommandError {
     Prepare(#[from] io::Error),
 }
 
-/// Runs the command line.
+/// Runs the command line and returns the exit status.
 pub(crate) fn run(words: Vec<String>) -> ExitCode {
     let done = match words.split_first() {
         Some((part, options)) if part == "--check" => checking::print_check(options),
@@ -69,19 +69,19 @@ fn run_command(run: &CommandLine, arguments: &CommandArguments) -> Result<ExitCo
     let surroundings = CommandContext::look()?;
     let settings = settings(arguments, &surroundings)?;
     let plan = plan::plan(run, arguments, &settings, &surroundings)?;
-    // Close inherited descriptors; the settings may have been read through one of them.
+    // Closes inherited descriptors, now that the settings are read: one of them may have been the settings file.
     close_from(3).map_err(io::Error::from)?;
     plan.notes.iter().for_each(|note| print_error(note));
     if arguments.debug {
         print_error(&serde_json::to_string(&plan.foreground.spec.view).map_err(io::Error::from)?);
     }
-    // From here on, a signal must not kill this process before its resources are cleaned up.
+    // From here on, a signal must not kill this process before it has cleaned up.
     let signals = Signals::hold()?;
     let egress = plan.proxy.map(|orders| proxy::start(&orders, &surroundings.program)).transpose()?;
     Ok(run_in_foreground(plan.foreground, egress, signals, arguments.debug)?)
 }
 
-/// Reads the named settings file, or the one in the home if it exists.
+/// Reads the given settings file, or else the one in the home if it exists.
 fn settings(
     arguments: &CommandArguments,
     surroundings: &CommandContext,
@@ -103,6 +103,6 @@ fn say(text: &str) -> Result<ExitCode, SandboxCommandError> {
 }
 
 fn print_error(text: &str) {
-    // If standard error is closed, the exit status still reports the failure.
+    // Ignores a closed standard error: the exit status still reports the failure.
     let _ = writeln!(io::stderr(), "{NAME}: {text}");
 }

@@ -1,14 +1,15 @@
-//! Makes connections for a sandbox that may have its own unix sockets or use services of the computer, and checks where they
-//! lead.
+//! Connects sockets for a sandbox that may have its own unix sockets or use services of this computer, after checking
+//! the destination.
 //!
-//! - Seccomp cannot read the address of `connect`. Therefore the kernel reports each call, and a process of the
-//!   supervisor connects the same socket to the copied address. The sandbox cannot change either in the meantime.
-//! - A path leads to the sandbox's own socket if it is in a folder that only the sandbox writes to, as determined by its mount
-//!   after resolving symlinks. No rename or link leads from another mount into such a folder.
-//! - Abstract names and internet addresses are resolved in the socket's own network namespace, as usual. Only a loopback port
-//!   where nothing listens may need permission ([`Services`]).
-//! - INVARIANT: a connection to an address that cannot be determined is refused. Without this
-//!   process, a sandbox cannot connect anywhere.
+//! - Seccomp cannot read the address that `connect` gets. Instead, the kernel reports each call, and a process of the
+//!   supervisor connects the same socket to its own copy of the address. The sandbox can change neither in the
+//!   meantime.
+//! - A path leads to one of the sandbox's own sockets if it is in a folder that only the sandbox writes to, as
+//!   determined by the mount after resolving symlinks. No rename or link leads from another mount into such a folder.
+//! - Abstract names and internet addresses are resolved in the socket's own network namespace, as usual. Only a
+//!   loopback port on which nothing listens can require permission ([`Services`]).
+//! - INVARIANT: a connection to an address that cannot be determined is refused. Without this process, the sandbox
+//!   cannot connect to anything.
 
 use std::{
     fs::File,
@@ -40,23 +41,23 @@ use crate::{
     },
 };
 
-/// Maximum address size of any family, that of `sockaddr_storage`.
+/// Maximum size of a socket address in bytes, that of `sockaddr_storage`.
 const LONGEST: usize = 128;
-/// Size of the family field at the start of an address.
+/// Size in bytes of the family field at the start of an address.
 const FAMILY: usize = size_of::<libc::sa_family_t>();
 /// `AF_UNIX`, as in an address.
 const UNIX: libc::sa_family_t = 1;
-/// Flag of `pidfd_open` for a thread, since Linux 6.9: `O_EXCL`.
+/// Flag of `pidfd_open` for a thread, `PIDFD_THREAD` since Linux 6.9.
 const THREAD: u32 = libc::O_EXCL.cast_unsigned();
 
-/// Process that makes the connections.
+/// Process that connects the sandbox's sockets. Dropping it terminates the process.
 #[derive(Debug)]
 pub(crate) struct Connector {
     _process: Forked,
 }
 
 impl Connector {
-    /// Handles `calls`. Only for single-threaded processes.
+    /// Forks a process that handles `calls`. Callers must be single-threaded.
     pub(crate) fn start(calls: OwnedFd, connections: Connections) -> std::io::Result<Self> {
         let connections = Arc::new(connections);
         let mut kept = vec![calls.as_fd()];
@@ -69,18 +70,18 @@ impl Connector {
 /// Connections that a sandbox may make, besides those inside its network namespace.
 #[derive(Debug)]
 pub(crate) struct Connections {
-    /// Mounts of folders that only the sandbox writes to, where its unix sockets are.
+    /// Mount ids of folders that only the sandbox writes to, which may contain its unix sockets.
     pub(crate) own: Vec<u64>,
-    /// Services of the computer, if they are asked about.
+    /// Services of this computer; `None` if connections to loopback ports need no permission.
     pub(crate) services: Option<Services>,
 }
 
-/// Handles calls until the sandbox has exited.
+/// Handles reported calls until the sandbox has exited.
 fn serve(calls: &OwnedFd, connections: &Arc<Connections>) {
     if connections.services.is_some() {
         let connections = connections.clone();
         let serve = move || connections.services.iter().for_each(Services::serve);
-        // Without the thread, no published port can be reached.
+        // Without this thread, no published port can be reached.
         let _ = thread::Builder::new().stack_size(64 * 1024).spawn(serve);
     }
     loop {
@@ -91,7 +92,7 @@ fn serve(calls: &OwnedFd, connections: &Arc<Connections>) {
                     call.answer(calls, Err(libc::EMFILE));
                     continue;
                 };
-                // The sandbox can make a connect block indefinitely, so each call gets a thread.
+                // The sandbox can make a connect block indefinitely, so each call gets its own thread.
                 let work = move || {
                     let made = Attempt::of(&call, &handle)
                         .and_then(|it| it.make(&connections, || call.is_waiting(&handle)));
@@ -101,7 +102,7 @@ fn serve(calls: &OwnedFd, connections: &Arc<Connections>) {
                     call.answer(calls, Err(libc::EAGAIN));
                 }
             }
-            // The thread was killed before its call was reported.
+            // The thread was killed before the kernel reported its call.
             Err(error) if matches!(error.raw_os_error(), Some(libc::ENOENT | libc::EINTR)) => {
                 if is_over(calls) {
                     return;
@@ -112,7 +113,7 @@ fn serve(calls: &OwnedFd, connections: &Arc<Connections>) {
     }
 }
 
-/// Returns true if no process remains that could make a call.
+/// Returns whether no process remains that could make a call.
 fn is_over(calls: &OwnedFd) -> bool {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     let mut polled = [PollFd::new(calls, PollFlags::IN)];
@@ -133,11 +134,11 @@ impl Attempt {
         let [socket, at, length, ..] = call.arguments;
         let way = format!("/proc/{}", call.thread);
         let thread = openat(CWD, way, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).map_err(number)?;
-        // This proves that the thread id has not been reused.
+        // Proves that the thread id has not been reused.
         if !call.is_waiting(calls) {
             return Err(libc::EINTR);
         }
-        // The kernel uses the lower halves of the registers.
+        // The kernel uses only the lower halves of these registers.
         let [socket, length] =
             [socket, length].map(|word| u32::try_from(word & u64::from(u32::MAX)).unwrap_or_default());
         let length = usize::try_from(length).map_err(|_| libc::EINVAL)?;
@@ -176,7 +177,7 @@ impl Attempt {
             return Err(libc::EINVAL);
         }
         if name.first().is_none_or(|first| *first == 0) {
-            // An unnamed or abstract address, resolved in the sandbox's own network namespace.
+            // An unnamed or abstract address is resolved in the sandbox's own network namespace.
             return connect(&self.socket, &self.address);
         }
         let path = name.split(|byte| *byte == 0).next().unwrap_or_default();
@@ -188,12 +189,12 @@ impl Attempt {
         if !own.contains(&mount_id(&target).map_err(number)?) {
             return Err(libc::EACCES);
         }
-        // The kernel resolves this name in our process only, and it leads to the opened file.
+        // The kernel resolves this name in our own process, where it leads to the opened file.
         let way = format!("/proc/self/fd/{}\0", target.as_raw_fd());
         connect(&self.socket, &[family, way.as_bytes()].concat())
     }
 
-    /// Opens the path as the sandbox sees it.
+    /// Opens a path as the sandbox resolves it.
     fn open(&self, path: &[u8]) -> Result<OwnedFd, i32> {
         let root = openat(&self.thread, "root", OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
         let root = root.map_err(number)?;
@@ -209,7 +210,7 @@ impl Attempt {
     }
 }
 
-/// Opens a pidfd of the thread, or of its process if the kernel supports only those.
+/// Opens a pidfd of the thread, or of its process on kernels without pidfds of threads.
 fn handle(thread: u32, directory: &OwnedFd) -> Result<OwnedFd, i32> {
     let pid = |number: u32| i32::try_from(number).ok().and_then(Pid::from_raw).ok_or(libc::ESRCH);
     match pidfd_open(pid(thread)?, PidfdFlags::from_bits_retain(THREAD)) {

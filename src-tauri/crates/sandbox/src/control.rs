@@ -1,67 +1,68 @@
 //! Control protocol: JSON lines over a unix stream between the trusted process and a supervisor.
 //!
 //! - The client chooses each request's id. Every request gets exactly one [`ControlReply`] with that id, in order.
-//! - [`SandboxEvent`]s may arrive between replies: first [`SandboxEvent::Started`] or [`SandboxEvent::Failed`], last
-//!   [`SandboxEvent::Exited`].
+//! - [`SandboxEvent`]s can arrive between replies. The first is [`SandboxEvent::Started`] or [`SandboxEvent::Failed`],
+//!   the last [`SandboxEvent::Exited`].
 //! - Closing the stream is equivalent to `shutdown`: the supervisor kills the sandbox and exits.
 
 use serde::{Deserialize, Serialize};
 
 use crate::spec::{Mount, MountAccess};
 
-/// Request line.
+/// Request to the supervisor, sent as one line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ControlRequest {
-    /// Id echoed in the reply.
+    /// Id that the reply repeats.
     pub id: u64,
-    /// The requested operation.
+    /// Operation to perform.
     #[serde(flatten)]
     pub op: ControlOp,
 }
 
-/// Operations on a running sandbox.
+/// Operation on a running sandbox.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "op", rename_all = "kebab-case")]
 pub enum ControlOp {
-    /// Mount a path. A read-only mount can be widened to read-write in place, but not the reverse.
+    /// Mount a path. A read-only mount can be widened to read-write in place; [`Narrow`](Self::Narrow) does the
+    /// reverse.
     Add(Mount),
-    /// Make a read-write mount read-only, and prove that nothing in the sandbox can write to it any more. The path stays
-    /// visible throughout.
+    /// Make a read-write mount read-only, and prove that nothing in the sandbox can write to it any more. The path
+    /// stays visible throughout.
     Narrow {
-        /// A path that was added.
+        /// Path of a mount that was added.
         path: String,
-        /// Require a regular file.
+        /// `true` to require that the path is a regular file.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         file: bool,
     },
-    /// Unmount a path, and prove that nothing refers to it.
+    /// Unmount a path, and prove that nothing in the sandbox refers to it.
     Remove {
-        /// A path that was added.
+        /// Path of a mount that was added.
         path: String,
     },
     /// List the granted paths that are mounted.
     List,
-    /// Check that every mask is in place, and restore the others: a program outside has changed a hidden or read-only
-    /// name.
+    /// Check that every mask is in place, and restore each lost one, because a program outside has changed the
+    /// hidden or read-only path.
     Check,
     /// Kill everything in the sandbox and exit.
     Shutdown,
 }
 
-/// Line from the supervisor.
+/// Line that the supervisor sends.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum FromSupervisor {
-    /// Reply to a request.
+    /// Reply to the oldest unanswered request.
     Reply(ControlReply),
-    /// Unsolicited event.
+    /// Event that no request caused.
     Event(SandboxEvent),
 }
 
-/// Reply to one request.
+/// Reply to one request, sent as one line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ControlReply {
-    /// Id of the request.
+    /// Id of the request, or 0 if it could not be parsed.
     pub id: u64,
     /// Outcome of the request.
     #[serde(flatten)]
@@ -76,47 +77,47 @@ pub enum ControlAnswer {
     Added,
     /// The path is mounted read-only.
     Narrowed {
-        /// Proof that nothing in the sandbox can write to it any more.
+        /// Proof that nothing in the sandbox can write to the path any more, or that a process still holds it.
         proof: UnmountProof,
     },
     /// The path is no longer mounted.
     Removed {
-        /// Proof that nothing in the sandbox refers to it.
+        /// Proof that nothing in the sandbox refers to the path, or that a process still holds it.
         proof: UnmountProof,
     },
-    /// Granted paths, in path order.
+    /// The granted paths.
     Mounts {
-        /// The mounts.
+        /// Granted mounts, in path order.
         mounts: Vec<Mount>,
     },
-    /// Every mask is in place. A [`SandboxEvent::Uncovered`] precedes this for each mask that was restored.
+    /// Every mask is in place. For each mask that was restored, a [`SandboxEvent::Uncovered`] was sent before.
     Checked,
     /// The sandbox is being terminated.
     Closing,
-    /// The operation failed half-way and the state of the mounts is unknown; the sandbox is being terminated.
+    /// The operation failed half-way, so the state of the mounts is unknown and the sandbox is being terminated.
     Broken {
-        /// One-sentence reason for the user.
+        /// Reason for the user, as one sentence.
         message: String,
     },
     /// The request was refused, and nothing changed.
     Refused {
-        /// Machine-readable reason.
+        /// Reason for programs.
         code: MountRefusal,
-        /// One-sentence reason for the user.
+        /// Reason for the user, as one sentence.
         message: String,
     },
 }
 
-/// Result of proving that a mount was removed or narrowed. If another grant still shows the same file, the proof covers only
-/// the access which that grant does not give.
+/// Result of checking that a mount was removed or narrowed. If another grant still shows the same file, the proof
+/// covers only the access that the other grant does not give.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum UnmountProof {
-    /// The kernel released the mount: no descriptor, mapping, working directory or message in flight refers to it. Or the
-    /// mount is permanently read-only, and another grant still shows its content.
+    /// The kernel released the mount: no descriptor, mapping, working directory or message in flight refers to it. Or
+    /// the mount is permanently read-only, and another grant still shows its content.
     Proved,
-    /// The path is not visible anymore, but a process still has one of its files open. Only
-    /// restarting the server stops that.
+    /// The path is no longer visible, but a process still has one of its files open. Only restarting the server ends
+    /// that access.
     Held,
 }
 
@@ -132,38 +133,39 @@ pub enum MountRefusal {
     Reserved,
     /// The path does not exist.
     Missing,
-    /// A component of the path has become a symlink, so it is no longer the path that was judged.
+    /// A component of the path has become a symlink, so the path is no longer the one that was approved.
     Symlink,
-    /// The path is not a regular file or directory, or is a directory where a file is required.
+    /// The path is not a regular file or directory, or it is a directory where a file is required.
     Kind,
-    /// The path cannot be searched for named pipes and sockets, which are masked in every folder.
+    /// The path cannot be searched for named pipes and sockets, which must be masked in every folder.
     Special,
     /// The user may not access the path.
     Denied,
-    /// The path is granted read-write; narrow it instead.
+    /// The path is granted read-write and must be narrowed instead.
     Narrower,
-    /// The sandbox has a file of another kind at the path, or a tree without that name. Restart the server with the grant.
+    /// The sandbox has another kind of file at the path, or a tree without that name. The server must be restarted with
+    /// the grant.
     NoMountPoint,
-    /// The path is read-only because it is an autostart file and no answer of the user named it.
+    /// The path is an autostart file, which stays read-only unless the user's answer named it.
     Protected,
-    /// The path was never added.
+    /// The path is not granted.
     NotGranted,
-    /// The kernel refused; the message has the reason.
+    /// The kernel refused the operation; the message contains the error.
     Kernel,
 }
 
-/// Event in a sandbox.
+/// Event that the supervisor reports without a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum SandboxEvent {
-    /// The initial mounts are made and the server's program runs.
+    /// The initial mounts are complete and the server's program is running.
     Started,
-    /// The server never ran, and the sandbox has been removed.
+    /// The server was never started, and the sandbox was removed.
     Failed {
-        /// One-sentence reason for the user.
+        /// Reason for the user, as one sentence.
         reason: String,
     },
-    /// Limits in force, and their enforcement; follows [`SandboxEvent::Started`].
+    /// Limits in force, and the mechanism that enforces each. Follows [`SandboxEvent::Started`].
     Limited {
         /// Enforcement of the memory limit.
         memory: Enforcement,
@@ -172,15 +174,16 @@ pub enum SandboxEvent {
         /// Enforcement of the process limit.
         processes: Enforcement,
     },
-    /// A program outside replaced a hidden or read-only path. The server could reach the replacement for about a millisecond,
-    /// until it was masked again.
+    /// A program outside replaced a hidden or read-only path. The server could access the replacement for about a
+    /// millisecond, until it was masked again.
     Uncovered {
-        /// The path.
+        /// Path that was replaced.
         path: String,
-        /// True if the path is hidden and could be read; false if it is read-only and could be written.
+        /// `true` if the path is hidden, so the server could read it; `false` if it is read-only, so the server could
+        /// write to it.
         hidden: bool,
     },
-    /// The server exited.
+    /// The server exited. Always the last event.
     Exited {
         /// Exit status, or 128 + the signal number.
         status: i32,
@@ -191,11 +194,11 @@ pub enum SandboxEvent {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Enforcement {
-    /// A control group, for all processes of the sandbox together.
+    /// A control group, which limits all processes of the sandbox together.
     Cgroup,
-    /// The user namespace, for all processes of the sandbox together.
+    /// The user namespace, which limits all processes of the sandbox together.
     Sandbox,
-    /// A resource limit of each process separately.
+    /// A resource limit, which applies to each process separately.
     Process,
     /// No limit was requested.
     Unlimited,
@@ -209,19 +212,19 @@ impl Mount {
         Self { path: path.into(), access, file: false, closed: vec![], kept: vec![], named: false }
     }
 
-    /// Sets the paths at or below the mount that stay read-only.
+    /// Sets the paths at or below the mount that stay read-only ([`Mount::closed`]).
     #[must_use]
     pub fn closing(self, closed: Vec<String>) -> Self {
         Self { closed, ..self }
     }
 
-    /// Sets the paths below the mount that stay read-only and cannot be moved.
+    /// Sets the paths below the mount that stay read-only and cannot be moved ([`Mount::kept`]).
     #[must_use]
     pub fn keeping(self, kept: Vec<String>) -> Self {
         Self { kept, ..self }
     }
 
-    /// Restricts the mount to a regular file.
+    /// Requires that the path is a regular file.
     #[must_use]
     pub fn of_file(self) -> Self {
         Self { file: true, ..self }

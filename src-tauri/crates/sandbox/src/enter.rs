@@ -1,9 +1,9 @@
-//! The last step before the server, inside the finished sandbox: waits for the supervisor, then becomes the server.
+//! Last step before the server, inside the complete sandbox: waits for the supervisor, and then executes the server.
 //!
-//! - The server starts only after the supervisor signals that the initial mounts are made. If the supervisor has died, the
-//!   server never starts.
-//! - INVARIANT: the server gets descriptors 0, 1 and 2 and no others. No other process in the sandbox holds them, so end of
-//!   file and broken pipes behave as they do without a sandbox.
+//! - The server starts only after the supervisor signals that the initial mounts are complete. If the supervisor has
+//!   died, the server never starts.
+//! - INVARIANT: the server inherits descriptors 0, 1 and 2 and no others. No other process in the sandbox holds them,
+//!   so EOF and broken pipes behave as they do without a sandbox.
 //! - The program of a run is started as a child instead ([`RunStarter`]).
 
 use std::{
@@ -29,20 +29,21 @@ use crate::{
     sys,
 };
 
-/// First byte sent: the sandbox is complete.
+/// First byte sent to the supervisor: the sandbox is complete.
 pub(crate) const READY: u8 = b'r';
-/// First byte received: start the server.
+/// First byte received from the supervisor: start the server.
 pub(crate) const GO: u8 = b'g';
 
-/// Exit status of shells for a program that does not exist.
+/// Exit status that shells use for a program that does not exist.
 const ABSENT: u8 = 127;
-/// Exit status of shells for a program that cannot be executed.
+/// Exit status that shells use for a program that cannot be executed.
 const UNUSABLE: u8 = 126;
 
-/// Enters the sandbox and becomes the server.
+/// Enters the sandbox and executes the server.
 ///
-/// Arguments: the descriptors of stdin, stdout, stderr, the supervisor's gate, the proxy's server and the link to the starter
-/// of a run; the limits; `true` if the supervisor makes the connections; the working directory; the command.
+/// Arguments: the descriptors of stdin, stdout, stderr, the link to the supervisor (the gate), the socket for the
+/// proxy's listener and the link to a run's starter; the limits; `true` if the supervisor makes the sandbox's
+/// connections; the working directory; the command.
 pub(crate) fn run(args: &[String]) -> ExitCode {
     let [stdin, stdout, stderr, gate, egress, link, limits, reports, cwd, program, rest @ ..] = args else {
         return ExitCode::from(2);
@@ -54,7 +55,7 @@ pub(crate) fn run(args: &[String]) -> ExitCode {
     let [Ok(egress), Ok(link)] = [egress, link].map(|number| sys::process::take_optional(number)) else {
         return ExitCode::from(2);
     };
-    // Lead a process group, so that a signal for the server also reaches its children. A run leads a session later.
+    // Leads a process group, so that a signal to the server also reaches its children. A run leads a session later.
     if link.is_none() && setpgid(None, None).is_err() {
         return ExitCode::from(1);
     }
@@ -96,12 +97,12 @@ pub(crate) fn run(args: &[String]) -> ExitCode {
         },
         Err(error) => (FAILED, error),
     };
-    // A successful exec has closed the gate; otherwise, report the error through it.
+    // A successful `exec` has closed the gate. Otherwise, this reports the error through it.
     let _ = write!(gate, "{status} failed to start `{program}` in `{cwd}`: {error}");
     ExitCode::from(status)
 }
 
-/// Has the kernel report each `connect` to the supervisor, which makes the connection.
+/// Lets the kernel report each `connect` to the supervisor, which makes the connection.
 fn report_connections(gate: &File) -> io::Result<()> {
     let calls = sys::notify::report_calls(&REPORTS_CONNECT).map_err(|error| {
         io::Error::other(format!(
@@ -111,7 +112,8 @@ fn report_connections(gate: &File) -> io::Result<()> {
     fd_passing::send(gate, calls)
 }
 
-/// Applies limits to the server and its descendants. Processes are counted in the sandbox's own user namespace.
+/// Applies limits to the server and its descendants. The kernel counts processes per user namespace, that is, per
+/// sandbox.
 fn limit_to(limits: ResourceLimits) -> io::Result<()> {
     limit(Resource::Core, Some(0))?;
     limit(Resource::Data, limits.memory)?;
@@ -120,10 +122,11 @@ fn limit_to(limits: ResourceLimits) -> io::Result<()> {
     limit(Resource::Fsize, limits.file_size)
 }
 
-/// Confines signals, traces and abstract sockets to the server and its descendants, if the kernel's Landlock supports that
-/// (6.12). Namespaces and seccomp enforce the same; this is a second layer.
+/// Restricts signals, traces and abstract sockets to the server and its descendants, if the kernel's Landlock supports
+/// that (since Linux 6.12). Namespaces and seccomp already enforce the same; this is a second layer.
 ///
-/// Landlock does not restrict files here: mounts do, and grants come and go, while Landlock rules can only be tightened.
+/// Landlock does not restrict files here, because its rules can only be tightened, while grants are added and removed.
+/// Mounts restrict files instead.
 fn stay_in_scope() -> io::Result<()> {
     let scoped =
         Ruleset::default().set_compatibility(CompatLevel::BestEffort).scope(Scope::from_all(ABI::V6));

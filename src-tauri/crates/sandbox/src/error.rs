@@ -1,24 +1,25 @@
-//! Errors launching a sandbox.
+//! Failures to launch a sandbox.
 
 use std::io;
 
 use crate::spec::SpecError;
 
-/// Error launching a sandbox. Failures after the launch arrive as [`SandboxEvent::Failed`](crate::SandboxEvent::Failed).
+/// Failure to launch a sandbox. Failures after the launch arrive as
+/// [`SandboxEvent::Failed`](crate::SandboxEvent::Failed).
 #[derive(Debug, thiserror::Error)]
 pub enum SandboxLaunchError {
-    /// The specification is invalid.
+    /// The specification is invalid, so nothing was started.
     #[error(transparent)]
     Spec(#[from] SpecError),
     /// The supervisor program could not be started.
     #[error("failed to start the sandbox program `{program}`: {source}")]
     Start {
-        /// The program.
+        /// Path of the supervisor program.
         program: String,
-        /// The system's error.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// Descriptors, threads or pipes could not be created.
+    /// A descriptor, thread or pipe could not be created.
     #[error("failed to prepare the sandbox: {0}")]
     Prepare(#[from] io::Error),
     /// Sandboxes are not supported on this platform.

@@ -1,4 +1,4 @@
-//! Passes descriptors and the sender's identity over a unix stream.
+//! Passes descriptors, and the identity of the sender, over a unix stream.
 
 use std::{
     io::{self, IoSlice, IoSliceMut},
@@ -15,10 +15,10 @@ use rustix::process::Pid;
 
 use crate::sys;
 
-/// Space for one descriptor and its header.
+/// Size in bytes of the ancillary data for one descriptor.
 const SPACE: usize = rustix::cmsg_space!(ScmRights(1));
 
-/// Sends `descriptor`.
+/// Sends `descriptor` along with one byte.
 pub(crate) fn send(stream: impl AsFd, descriptor: impl AsFd) -> io::Result<()> {
     let mut space = [MaybeUninit::uninit(); SPACE];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
@@ -30,7 +30,7 @@ pub(crate) fn send(stream: impl AsFd, descriptor: impl AsFd) -> io::Result<()> {
     Ok(())
 }
 
-/// Waits for a descriptor. Fails at end of stream.
+/// Waits for a descriptor. Fails at EOF.
 pub(crate) fn receive(stream: impl AsFd) -> io::Result<OwnedFd> {
     let mut space = [MaybeUninit::uninit(); SPACE];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
@@ -43,9 +43,9 @@ pub(crate) fn receive(stream: impl AsFd) -> io::Result<OwnedFd> {
     received.ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
 }
 
-/// Waits for a descriptor, or for a byte sent without one.
+/// Waits for a descriptor, or for a byte without one; the byte is `None` at EOF.
 pub(crate) fn receive_or_byte(stream: impl AsFd) -> io::Result<Result<OwnedFd, Option<u8>>> {
-    // The message may carry credentials too.
+    // The message may also carry credentials.
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1), ScmCredentials(1))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
     let mut byte = [0];
@@ -59,13 +59,13 @@ pub(crate) fn receive_or_byte(stream: impl AsFd) -> io::Result<Result<OwnedFd, O
     Ok(descriptor.ok_or((received.bytes == 1).then_some(byte)))
 }
 
-/// Receives the listener over the socket with this descriptor number, waiting until it is sent. The proxy program gets the
+/// Waits for the listener, and receives it over the socket that has this descriptor number. The proxy program gets the
 /// number on its command line.
 pub fn receive_listener(number: &str) -> io::Result<TcpListener> {
     Ok(receive(sys::process::take_descriptor(number)?)?.into())
 }
 
-/// Reads one byte, if available, and the id of the process that sent it. The stream must pass credentials.
+/// Reads one byte, or `None` at EOF, and the id of the process that sent it. The stream must pass credentials.
 pub(crate) fn word_and_sender(stream: impl AsFd) -> io::Result<(Option<u8>, Option<Pid>)> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmCredentials(1))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);

@@ -1,15 +1,15 @@
-//! Messages between the process that serves a run's files and the trusted process, as JSON lines.
+//! Messages between the process that serves a run's files (the view) and the trusted process, as JSON lines.
 //!
-//! - The view asks about one path and access at a time, however many programs wait for it.
-//! - The trusted process sends everything that the run may do without a question. Each such message replaces the one before.
+//! - The view asks once for each path and access, even if several programs wait for it.
+//! - The trusted process sends all permissions of the run. Each such message replaces the previous one.
 
 use serde::{Deserialize, Serialize};
 
-/// Access to a path.
+/// Kind of access to a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FileAccess {
-    /// Reads the file.
+    /// Reading the content of the file.
     Read,
     /// Creates, changes or replaces the file.
     Write,
@@ -19,80 +19,81 @@ pub enum FileAccess {
     Delete,
 }
 
-/// Message from the view.
+/// Message from the view to the trusted process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "view", rename_all = "kebab-case")]
 pub enum FromView {
-    /// A program waits for permission.
+    /// A program is waiting for permission.
     Ask {
         /// Id of the question, unique within the view.
         id: u64,
-        /// Absolute path without symlinks.
+        /// Absolute path without symlinks, which the program wants to access.
         path: String,
-        /// The access.
+        /// Access that the program wants.
         access: FileAccess,
-        /// Programs that wait, for display: the one that opens the file last, its ancestors in the sandbox before it.
+        /// Waiting programs, for display: the one that opens the file is last, after its ancestors in the sandbox.
         programs: Vec<String>,
     },
-    /// No program waits for the answer any more.
+    /// No program is waiting for the answer any more.
     Withdraw {
         /// Id of the question.
         id: u64,
     },
-    /// The permissions of this version are in force, and nothing uses earlier ones.
+    /// The permissions of this version are in force, and no program uses earlier ones.
     Applied {
-        /// Version of the permissions.
+        /// Version of the permissions, from [`ToView::Permissions`].
         version: u64,
-        /// False if the kernel did not drop the pages of a file in time.
+        /// `false` if the kernel did not drop the cached pages of a file in time.
         complete: bool,
     },
 }
 
-/// Message to the view.
+/// Message from the trusted process to the view.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "view", rename_all = "kebab-case")]
 pub enum ToView {
-    /// Answer to a question.
+    /// Answer to [`FromView::Ask`].
     Answer {
-        /// Id of the question.
+        /// Id of the question that is answered.
         id: u64,
-        /// The answer.
+        /// Decision about the access.
         answer: AccessAnswer,
     },
-    /// An access that needs no question from now on.
+    /// Another access that needs no question from now on.
     Permit(PermittedAccess),
-    /// Everything that needs no question from now on, instead of earlier permits.
+    /// All accesses that need no question from now on, replacing earlier permissions.
     Permissions {
-        /// Version, which the view repeats when it is in force.
+        /// Version number, which the view repeats in [`FromView::Applied`].
         version: u64,
-        /// Permitted accesses.
+        /// All permitted accesses.
         permitted: Vec<PermittedAccess>,
     },
 }
 
-/// Answer to a question.
+/// Answer to a question about an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AccessAnswer {
     /// The access is refused.
     Denied,
-    /// It is allowed once for each program that waits.
+    /// The access is allowed once for each waiting program.
     Once,
-    /// It was permitted before this answer. If the permission has ended since, the view asks again.
+    /// The access was already permitted before this answer. If the permission has been revoked since, the view asks
+    /// again.
     Permitted,
 }
 
 /// Access to a path that needs no question.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct PermittedAccess {
-    /// Absolute path without symlinks.
+    /// Permitted absolute path without symlinks.
     pub path: String,
-    /// The access.
+    /// Permitted access.
     pub access: FileAccess,
 }
 
 impl FileAccess {
-    /// Returns the accesses that include this one.
+    /// Returns the permitted accesses that include this one.
     #[must_use]
     pub fn included_in(self) -> &'static [Self] {
         match self {

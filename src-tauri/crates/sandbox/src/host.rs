@@ -1,6 +1,6 @@
-//! The parts of the host's system tree that sandboxes show, determined once per launch.
+//! Parts of the host's system tree that sandboxes show, determined once per launch.
 //!
-//! - The roots view checks only the names in the fixed lists below, which are names of the system, not of the user.
+//! - For the roots view, only the fixed names below are checked. They belong to the system, not to the user.
 
 use std::{fs, io, path::Path};
 
@@ -9,32 +9,32 @@ use crate::spec::View;
 /// Parts of the host that a sandbox is built from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct HostTree {
-    /// `/bin` and similar, or all entries of the host's root.
+    /// `/bin` and similar entries of the host's root, or all of its entries.
     pub(crate) tops: Vec<(String, RootEntry)>,
-    /// Files and directories below `/etc` that programs need to run, in the roots view.
+    /// Files and directories below `/etc` that programs need, for the roots view.
     pub(crate) etc: Vec<String>,
-    /// Files of `/proc` that describe or change the machine.
+    /// Files in `/proc` that describe or change the machine, to be hidden.
     pub(crate) masked: Vec<String>,
-    /// Directories of `/proc` to be read-only.
+    /// Directories in `/proc` to be made read-only.
     pub(crate) read_only_paths: Vec<String>,
 }
 
 /// Kind of an entry of the host's root.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum RootEntry {
-    /// A symlink, today mostly into `/usr`.
+    /// A symlink with this target, which nowadays is mostly in `/usr`.
     Link(String),
-    /// A file or directory.
+    /// Anything but a symlink: a directory, or rarely a file.
     There,
 }
 
 const TOPS: &[&str] = &["/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
 
-/// Program and library folders other than `/usr`, on the systems that have them.
+/// Program and library folders outside `/usr`, on the systems that have them.
 const STORES: &[&str] = &["/nix", "/gnu"];
 
-/// Parts of `/sys` that programs read: processors and pages. The rest describes the machine and its network, regardless of the
-/// network namespace.
+/// Parts of `/sys` that programs need: processors and memory pages. The rest describes the machine and its network,
+/// regardless of the network namespace.
 const SYS: &[&str] = &["/sys/devices/system", "/sys/kernel/mm"];
 
 const ETC: &[&str] = &[
@@ -53,7 +53,7 @@ const ETC: &[&str] = &[
     "/etc/ssl/openssl.cnf",
 ];
 
-/// Further settings that shells and command line tools read.
+/// Further settings in `/etc` that shells and command line tools read.
 const ETC_OF_RUNS: &[&str] = &[
     "/etc/bash.bashrc",
     "/etc/gai.conf",
@@ -84,7 +84,7 @@ const MASKED: &[&str] = &[
     "/proc/timer_list",
     "/proc/vmallocinfo",
 ];
-/// File that reveals information about the host even to an ordinary user: keyrings are not namespaced.
+/// File that reveals information about the host even to an ordinary user, because keyrings are not namespaced.
 const MASKED_FOR_USERS: &[&str] = &["/proc/keys"];
 
 const READ_ONLY: &[&str] = &[
@@ -100,13 +100,13 @@ const READ_ONLY: &[&str] = &[
 ];
 
 impl HostTree {
-    /// Inspects this machine.
+    /// Inspects this machine for a sandbox with this view.
     pub(crate) fn look(is_root: bool, view: &View) -> io::Result<Self> {
         let tops = match view {
             View::Roots { .. } | View::Served { .. } => Self::system(),
             View::HostRead { private_tmp, .. } => Self::whole(*private_tmp)?,
         };
-        // For an ordinary user, the kernel's file modes protect these; root bypasses modes.
+        // For an ordinary user, the kernel's file modes protect these paths; root bypasses file modes.
         let guard = |list: &[&str]| if is_root { existing(list) } else { vec![] };
         let masked = existing(if is_root { MASKED } else { MASKED_FOR_USERS });
         let etc = match view {
@@ -117,12 +117,12 @@ impl HostTree {
         Ok(Self { tops, etc, masked, read_only_paths: guard(READ_ONLY) })
     }
 
-    /// Returns the entries that the first program needs, which are mounted before it runs.
+    /// Returns the entries that the first program in the sandbox needs, which are mounted before it runs.
     pub(crate) fn frame(&self) -> impl Iterator<Item = &(String, RootEntry)> {
         self.tops.iter().filter(|top| is_frame(top))
     }
 
-    /// Returns the other entries, which are mounted afterwards.
+    /// Returns the remaining entries, which are mounted afterwards.
     pub(crate) fn rest(&self) -> impl Iterator<Item = &String> {
         self.tops.iter().filter(|top| !is_frame(top)).map(|(path, _)| path)
     }

@@ -1,12 +1,12 @@
 //! Launches one sandbox from the trusted process.
 //!
-//! - INVARIANT: the supervisor is spawned by a thread that lives until the supervisor exits, because the kernel's
-//!   parent-death signal follows the thread. Killing the trusted process at any time kills the sandbox; see
-//!   [`supervisor`](crate::supervisor) for how soon.
-//! - INVARIANT: the supervisor inherits only the server's stdio, the spec, the control stream, the link to the watcher for
-//!   pipes and sockets and, if used, the socket for the proxy's listener, the connection to the view, the links to a run's starter
-//!   and for services, and the control group's `cgroup.procs`.
-//! - [`launch`] returns once the supervisor runs; the control stream reports what happens to the server.
+//! - INVARIANT: the thread that spawns a supervisor lives until the supervisor exits, because the kernel sends the
+//!   parent-death signal when that thread exits. Killing the trusted process at any time kills the sandbox;
+//!   [`supervisor`](crate::supervisor) describes how soon.
+//! - INVARIANT: the supervisor inherits only the server's standard streams, the spec, the control stream, the link to
+//!   the watcher for pipes and sockets and, if used, the socket for the proxy's listener, the connection to the view,
+//!   the links to a run's starter and for services, and the control group's `cgroup.procs`.
+//! - [`launch`] returns once the supervisor runs. The control stream reports how the server proceeds.
 
 use std::{
     fs::File,
@@ -43,7 +43,7 @@ use crate::{
     sys::process::NONE,
 };
 
-/// A running supervisor, seen from the trusted process.
+/// Running supervisor, as the trusted process uses it.
 ///
 /// Dropping `control` terminates the sandbox.
 #[derive(Debug)]
@@ -54,23 +54,23 @@ pub struct LaunchedSandbox {
     pub stdout: OwnedFd,
     /// Read end of the server's standard error.
     pub stderr: OwnedFd,
-    /// Control stream, see [`control`](crate::control).
+    /// Control stream; see [`control`](crate::control).
     pub control: UnixStream,
     /// The supervisor's process id, for display.
     pub pid: u32,
     /// Handle that kills the sandbox.
     pub kill: KillHandle,
-    /// Source of the proxy's listener, if the spec's network is [`NetworkAccess::Proxied`].
+    /// Source of the proxy's listener; set if the spec's network is [`NetworkAccess::Proxied`].
     pub egress: Option<Egress>,
 }
 
-/// Source of the listener that is the sandbox's only network access.
+/// Source of the listener that receives all network traffic of the sandbox.
 #[derive(Debug)]
 pub struct Egress(UnixStream);
 
 impl Egress {
-    /// Waits for the listener on port [`PROXY_PORT`](crate::PROXY_PORT) of the sandbox's own `127.0.0.1`. It is available once
-    /// [`SandboxEvent::Started`](crate::SandboxEvent::Started) has arrived. Fails if the sandbox fails.
+    /// Waits for the listener on port [`PROXY_PORT`](crate::PROXY_PORT) of the sandbox's own `127.0.0.1`. It is
+    /// available once [`SandboxEvent::Started`](crate::SandboxEvent::Started) has arrived. Fails if the sandbox fails.
     pub fn listener(self) -> io::Result<TcpListener> {
         Ok(fd_passing::receive(&self.0)?.into())
     }
@@ -83,13 +83,14 @@ pub struct KillHandle(Arc<OwnedFd>);
 impl KillHandle {
     /// Kills the supervisor, and with it everything in the sandbox.
     pub fn kill(&self) {
-        // Ignore the error: it means that the supervisor has exited.
+        // Ignores the error, which means that the supervisor has exited.
         let _ = pidfd_send_signal(&*self.0, Signal::KILL);
     }
 }
 
 impl KillHandle {
-    /// Gives the supervisor, whose control stream is closed, up to `patience` to clean up and exit, then kills it.
+    /// Waits up to `patience` for the supervisor to clean up and exit, and then kills it. Its control stream must be
+    /// closed.
     pub fn kill_after(self, patience: Duration) {
         let kill = self.clone();
         let wait = move || {
@@ -105,9 +106,10 @@ impl KillHandle {
     }
 }
 
-/// Starts `supervisor_program` on `spec`. Calls `on_ended` once when it has exited, from a separate thread.
+/// Launches a sandbox for `spec` with `supervisor_program`. Calls `on_ended` once from another thread when the
+/// supervisor has exited.
 ///
-/// If this fails, nothing runs and `on_ended` is not called.
+/// On failure, nothing is running and `on_ended` is not called.
 pub fn launch(
     spec: &Spec,
     supervisor_program: &Path,
@@ -116,18 +118,18 @@ pub fn launch(
     launch_in(CgroupRoot::find(), spec, supervisor_program, on_ended)
 }
 
-/// A running supervisor of a run: a program that has the user's own streams, and whose files are served.
+/// Running supervisor of a run: a program that has the user's own streams and whose files are served.
 ///
 /// Dropping `control` terminates the sandbox.
 #[derive(Debug)]
 pub struct LaunchedRun {
     /// Control stream, see [`control`](crate::control).
     pub control: UnixStream,
-    /// Connection to the view, see [`file_access`](crate::file_access).
+    /// Connection to the view; see [`file_access`](crate::file_access).
     pub view: UnixStream,
-    /// Source of the proxy's listener, if the spec's network is [`NetworkAccess::Proxied`].
+    /// Source of the proxy's listener; set if the spec's network has a proxy.
     pub egress: Option<Egress>,
-    /// Link for services of the computer, if the spec's network is [`NetworkAccess::ProxiedWithServices`].
+    /// Link for services of this computer; set if the spec's network is [`NetworkAccess::ProxiedWithServices`].
     pub services: Option<ServiceLink>,
     /// The supervisor's process id, for display.
     pub pid: u32,
@@ -135,10 +137,10 @@ pub struct LaunchedRun {
     pub kill: KillHandle,
 }
 
-/// Starts `supervisor_program` on `spec`, whose view is [`View::Served`](crate::View::Served), with these standard streams and
+/// Launches a run for `spec`, whose view must be [`View::Served`](crate::View::Served), with these standard streams and
 /// this end of the link to the starter ([`RunLink`](crate::run_link::RunLink)). Calls `on_ended` as [`launch`] does.
 ///
-/// If this fails, nothing runs and `on_ended` is not called.
+/// On failure, nothing is running and `on_ended` is not called.
 pub fn launch_run(
     spec: &Spec,
     supervisor_program: &Path,
@@ -176,7 +178,7 @@ fn launch_in(
     Ok(LaunchedSandbox { stdin, stdout, stderr, control, pid, kill, egress })
 }
 
-/// A supervisor that was just started.
+/// Supervisor that was just started.
 struct StartedSupervisor {
     control: UnixStream,
     pid: u32,
@@ -184,17 +186,17 @@ struct StartedSupervisor {
     egress: Option<Egress>,
 }
 
-/// A run's ends of its connections.
+/// Supervisor's ends of a run's connections.
 struct RunDescriptors {
-    /// Connection to the view.
+    /// Connection from the view to the trusted process.
     view: OwnedFd,
-    /// Link to the starter.
+    /// Link to the starter of the run.
     link: OwnedFd,
-    /// Link for services of the computer.
+    /// Link for services of this computer.
     services: Option<OwnedFd>,
 }
 
-/// Starts a supervisor with these standard streams.
+/// Starts a supervisor whose server gets these standard streams.
 fn start_supervisor(
     place: Option<&CgroupRoot>,
     spec: &Spec,
@@ -230,7 +232,7 @@ fn start_supervisor(
     thread::Builder::new().name("sandbox".into()).stack_size(256 * 1024).spawn(move || {
         let mut child = match theirs.start().and_then(with_handle) {
             Ok((kill, child)) => {
-                // If the receiver was dropped, `control` was dropped too, and the supervisor exits.
+                // Fails if the receiver was dropped. Then `control` was dropped too, and the supervisor exits.
                 let _ = started.send(Ok((kill, child.id())));
                 child
             }
@@ -248,7 +250,7 @@ fn start_supervisor(
     Ok(StartedSupervisor { control, pid, kill, egress })
 }
 
-/// Program and descriptors for the supervisor.
+/// Program and descriptors to start a supervisor with.
 struct SupervisorInputs {
     program: OwnProgram,
     spec: File,
@@ -290,7 +292,7 @@ impl SupervisorInputs {
     }
 }
 
-/// Returns the number of a descriptor for the command line.
+/// Returns the number of a descriptor, or [`NONE`], for the command line.
 fn number_or_none(descriptor: &Option<OwnedFd>) -> String {
     descriptor.as_ref().map_or(NONE.to_owned(), |descriptor| descriptor.as_raw_fd().to_string())
 }
@@ -317,7 +319,7 @@ fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(pipe_with(PipeFlags::CLOEXEC)?)
 }
 
-/// Serializes a value into a memory file: an environment with tokens does not belong on a command line.
+/// Serializes a value into a memory file, because an environment with tokens must not be on a command line.
 fn memory_file(value: &impl Serialize) -> io::Result<File> {
     let mut file = File::from(memfd_create(c"ironcurtain-spec", MemfdFlags::CLOEXEC)?);
     file.write_all(&serde_json::to_vec(value)?)?;
@@ -367,12 +369,12 @@ mod tests {
         let SandboxEvent::Limited { memory, cpu, .. } = control.event().unwrap() else {
             panic!("expected the limits event")
         };
-        // Without controllers, a group limits nothing, which must be reported.
+        // Without controllers, a group limits nothing, and this must be reported.
         assert_eq!((memory, cpu), (Enforcement::Process, Enforcement::Unenforced));
         let Some(place) = place else { return };
         let group =
             fs::read_dir(place.dir()).unwrap().flatten().find(|entry| entry.path().is_dir()).unwrap().path();
-        // Bubblewrap, the init of the sandbox, and the server.
+        // Bubblewrap, the init process of the sandbox, and the server.
         assert_eq!(fs::read_to_string(group.join("cgroup.procs")).unwrap().lines().count(), 3);
         drop(launched.stdin);
         assert_eq!(ended.recv_timeout(PATIENCE).unwrap(), SandboxExit { status: Some(0), signal: None });

@@ -1,15 +1,15 @@
-//! Runs each MCP server in its own kernel-enforced sandbox, whose view grows and shrinks with grants.
+//! Runs each MCP server in its own sandbox, enforced by the kernel, whose view grows and shrinks with grants.
 //!
-//! The trusted process calls [`launch`] with a [`Spec`]. That starts the `ironcurtain-sandbox` program as supervisor,
-//! which runs bubblewrap, which runs the server. Grants are added and removed over the [`control`] stream.
+//! The trusted process calls [`launch`] with a [`Spec`]. This starts the `ironcurtain-sandbox` program as the
+//! supervisor, which runs bubblewrap, which runs the server. The [`control`] stream adds and removes grants.
 //!
 //! Invariants:
-//! - A sandbox is complete or does not exist: a specification that cannot be applied as written is refused.
-//! - A sandbox exits with its supervisor, and a supervisor exits with the process that launched it.
-//! - Nothing is created in the user's tree. The launcher finds the autostart files that a server
-//!   creates there ([`autostart`]).
+//! - A sandbox is complete or does not exist: a specification that cannot be applied as written is rejected.
+//! - A sandbox is killed when its supervisor exits, and a supervisor when the process that launched it exits.
+//! - Nothing is created in the user's tree. The launcher detects the autostart files that a server creates there
+//!   ([`autostart`]).
 //! - Unsafe code is in `sys` only.
-//! - On a platform without a sandbox, [`launch`] refuses.
+//! - On a platform without sandboxes, [`launch`] fails.
 
 pub mod autostart;
 #[cfg(unix)]

@@ -1,9 +1,9 @@
-//! Ports at which programs listen, from the tables `tcp` and `tcp6` in `/proc/PID/net`. Pure.
+//! Ports on which programs listen, according to the tables `tcp` and `tcp6` in `/proc/PID/net`. Pure.
 
 /// State of a listening socket: `TCP_LISTEN` in the kernel's `include/net/tcp_states.h`.
 const LISTEN: &str = "0A";
 
-/// Returns true if a socket in the table listens at this port, at any address.
+/// Returns whether a socket in the table listens on this port, at any address.
 pub(crate) fn is_listening(table: &str, port: u16) -> bool {
     let at = |line: &str| {
         let mut words = line.split_ascii_whitespace().skip(1);

@@ -1,10 +1,10 @@
-//! The plan of a sandbox's view: the host's tree with parts hidden, re-opened, and closed for writing.
+//! Plan for a sandbox's view: the host's tree with some parts hidden, shown again, or read-only.
 //!
-//! - A [`MountPlan`] is a plain value, made once and applied in a mount namespace that no other process is in. Bubblewrap, or
-//!   a grant, then copies from it. So a copy is never visible without the plan.
-//! - INVARIANT: denied paths apply to the real file: symlinks are resolved, and every other mount of the same file system
-//!   that leads there is found in the kernel's table.
-//! - The deepest of the hidden and re-opened paths decides. At the same path, hiding wins.
+//! - A [`MountPlan`] is a plain value, created once and applied in a mount namespace without other processes.
+//!   Bubblewrap or a grant then copies the mounts, so a copy is never visible without the plan.
+//! - INVARIANT: denied paths apply to the real file: symlinks are resolved, and the kernel's mount table is searched
+//!   for every other mount of the same file system that leads there.
+//! - The deepest of the hidden and re-opened paths above a file decides. At the same path, hiding takes precedence.
 
 mod apply;
 mod resolve;
@@ -26,24 +26,24 @@ use crate::{
 pub(crate) use apply::over_itself;
 pub(crate) use resolve::{LayoutError, real, real_kind};
 
-/// Treatment of one path.
+/// Treatment of one path in a view.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum PathTreatment {
-    /// Cover it with something empty and inaccessible; `points` are the paths below it that get mounts later.
+    /// Cover the path with something empty and inaccessible. `points` are the paths below it that get mounts later.
     Hide { kind: FileKind, points: BTreeMap<String, FileKind> },
-    /// Cover a pipe, a socket, or a folder that cannot be searched for them. Ignored if the path has another kind of file
-    /// by then.
+    /// Cover a pipe, a socket, or a folder that cannot be searched for them. Has no effect if the path has another kind
+    /// of file by then.
     Special,
-    /// Show it again inside a hidden tree.
+    /// Show the path again inside a hidden tree.
     Reopen { writable: bool },
-    /// Bind-mount it over itself, so that it cannot be renamed or removed.
+    /// Bind-mount the path over itself, so that it cannot be renamed or removed.
     Pin,
-    /// Pin it, and make the whole tree read-only.
+    /// Pin the path, and make its whole tree read-only.
     ReadOnly,
 }
 
 impl PathTreatment {
-    /// Returns true if it affects visibility rather than writability.
+    /// Returns whether the treatment affects visibility rather than writability.
     fn shows(&self) -> bool {
         match self {
             Self::Hide { .. } | Self::Special | Self::Reopen { .. } => true,
@@ -52,17 +52,17 @@ impl PathTreatment {
     }
 }
 
-/// Steps by path, so that a path precedes those below it.
+/// Treatments in path order, so that each path precedes the paths below it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct MountPlan(BTreeMap<String, PathTreatment>);
 
-/// Layout of the host's part of a view.
+/// Layout of the part of a view that shows the host.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ViewLayout {
     pub(crate) plan: MountPlan,
     /// Writable paths in path order.
     pub(crate) writable: Vec<String>,
-    /// Paths to be shown on top of a private `/tmp`.
+    /// Paths that are shown on top of a private `/tmp`.
     pub(crate) shown: Vec<String>,
 }
 
@@ -70,7 +70,7 @@ pub(crate) struct ViewLayout {
 const ALWAYS_HIDDEN: &[&str] = &["/run/user"];
 
 impl ViewLayout {
-    /// Inspects the host and determines the layout for `spec`. `state_dir` is our own and hidden.
+    /// Inspects the host and determines the layout for `spec`. `state_dir` belongs to us and is hidden.
     pub(crate) fn of(spec: &Spec, table: &MountInfo, state_dir: &str) -> Result<Self, LayoutError> {
         let mounted = resolve::mounted(table);
         let mut hidden = BTreeMap::new();
@@ -112,16 +112,16 @@ impl ViewLayout {
     }
 }
 
-/// Reason for a path to exist inside a hidden tree.
+/// Reason why a path must exist inside a hidden tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Want {
     Read,
     Write,
-    /// Something is mounted on it later.
+    /// Something will be mounted on the path later.
     Point,
 }
 
-/// Adds the real paths of `paths`, and every alias of them.
+/// Adds the real paths of `paths`, with all of their aliases.
 fn hide(
     hidden: &mut BTreeMap<String, FileKind>,
     paths: &[impl AsRef<str>],
@@ -135,11 +135,11 @@ fn hide(
     Ok(())
 }
 
-/// Returns the real paths of those of `paths` that exist, to be closed for writing.
+/// Returns the real paths of those of `paths` that exist, to be made read-only.
 fn closed(paths: &[String]) -> Result<Vec<String>, LayoutError> {
     let mut there = Vec::new();
     for path in paths {
-        // A symlink could be replaced, so close both the symlink and its target.
+        // Also closes the symlink itself, because it could be replaced.
         there.extend(real(path)?);
         there.extend(resolve::link(path)?);
     }
@@ -147,7 +147,7 @@ fn closed(paths: &[String]) -> Result<Vec<String>, LayoutError> {
 }
 
 impl MountPlan {
-    /// Adds hidden and re-opened paths.
+    /// Creates a plan from the hidden paths and the paths wanted in spite of them.
     fn showing(
         hidden: &BTreeMap<String, FileKind>,
         wanted: &BTreeMap<String, Want>,
@@ -195,7 +195,7 @@ impl MountPlan {
         }
     }
 
-    /// Masks pipes and sockets that are not hidden already.
+    /// Masks pipes and sockets that are not already hidden.
     pub(crate) fn mask_special(&mut self, paths: Vec<String>) {
         for path in paths {
             if !self.hides(&path) {
@@ -204,7 +204,7 @@ impl MountPlan {
         }
     }
 
-    /// Keeps a directory from being renamed or removed.
+    /// Pins a directory, so that it cannot be renamed or removed.
     pub(crate) fn pin(&mut self, path: String) {
         if self.hides(&path) {
             return;
@@ -212,8 +212,8 @@ impl MountPlan {
         self.0.entry(path).or_insert(PathTreatment::Pin);
     }
 
-    /// Pins the folders between a writable root and hidden or read-only paths in it. Otherwise, such a folder could be renamed and
-    /// replaced by another.
+    /// Pins the folders between a writable root and the hidden or read-only paths in it. Otherwise, such a folder could
+    /// be renamed and replaced.
     fn hold(&mut self, writable: &[String]) {
         let kept = self
             .0
@@ -226,36 +226,36 @@ impl MountPlan {
         between.collect::<BTreeSet<_>>().into_iter().for_each(|path| self.pin(path));
     }
 
-    /// Returns true if a path is hidden and not re-opened.
+    /// Returns whether a path is hidden and not re-opened.
     pub(crate) fn hides(&self, path: &str) -> bool {
         match self.0.get(path).or(self.around(path).map(|(_, step)| step)) {
             Some(PathTreatment::Hide { .. } | PathTreatment::Special) => true,
             Some(PathTreatment::Reopen { .. }) | None => false,
-            // Read-only steps do not affect visibility.
+            // These treatments do not affect visibility.
             Some(PathTreatment::Pin | PathTreatment::ReadOnly) => {
                 matches!(self.around(path), Some((_, PathTreatment::Hide { .. })))
             }
         }
     }
 
-    /// Returns the covered paths and their treatment.
+    /// Returns the covered and pinned paths with their treatment.
     pub(crate) fn masks(&self) -> impl Iterator<Item = (&String, &PathTreatment)> {
         self.0.iter().filter(|(_, step)| !matches!(step, PathTreatment::Reopen { .. }))
     }
 
-    /// Returns the hidden paths.
+    /// Returns the paths that the plan hides.
     pub(crate) fn hidden(&self) -> impl Iterator<Item = &String> {
         self.0.iter().filter(|(_, step)| matches!(step, PathTreatment::Hide { .. })).map(|(path, _)| path)
     }
 
-    /// Creates the plan that only hides what is at `path` now.
+    /// Creates a plan that only hides the file that currently exists at `path`.
     pub(crate) fn hiding(path: &str) -> io::Result<Self> {
         let kind = FileKind::of(&fstat(open_plain_end(CWD, &*raw(path))?)?).unwrap_or(FileKind::File);
         Ok(Self([(path.to_owned(), PathTreatment::Hide { kind, points: BTreeMap::new() })].into()))
     }
 
-    /// Closes `paths` in the writable tree at `root`. Also pins the parent folder if its name gives the content its meaning, as
-    /// `.git` does: otherwise it could be renamed and replaced.
+    /// Makes `paths` read-only in the writable tree at `root`. Also pins a parent folder whose name starts with a dot,
+    /// such as `.git`: it gives the content its meaning, so it must not be renamed and replaced.
     pub(crate) fn close_in(&mut self, root: &str, paths: &[String]) {
         for path in paths.iter().filter(|path| is_below(path, root)) {
             self.set_read_only(path.clone());
@@ -266,7 +266,7 @@ impl MountPlan {
         }
     }
 
-    /// Closes `paths` in the writable tree at `root`, and pins every folder on the way.
+    /// Makes `paths` read-only in the writable tree at `root`, and pins every folder above them.
     pub(crate) fn keep_in(&mut self, root: &str, paths: &[String]) {
         for path in paths.iter().filter(|path| is_below(path, root)) {
             self.set_read_only(path.clone());
@@ -285,7 +285,7 @@ impl MountPlan {
         )
     }
 
-    /// Returns the hidden and re-opened paths at or below one of `paths`.
+    /// Returns the hidden and re-opened paths at or below any of `paths`.
     pub(crate) fn hidden_within(&self, paths: &[String]) -> Self {
         let within = |path: &String| paths.iter().any(|above| is_at_or_below(path, above));
         let steps = self.0.iter().filter(|(path, step)| step.shows() && within(path));

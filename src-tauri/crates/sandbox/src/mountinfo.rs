@@ -6,19 +6,19 @@ use std::{collections::BTreeMap, ffi::OsString, os::unix::ffi::OsStringExt};
 #[derive(Debug)]
 pub(crate) struct MountInfo(BTreeMap<u64, MountEntry>);
 
-/// One mount.
+/// One mount of the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct MountEntry {
     pub(crate) parent: u64,
-    /// File system device, as `major:minor`.
+    /// Device of the file system, as `major:minor`.
     pub(crate) device: String,
-    /// Directory of the file system that is mounted.
+    /// Directory in the file system that is mounted.
     pub(crate) root: OsString,
     pub(crate) point: OsString,
 }
 
 impl MountInfo {
-    /// Parses the table, skipping lines that are not valid.
+    /// Parses the table. Invalid lines are skipped.
     pub(crate) fn parse(text: &[u8]) -> Self {
         Self(text.split(|byte| *byte == b'\n').filter_map(line).collect())
     }
@@ -39,7 +39,7 @@ impl MountInfo {
         points
     }
 
-    /// Returns the mount points of `id` and everything mounted on it, leaves first.
+    /// Returns the mount points of the mount `id` and of everything mounted on it, leaves first.
     pub(crate) fn subtree(&self, id: u64) -> Vec<OsString> {
         let mut ids = vec![id];
         let mut next = 0;
@@ -62,7 +62,7 @@ fn line(line: &[u8]) -> Option<(u64, MountEntry)> {
     Some((id, MountEntry { parent, device, root, point }))
 }
 
-/// Decodes the kernel's escapes: space, tab, newline and backslash are three octal digits.
+/// Decodes the kernel's escapes: a space, tab, newline or backslash is written as three octal digits.
 fn unescape(field: &[u8]) -> Option<OsString> {
     let mut parts = field.split(|byte| *byte == b'\\');
     let mut plain = parts.next()?.to_owned();

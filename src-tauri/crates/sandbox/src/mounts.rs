@@ -1,10 +1,10 @@
 //! Granted paths in a running sandbox, and the operations that change them.
 //!
-//! - INVARIANT: a mount is placed on the nearest enclosing mount, so a deeper grant is on top of the wider one regardless
-//!   of order. The deepest grant that covers a path therefore determines its access.
-//! - INVARIANT: the file that the supervisor opened without following symlinks is the one mounted, at the same path.
-//! - INVARIANT: nothing is created in the host's tree. Mount points are created on the sandbox's
-//!   root or its private `/tmp`, and removed when not needed anymore.
+//! - INVARIANT: a path is mounted on the nearest enclosing mount, so a deeper grant is on top of a wider one regardless
+//!   of the order. The access to a path is therefore that of the deepest grant that covers it.
+//! - INVARIANT: the supervisor mounts exactly the file that it opened without following symlinks, at the same path.
+//! - INVARIANT: nothing is created in the host's tree. Mount points are created on the sandbox's own root or its
+//!   private `/tmp`, and removed when they are no longer needed.
 
 mod initial;
 mod inside;
@@ -40,21 +40,22 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Mounts {
     sandbox: SandboxNamespaces,
-    /// Parts of the host that stay hidden or read-only inside any grant.
+    /// Parts of the host that stay hidden or read-only inside every grant.
     view: MountPlan,
-    /// Session directory and programs, by path: part of the sandbox, kept on top of wider grants.
+    /// Mount ids of the session directory and the programs, by path. They belong to the sandbox and stay on top of
+    /// wider grants.
     fixed: BTreeMap<String, u64>,
     granted: BTreeMap<String, GrantedMount>,
-    /// Places on the sandbox's own root of the mounts that are directly on it.
+    /// Directories on the sandbox's own root under the mounts that are directly on it, by path.
     under: BTreeMap<String, OwnedFd>,
-    /// Granted paths with a file that a process may still have open for reading, from an earlier mount.
+    /// Granted paths of which a process may still have a file open for reading, from an earlier mount.
     loose: BTreeSet<String>,
     made: Vec<CreatedPoint>,
     masks: Masks,
     special: SpecialLink,
 }
 
-/// A granted path as mounted.
+/// Mount of a granted path.
 #[derive(Clone, Copy, Debug)]
 struct GrantedMount {
     access: MountAccess,
@@ -62,24 +63,24 @@ struct GrantedMount {
     identity: FileId,
 }
 
-/// Error changing a mount.
+/// Failure to change a mount.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub(crate) enum MountError {
-    /// Refused, and nothing changed.
+    /// The change was refused, and nothing was changed.
     #[error("{message}")]
     Refused {
-        /// Machine-readable reason.
+        /// Reason for programs.
         code: MountRefusal,
         /// Reason for the user.
         message: String,
     },
-    /// The mounts are in an unknown state; the sandbox must be terminated.
+    /// The mounts are in an unknown state, so the sandbox must be terminated.
     #[error("the sandbox is in an inconsistent state: {0}")]
     Broken(String),
 }
 
 impl Mounts {
-    /// Creates the mounts of a sandbox without grants. `fixed` contains the mount ids of the sandbox's own paths;
+    /// Creates the mounts of a sandbox without grants. `fixed` contains the mount ids of the sandbox's own paths.
     /// `shown` contains the host's paths that are already mounted, and whether each is writable.
     pub(crate) fn new(
         sandbox: SandboxNamespaces,
@@ -90,7 +91,7 @@ impl Mounts {
     ) -> io::Result<Self> {
         let mut masks = Masks::of(sandbox.process())?;
         for (path, writable) in shown {
-            // Read-only trees are already closed.
+            // Nothing needs to be closed in a tree that is read-only as a whole.
             let hidden = || view.hidden_within(std::slice::from_ref(path));
             masks.put(path, &if *writable { view.below(path) } else { hidden() });
         }
@@ -99,26 +100,27 @@ impl Mounts {
         Ok(Self { sandbox, view, fixed, granted, under, loose, made: Vec::new(), masks, special })
     }
 
-    /// Returns the sandbox's namespaces.
+    /// Returns the namespaces of the running sandbox.
     pub(crate) fn sandbox(&self) -> &SandboxNamespaces {
         &self.sandbox
     }
 
-    /// Returns a descriptor that becomes ready when a mask may be lost.
+    /// Returns a descriptor that becomes ready when a mask may have been lost.
     pub(crate) fn news(&self) -> PollFd<'_> {
         self.masks.news()
     }
 
-    /// Returns a descriptor that becomes ready when a pipe or a socket has appeared.
+    /// Returns a descriptor that becomes ready when a pipe or socket has appeared.
     pub(crate) fn special_news(&self) -> PollFd<'_> {
         self.special.news()
     }
 
-    /// Restores lost masks and returns their paths, and masks pipes and sockets that have appeared. Returns nothing while the
-    /// sandbox exits, because its mounts are being removed.
+    /// Restores lost masks and returns their paths. Also masks pipes and sockets that have appeared. Returns nothing
+    /// while the sandbox exits, because its mounts are being removed.
     ///
     /// # Errors
-    /// A path cannot be masked, or new pipes and sockets can no longer be detected: terminate the sandbox.
+    /// Fails if a path cannot be masked or new pipes and sockets can no longer be detected. The sandbox must then be
+    /// terminated.
     pub(crate) fn restore_masks(&mut self) -> io::Result<Vec<RestoredMask>> {
         let Self { masks, sandbox, granted, special, .. } = self;
         masks.add_special(&special.appeared()?)?;
@@ -129,7 +131,7 @@ impl Mounts {
             .or_else(|error| if sandbox.has_ended() { Ok(vec![]) } else { Err(error) })
     }
 
-    /// Mounts a path, or widens an existing mount.
+    /// Mounts a path, or widens the access of an existing mount.
     pub(crate) fn add(&mut self, mount: &Mount) -> Result<(), MountError> {
         let Mount { path, access, closed, kept, named, .. } = mount;
         self.check_path(path)?;
@@ -157,7 +159,7 @@ impl Mounts {
         Ok(())
     }
 
-    /// Adds a mount with its plan, and returns true if anything changed.
+    /// Adds a mount with its plan. Returns whether anything changed.
     fn add_planned(&mut self, mount: &Mount, plan: &MountPlan, watched: bool) -> Result<bool, MountError> {
         let Mount { path, access, file, .. } = mount;
         let source = MountSource::open(path, *access, plan)?;
@@ -181,7 +183,7 @@ impl Mounts {
         Ok(true)
     }
 
-    /// Makes a read-write mount read-only, and returns whether a process can still write to it.
+    /// Makes a read-write mount read-only, and determines whether a process can still write to it.
     pub(crate) fn narrow(&mut self, path: &str, file: bool) -> Result<UnmountProof, MountError> {
         let before = self.granted.get(path).copied().ok_or_else(|| not_granted(path))?;
         let mut plan = self.view.below(path);
@@ -204,7 +206,7 @@ impl Mounts {
         Ok(proof.unwrap_or(UnmountProof::Held))
     }
 
-    /// Unmounts a path, and returns whether a process still refers to it.
+    /// Unmounts a path, and determines whether a process still refers to it.
     pub(crate) fn remove(&mut self, path: &str) -> Result<UnmountProof, MountError> {
         let Some(granted) = self.granted.get(path).copied() else {
             return Err(not_granted(path));
@@ -220,12 +222,13 @@ impl Mounts {
         self.special.forget(path).map_err(|error| MountError::Broken(error.to_string()))
     }
 
-    /// Watches a folder for pipes and sockets, and adds masks for existing ones to the plan. Returns false if there is no folder.
+    /// Watches a folder for pipes and sockets, and adds masks for existing ones to the plan. Returns `false` if the
+    /// path is not a folder.
     fn mask_special(&mut self, path: &str, plan: &mut MountPlan) -> Result<bool, MountError> {
         if !is_folder(path) {
             return Ok(false);
         }
-        // Special files in the session folder belong to the sandbox, and program folders are watched separately.
+        // Special files in the session folder belong to the sandbox; program folders are watched separately.
         let hidden = plan.hidden().chain(self.fixed.keys()).cloned().collect();
         let found = self.special.watch(path, hidden).map_err(|error| match error {
             NotWatched::Refused(reason) => MountError::refused(MountRefusal::Special, reason),
@@ -235,12 +238,12 @@ impl Mounts {
         Ok(true)
     }
 
-    /// Returns the granted paths, in path order.
+    /// Returns the mounts of the granted paths, in path order.
     pub(crate) fn list(&self) -> Vec<Mount> {
         self.granted.iter().map(|(path, granted)| Mount::new(path, granted.access)).collect()
     }
 
-    /// Changes the mount at `path`, and returns the proof for the previous mount, if there was one.
+    /// Changes the mount at `path`. Returns the proof for the previous mount, if there was one.
     fn change(
         &mut self,
         path: &str,
@@ -252,7 +255,7 @@ impl Mounts {
         let granted = others.chain(comes).collect();
         let new = new.map(|new| (NewMount { path: path.to_owned(), kind: new.kind }, new.tree));
         let (new, tree) = new.unzip();
-        // Mounts on top of another grant are put back onto it.
+        // If the mount was on another grant, mounts on top of it move back onto that grant.
         let lies_on_root = !self.granted.keys().chain(self.fixed.keys()).any(|above| is_below(path, above));
         let under = if comes.is_none() { self.under.remove(path).filter(|_| lies_on_root) } else { None };
         let change = MountChange {
@@ -270,8 +273,8 @@ impl Mounts {
         Ok(outcome.let_go.map(|let_go| self.account(path, comes, let_go)))
     }
 
-    /// Determines the proof for the mount that was at `path` and for earlier ones. A file that another mount still shows there counts
-    /// as removed only once that mount is removed.
+    /// Determines the proof for the mount that was at `path` and for earlier mounts there. A file that another mount
+    /// still shows counts as removed only when that mount is removed.
     fn account(&mut self, path: &str, comes: Option<u64>, let_go: UnmountOutcome) -> UnmountProof {
         let held_before = self.loose.remove(path);
         let Some(instead) = let_go.instead else {
@@ -286,7 +289,7 @@ impl Mounts {
         let_go.proof
     }
 
-    /// Returns the mounts directly below `path`; the mounts on top of them move with them.
+    /// Returns the mounts directly below `path`. Mounts on top of them move along with them.
     fn directly_below(&self, path: &str) -> Vec<MountedPath> {
         let granted = self.granted.iter().map(|(path, granted)| (path, granted.mount_id));
         let all = self.fixed.iter().map(|(path, id)| (path, *id)).chain(granted);
@@ -329,7 +332,7 @@ impl MountError {
         Self::Refused { code, message }
     }
 
-    /// Creates a refusal for any other kernel error.
+    /// Creates a refusal from any other kernel error.
     fn kernel(doing: &str, path: &str, error: impl Into<io::Error>) -> Self {
         let error = error.into();
         Self::refused(MountRefusal::Kernel, format!("{doing} `{path}` failed: {error}"))

@@ -1,29 +1,29 @@
-//! Results of trials and launches, on every platform.
+//! Results of trial launches, and exits of supervisors, on every platform.
 
 use serde::{Deserialize, Serialize};
 
-/// Ability of this machine to create sandboxes.
+/// Result of checking whether this machine can create sandboxes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Availability {
-    /// True if a sandbox was just launched successfully.
+    /// `true` if a trial sandbox was launched successfully.
     pub usable: bool,
-    /// Missing requirements, one sentence each.
+    /// Missing requirements, as one sentence each.
     pub missing: Vec<String>,
-    /// Command that installs or enables what is missing, if known.
+    /// Command that installs or enables the missing requirements, if one is known.
     pub fix_command: Option<String>,
-    /// Degraded features, one sentence each.
+    /// Features that are unavailable or degraded, as one sentence each.
     pub warnings: Vec<String>,
 }
 
-/// Exit status for a failure before the program could be started.
+/// Exit status for a failure before the program was started.
 pub(crate) const FAILED: u8 = 125;
 
 /// Exit of a supervisor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SandboxExit {
-    /// The server's exit status (or 128 + the signal number), if the supervisor exited.
+    /// Exit status of the server, or 128 plus the signal number; `None` if the supervisor was killed.
     pub status: Option<i32>,
-    /// The signal that killed the supervisor.
+    /// Signal that killed the supervisor, if any.
     pub signal: Option<i32>,
 }

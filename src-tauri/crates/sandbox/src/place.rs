@@ -1,6 +1,6 @@
-//! Opens and compares places in the file system without following symlinks.
+//! Opens and compares files and directories without following symlinks.
 //!
-//! - INVARIANT: a place is opened by its canonical path. A symlink on the way was put there later, and is an error.
+//! - INVARIANT: files are opened by their canonical path. A symlink in it was created later, and is an error.
 
 use std::{
     os::fd::{AsFd, OwnedFd},
@@ -14,14 +14,14 @@ use rustix::{
 };
 use serde::{Deserialize, Serialize};
 
-/// Kinds of file that can be granted.
+/// Kind of a file that can be granted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum FileKind {
     Directory,
     File,
 }
 
-/// Identity of a file, independent of its name.
+/// Identity of a file, independent of its names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct FileId {
     pub(crate) device: u64,
@@ -33,7 +33,7 @@ impl FileId {
         Self { device: stat.st_dev, inode: stat.st_ino }
     }
 
-    /// Returns the identity of the file or symlink at `path`.
+    /// Returns the identity of the file at `path`, or of the symlink itself.
     pub(crate) fn at(path: &Path) -> Option<Self> {
         lstat(path).ok().map(|stat| Self::of(&stat))
     }
@@ -61,17 +61,17 @@ pub(crate) fn open_plain_end(from: impl AsFd, path: impl Arg) -> Result<OwnedFd,
     openat2(from, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS)
 }
 
-/// Returns the id of the mount that a descriptor is on, as in `mountinfo`.
+/// Returns the id of the mount that a descriptor is on, as in `/proc/PID/mountinfo`.
 pub(crate) fn mount_id(place: impl AsFd) -> Result<u64, Errno> {
     Ok(statx(place, "", AtFlags::EMPTY_PATH, StatxFlags::MNT_ID)?.stx_mnt_id)
 }
 
-/// Returns true if `path` is strictly below `above`.
+/// Returns whether `path` is strictly below `above`.
 pub(crate) fn is_below(path: &str, above: &str) -> bool {
     path.strip_prefix(above).is_some_and(|rest| rest.starts_with('/'))
 }
 
-/// Returns true if `path` is `above` or below it.
+/// Returns whether `path` is `above` itself or below it.
 pub(crate) fn is_at_or_below(path: &str, above: &str) -> bool {
     path == above || is_below(path, above)
 }

@@ -1,6 +1,6 @@
-//! The `ironcurtain-sandbox` program, whose first argument selects a role.
+//! The `ironcurtain-sandbox` program. Its first argument selects a role.
 //!
-//! - All roles are in one program, because starting another program takes about a millisecond.
+//! - One program has all roles, because starting another program takes about a millisecond.
 
 use std::{
     io::{self, Write},
@@ -18,9 +18,9 @@ usage: ironcurtain-sandbox --connect HOST PORT
 Inside of a sandbox: connects the standard streams to HOST by way of the sandbox's proxy, as ssh's `ProxyCommand` needs it.
 ";
 
-/// Runs the program with `args`, which exclude its name.
+/// Runs the program. `args` exclude the program's name.
 pub fn program(args: impl Iterator<Item = String>) -> ExitCode {
-    // A program started by descriptor would otherwise be named after the number.
+    // A program that is started by descriptor would otherwise be named after the descriptor number.
     let _ = rustix::thread::set_name(c"ironcurtain-sandbox");
     let args: Vec<String> = args.collect();
     match args.split_first() {
@@ -32,7 +32,7 @@ pub fn program(args: impl Iterator<Item = String>) -> ExitCode {
     }
 }
 
-/// Acts as ssh's `ProxyCommand` inside a sandbox with a proxy.
+/// Serves as ssh's `ProxyCommand` inside a sandbox with a proxy.
 fn connect(target: &[String]) -> ExitCode {
     let said = match target {
         [host, port] => {
@@ -42,7 +42,7 @@ fn connect(target: &[String]) -> ExitCode {
         _ => Err(CONNECT_USAGE.to_owned()),
     };
     let Err(problem) = said else { return ExitCode::SUCCESS };
-    // If standard error is closed, the exit status still reports the failure.
+    // Ignores a closed standard error: the exit status still reports the failure.
     let _ = io::stderr().write_all(problem.as_bytes());
     ExitCode::FAILURE
 }

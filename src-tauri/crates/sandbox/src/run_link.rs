@@ -1,9 +1,10 @@
-//! Link between the starter of a run, outside, and the process that starts the program inside.
+//! Link between the starter of a run, outside the sandbox, and the process that starts the program inside.
 //!
-//! - The trusted process passes the link on and does not read it.
-//! - The terminal of a run is created inside and sent out before the program starts. From then on each message from inside is
-//!   two bytes, and no descriptor is accepted, because the program could have taken over its sender.
-//! - A closed link ends the run: the process inside exits, and everything in the sandbox with it.
+//! - The trusted process passes the link on without reading from it.
+//! - The process inside creates the run's terminal and sends it out before the program starts. From then on, every
+//!   message from inside is two bytes and no descriptor is accepted, because the program could have taken control of
+//!   the sender.
+//! - Closing the link ends the run: the process inside exits, and everything in the sandbox with it.
 
 use std::{
     io,
@@ -21,43 +22,45 @@ use crate::fd_passing;
 /// Terminal of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunTerminal {
-    /// Standard streams, by number, that are the terminal.
+    /// Standard streams that are the terminal, indexed by descriptor number.
     pub streams: [bool; 3],
-    /// Set if the program starts in the foreground of the terminal. Otherwise, it is stopped when it uses the terminal's input.
+    /// `true` if the program starts in the foreground of the terminal. In the background, it is stopped when it reads
+    /// from the terminal.
     pub foreground: bool,
 }
 
-/// The starter's end.
+/// Starter's end of the link.
 #[derive(Debug)]
 pub struct RunLink(OwnedFd);
 
-/// Event inside.
+/// Event that the process inside reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkEvent {
-    /// The program was stopped by a signal.
+    /// A signal stopped the program.
     Stopped(Signal),
-    /// The program exited with this status, or 128 + the signal number. Its terminal stays open until [`RunLink::finish`].
+    /// The program exited with this status, or 128 plus the signal number. Its terminal stays open until
+    /// [`RunLink::finish`].
     Exited(u8),
-    /// The process inside exited.
+    /// The process inside has exited.
     Closed,
 }
 
-/// Command to the process inside, in its first byte; the second is an argument.
+/// First byte of a command to the process inside. The second byte is an argument.
 const FOREGROUND: u8 = b'f';
 const BACKGROUND: u8 = b'b';
 const SIGNAL: u8 = b's';
 const FINISH: u8 = b'q';
 
-/// First byte of an event.
+/// First byte of an event from the process inside. The second byte is an argument.
 const STOPPED: u8 = b't';
 const EXITED: u8 = b'e';
 
-/// First message in each direction; with a terminal, a second one starts the program.
+/// First byte of the first command and, with a terminal, of the second one, which starts the program.
 const BEGIN: u8 = b'r';
 const START: u8 = b'g';
 
 impl RunLink {
-    /// Creates a link, and returns the end for the process inside too.
+    /// Creates a link. Also returns the end for the process inside.
     ///
     /// # Errors
     /// Returns the error of the operating system.
@@ -67,7 +70,7 @@ impl RunLink {
         Ok((Self(ours), theirs))
     }
 
-    /// Sends the terminal that the run is to have, if any. Without one, the program starts now.
+    /// Sends the terminal settings of the run, if it has a terminal. Otherwise, the program starts immediately.
     ///
     /// # Errors
     /// Returns the error of the operating system.
@@ -75,7 +78,7 @@ impl RunLink {
         tell(&self.0, [BEGIN, terminal.map_or(0, RunTerminal::bits)])
     }
 
-    /// Returns the terminal's own side, once the process inside has created it.
+    /// Waits until the process inside has created the terminal, and returns the terminal's master side.
     ///
     /// # Errors
     /// Fails if the process inside has exited.
@@ -83,7 +86,7 @@ impl RunLink {
         fd_passing::receive(&self.0)
     }
 
-    /// Starts the program, whose terminal is prepared.
+    /// Starts the program, once its terminal is prepared.
     ///
     /// # Errors
     /// Returns the error of the operating system.
@@ -91,7 +94,7 @@ impl RunLink {
         tell(&self.0, [START, 0])
     }
 
-    /// Returns the next event, if any.
+    /// Returns the next event if one has arrived.
     ///
     /// # Errors
     /// Returns the error of the operating system.
@@ -109,7 +112,7 @@ impl RunLink {
         }
     }
 
-    /// Continues the program after it was stopped.
+    /// Continues the program after it was stopped, in the foreground or background of the terminal.
     ///
     /// # Errors
     /// Fails if the process inside has exited.
@@ -148,7 +151,7 @@ pub(crate) enum LinkCommand {
     Finish,
 }
 
-/// The end of the process inside.
+/// End of the link for the process inside.
 #[derive(Debug)]
 pub(crate) struct InnerLink(OwnedFd);
 
@@ -157,7 +160,7 @@ impl InnerLink {
         Self(link)
     }
 
-    /// Waits for the terminal that the run is to have, if any.
+    /// Waits for the terminal settings of the run; `None` if it has no terminal.
     pub(crate) fn terminal(&self) -> io::Result<Option<RunTerminal>> {
         match hear(&self.0, RecvFlags::empty())? {
             Some([BEGIN, bits]) => Ok(RunTerminal::of_bits(bits)),
@@ -165,7 +168,7 @@ impl InnerLink {
         }
     }
 
-    /// Sends the terminal's own side out, and waits until the terminal is prepared.
+    /// Sends out the terminal's master side, and waits until the starter has prepared the terminal.
     pub(crate) fn give_terminal(&self, terminal: OwnedFd) -> io::Result<()> {
         fd_passing::send(&self.0, terminal)?;
         match hear(&self.0, RecvFlags::empty())? {
@@ -201,7 +204,7 @@ impl AsFd for InnerLink {
 }
 
 impl RunTerminal {
-    /// Set in every terminal's bits.
+    /// Bit that is set in the bits of every terminal.
     const THERE: u8 = 1 << 4;
     const IN_FOREGROUND: u8 = 1 << 3;
 
@@ -227,7 +230,7 @@ fn tell(link: &OwnedFd, message: [u8; 2]) -> io::Result<()> {
     }
 }
 
-/// Receives one message. Returns `None` at end of stream. Descriptors in it are closed by the kernel.
+/// Receives one message. Returns `None` at EOF. The kernel closes any descriptors in the message.
 fn hear(link: &OwnedFd, flags: RecvFlags) -> io::Result<Option<[u8; 2]>> {
     let mut message = [0; 2];
     loop {
@@ -283,7 +286,7 @@ mod tests {
         let (reader, writer) = io::pipe().unwrap();
         fd_passing::send(&inner, OwnedFd::from(writer)).unwrap();
         assert_eq!(outer.event().unwrap(), Some(LinkEvent::Closed));
-        // The kernel has closed the only copy of the write end.
+        // EOF shows that the kernel has closed the only copy of the write end.
         assert_eq!(io::read_to_string(reader).unwrap(), "");
     }
 }

@@ -1,9 +1,9 @@
-//! The process inside a run that starts the program and waits for it.
+//! Process inside a run that starts the program and waits for it.
 //!
-//! - It leads the session of the run's terminal. The program leads a process group of its own, as under a shell.
-//! - It exits, and everything in the sandbox with it, when the starter outside has exited.
-//! - Nothing depends on it for confinement: it runs in the sandbox with the program's rights, and the trusted process ends the
-//!   run of a starter that has exited.
+//! - This process leads the session of the run's terminal. The program leads its own process group, as under a shell.
+//! - When the starter outside exits, this process exits, and everything in the sandbox with it.
+//! - Confinement does not depend on this process: it runs in the sandbox with the program's rights, and the trusted
+//!   process ends a run when its starter has exited.
 
 use std::{
     io,
@@ -30,7 +30,7 @@ use crate::{
     },
 };
 
-/// Signals that must not stop or end this process.
+/// Signals that must neither stop nor kill this process.
 const HELD: [Signal; 8] = [
     Signal::CHILD,
     Signal::HUP,
@@ -42,7 +42,7 @@ const HELD: [Signal; 8] = [
     Signal::TTOU,
 ];
 
-/// Leader of a run's session.
+/// Leader of the session of a run.
 pub(crate) struct RunStarter {
     link: InnerLink,
     signals: Signals,
@@ -50,7 +50,7 @@ pub(crate) struct RunStarter {
 }
 
 impl RunStarter {
-    /// Makes this process the leader of a session, with a terminal if the starter outside requests one.
+    /// Makes this process a session leader, with a terminal if the starter outside requests one.
     pub(crate) fn new(link: OwnedFd) -> io::Result<Self> {
         setsid()?;
         let link = InnerLink::new(link);
@@ -59,13 +59,13 @@ impl RunStarter {
         Ok(Self { link, signals, terminal: terminal.transpose()? })
     }
 
-    /// Returns the terminal for a standard stream, if that stream is the terminal.
+    /// Returns the terminal if this standard stream is the terminal.
     pub(crate) fn stream(&self, number: usize) -> Option<&OwnedFd> {
         let (terminal, descriptor) = self.terminal.as_ref()?;
         terminal.streams.get(number).is_some_and(|is_terminal| *is_terminal).then_some(descriptor)
     }
 
-    /// Starts the program.
+    /// Starts the program in its own process group, in the foreground of the terminal if requested.
     pub(crate) fn start(&self, command: &mut Command) -> io::Result<Child> {
         use std::os::unix::process::CommandExt;
         command.process_group(0);
@@ -82,9 +82,10 @@ impl RunStarter {
         command.spawn()
     }
 
-    /// Waits until the program has exited and its output was read, and returns its exit status.
+    /// Waits until the program has exited and its output was read. Returns the exit status.
     ///
-    /// The program's standard streams are its own from now on, so that its end of a pipe closes when it closes it.
+    /// Also replaces the standard streams of this process, so that the program holds the only copies and can close its
+    /// end of a pipe.
     pub(crate) fn wait(self, child: Child) -> io::Result<u8> {
         let child = Pid::from_child(&child);
         let null = open_null()?;
@@ -106,19 +107,19 @@ impl RunStarter {
                 if exited.is_none() {
                     exited = self.look(child)?;
                 }
-                // A terminal keeps its output only while it is open.
+                // Keeps a terminal open, because it would discard unread output when closed.
                 if let (Some(status), None) = (exited, &self.terminal) {
                     return Ok(status);
                 }
             }
             if told && self.obey(child, exited.is_some())? {
-                // Without the starter, the status reaches nobody.
+                // Without the starter, no process receives the status.
                 return Ok(exited.unwrap_or(FAILED));
             }
         }
     }
 
-    /// Reports that the program was stopped or has exited, and returns its status in the latter case.
+    /// Reports that the program was stopped or has exited. Returns the exit status once it has exited.
     fn look(&self, child: Pid) -> io::Result<Option<u8>> {
         while let Some((_, status)) = waitpid(Some(child), WaitOptions::NOHANG | WaitOptions::UNTRACED)? {
             if let Some(signal) = status.stopping_signal() {
@@ -133,7 +134,7 @@ impl RunStarter {
         Ok(None)
     }
 
-    /// Carries out one command, and returns true if this process is to exit.
+    /// Carries out one command. Returns `true` if this process must exit.
     fn obey(&self, child: Pid, has_exited: bool) -> io::Result<bool> {
         let signal = match self.link.command()? {
             Some(LinkCommand::Signal(signal)) => signal,
@@ -158,7 +159,7 @@ fn open_null() -> io::Result<OwnedFd> {
     Ok(rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?)
 }
 
-/// Creates the terminal, which becomes the controlling terminal of this session, and sends its own side out.
+/// Creates the terminal, makes it the controlling terminal of this session, and sends out its master side.
 fn open(link: &InnerLink) -> io::Result<OwnedFd> {
     let own = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
     unlockpt(&own)?;

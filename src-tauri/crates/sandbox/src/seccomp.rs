@@ -1,14 +1,16 @@
-//! System call filters: seccomp programs that bubblewrap applies to everything it starts.
+//! System call filters: seccomp programs that bubblewrap applies to every process that it starts.
 //!
-//! - Calls are allowed by default, because a server can be any program. Refused calls fail with `EPERM`, so programs can cope.
-//! - `clone3` fails with `ENOSYS`: its flags are behind a pointer, and libraries fall back to `clone`, which is checked.
-//! - `openat2` fails with `ENOSYS` for the same reason; libraries fall back to `openat`.
-//! - A foreign architecture is killed; an x32 number fails with `ENOSYS`.
-//! - `inotify` and `fanotify` are refused: a watch survives the removal of a mount, and would continue to report names.
-//! - Pairs of datagram sockets are refused: each end can be connected to another address, or send to one. A pair of stream or
-//!   seqpacket sockets stays connected to itself.
-//! - Calls that put the pages of a file into a pipe or a socket fail with `EINVAL`, and libraries fall back to copying. Such a
-//!   page would show later writes to the file, and does not keep the mount busy.
+//! - Calls are allowed by default, because a server can be any program. Refused calls fail with `EPERM`, which programs
+//!   can handle.
+//! - `clone3` fails with `ENOSYS`, because its flags are behind a pointer. Libraries fall back to `clone`, whose flags
+//!   are checked.
+//! - `openat2` fails with `ENOSYS` for the same reason. Libraries fall back to `openat`.
+//! - A call of a foreign architecture kills the process; an x32 call fails with `ENOSYS`.
+//! - `inotify` and `fanotify` are refused: a watch outlives the mount and would continue to report names.
+//! - Pairs of datagram sockets are refused, because each end can connect or send to another address. A pair of stream
+//!   or seqpacket sockets stays connected to itself.
+//! - Calls that move pages of a file into a pipe or socket fail with `EINVAL`, and libraries fall back to copying. Such
+//!   a page would show later writes to the file without keeping the mount busy.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +24,7 @@ use crate::spec::UnixSockets;
 
 type SyscallRules = BTreeMap<c_long, Vec<SeccompRule>>;
 
-/// Returns the programs in the kernel's format, in the order to apply them.
+/// Returns the programs in the kernel's format, in the order in which to apply them.
 pub(crate) fn programs(unix_sockets: UnixSockets) -> Result<[Vec<u8>; PROGRAMS], seccompiler::Error> {
     let all = |calls: &[c_long]| calls.iter().map(|call| (*call, vec![])).collect::<SyscallRules>();
     Ok([
@@ -32,14 +34,14 @@ pub(crate) fn programs(unix_sockets: UnixSockets) -> Result<[Vec<u8>; PROGRAMS],
     ])
 }
 
-/// Number of programs.
+/// Number of seccomp programs.
 pub(crate) const PROGRAMS: usize = 3;
 
-/// Calls that pass on the pages of a file rather than a copy of its content.
+/// Calls that pass on the pages of a file instead of a copy of its content.
 const PAGES: &[c_long] = &[libc::SYS_splice, libc::SYS_tee, libc::SYS_vmsplice, libc::SYS_sendfile];
 
-/// Program that reports `connect`, for a sandbox with its own unix sockets. Earlier programs have already handled foreign
-/// architectures and x32.
+/// Program that lets the kernel report `connect`, for a sandbox whose connections the supervisor makes. Earlier
+/// programs have already handled foreign architectures and x32.
 pub(crate) const REPORTS_CONNECT: [libc::sock_filter; 4] = [
     libc::sock_filter { code: LOAD, jt: 0, jf: 0, k: 0 },
     libc::sock_filter { code: JUMP_IF_EQUAL, jt: 0, jf: 1, k: libc::SYS_connect as u32 },
@@ -56,7 +58,7 @@ const REFUSED: &[c_long] = &[
     libc::SYS_process_madvise,
     libc::SYS_pidfd_getfd,
     libc::SYS_kcmp,
-    // Work done in the kernel, bypassing this filter.
+    // Work that the kernel does on behalf of a process, bypassing this filter.
     libc::SYS_io_uring_setup,
     libc::SYS_io_uring_enter,
     libc::SYS_io_uring_register,
@@ -101,7 +103,8 @@ const REFUSED: &[c_long] = &[
     libc::SYS_quotactl_fd,
 ];
 
-/// Calls with a file mode, and the index of that argument. `openat2` takes it through a pointer, and is refused.
+/// Calls with a file mode, and the index of the mode argument. `openat2`, which takes the mode through a pointer, is
+/// refused.
 const MODES: &[(c_long, u8)] = &[
     #[cfg(target_arch = "x86_64")]
     (libc::SYS_chmod, 1),
@@ -118,19 +121,20 @@ const MODES: &[(c_long, u8)] = &[
     (libc::SYS_mknodat, 2),
 ];
 
-/// Mask of the socket type without flags: `SOCK_TYPE_MASK` in the kernel's `include/linux/net.h`.
+/// Bits of the socket type without flags: `SOCK_TYPE_MASK` in the kernel's `include/linux/net.h`.
 const SOCKET_KIND: u64 = 0xf;
 
-/// Types of unix sockets that send to any address. The kernel turns a raw one into a datagram socket.
+/// Types of unix sockets that can send to any address. The kernel treats a raw socket as a datagram socket.
 const DATAGRAMS: &[i32] = &[libc::SOCK_DGRAM, libc::SOCK_RAW];
 
-/// Permitted personalities: Linux, and Linux with a 32-bit machine name; each also with an old kernel version; and the query.
+/// Permitted personalities: Linux and Linux with a 32-bit machine name, each also with an old kernel version, and the
+/// query.
 const PERSONALITIES: &[u32] = &[0, 8, 0x2_0000, 0x2_0008, u32::MAX];
 
-/// Missing in the C library's list; the number is the same on every architecture.
+/// Not in the `libc` crate; the number is the same on every architecture.
 const FCHMODAT2: c_long = 452;
 
-/// Missing in the C library's list; the number is the same on every architecture.
+/// Not in the `libc` crate; the number is the same on every architecture.
 const OPEN_TREE_ATTR: c_long = 467;
 
 /// Flags of `clone` and `unshare` that create a namespace.
@@ -158,7 +162,7 @@ fn refused(unix_sockets: UnixSockets) -> Result<SyscallRules, seccompiler::Error
     rules.insert(libc::SYS_clone, makes_namespace()?);
     rules.insert(libc::SYS_unshare, makes_namespace()?);
 
-    // Setuid and setgid programs, left in a writable directory.
+    // Setuid and setgid programs, which could be left in a writable directory.
     for (call, mode) in MODES {
         let gives_rights = [libc::S_ISUID, libc::S_ISGID].map(|bit| {
             let bit = i32::try_from(bit).unwrap_or(i32::MAX);
@@ -194,7 +198,7 @@ fn refused(unix_sockets: UnixSockets) -> Result<SyscallRules, seccompiler::Error
     Ok(rules)
 }
 
-/// Refuses sockets other than internet sockets: the host's unix sockets, netlink, packet, vsock and the rest.
+/// Refuses sockets other than internet sockets: unix sockets of the host, netlink, packet, vsock and all others.
 fn refused_sockets(unix_sockets: UnixSockets) -> Result<SyscallRules, seccompiler::Error> {
     let family = |op, family| condition(0, op, family);
     let kind = |kind| condition(1, SeccompCmpOp::MaskedEq(SOCKET_KIND), kind);
@@ -234,8 +238,8 @@ fn assemble(rules: SyscallRules, errno: i32) -> Result<Vec<u8>, seccompiler::Err
         .collect())
 }
 
-/// Builds a program that finds a call's rules by binary search. Without this, every call would be slow, because the kernel
-/// checks all system calls when a program is applied.
+/// Builds a program that finds the rules of a call by binary search. A linear program would slow down every call, and
+/// its application, for which the kernel evaluates it for all system calls.
 fn divided(mut rules: SyscallRules, action: SeccompAction) -> Result<BpfProgram, seccompiler::Error> {
     const FEW: usize = 8;
     let Some(middle) = rules.keys().nth(rules.len() / 2).copied().filter(|_| rules.len() > FEW) else {
@@ -247,7 +251,7 @@ fn divided(mut rules: SyscallRules, action: SeccompAction) -> Result<BpfProgram,
     let lower = divided(rules, action)?;
     let too_large = |_| seccompiler::Error::from(BackendError::FilterTooLarge(lower.len()));
     let middle = u32::try_from(middle).map_err(too_large)?;
-    // Only an unconditional jump reaches far enough.
+    // Only an unconditional jump reaches this far.
     let over = step(JUMP, 0, u32::try_from(lower.len()).map_err(too_large)?);
     let mut whole = vec![step(LOAD, 0, 0), step(JUMP_IF_AT_LEAST, 1, middle), over];
     whole.extend(lower);
@@ -255,7 +259,7 @@ fn divided(mut rules: SyscallRules, action: SeccompAction) -> Result<BpfProgram,
     Ok(whole)
 }
 
-/// Prepends a refusal of x32 numbers, which the architecture check permits.
+/// Prepends a refusal of x32 calls, which pass the architecture check.
 #[cfg(target_arch = "x86_64")]
 fn without_x32(program: BpfProgram) -> BpfProgram {
     const X32: u32 = 0x4000_0000;
@@ -270,14 +274,14 @@ fn without_x32(program: BpfProgram) -> BpfProgram {
     program
 }
 
-/// Loads a word of the call's data; the first word is the call number.
+/// Loads a word of the call's data. The first word is the call number.
 const LOAD: u16 = 0x20;
 const JUMP: u16 = 0x05;
 const JUMP_IF_EQUAL: u16 = 0x15;
 const JUMP_IF_AT_LEAST: u16 = 0x35;
 const RETURN: u16 = 0x06;
 
-/// Creates an instruction. If a conditional jump is not taken, `jf` instructions are skipped.
+/// Creates an instruction. A conditional jump that is not taken skips `jf` instructions.
 fn step(code: u16, jf: u8, k: u32) -> seccompiler::sock_filter {
     seccompiler::sock_filter { code, jt: 0, jf, k }
 }
@@ -320,7 +324,7 @@ mod tests {
         assert!(refusals > 400, "{refusals}");
     }
 
-    /// Interprets a program as the kernel does, with the same word for every half of an argument.
+    /// Interprets a program as the kernel does. Each half of every argument has the value `argument`.
     fn verdict(program: &BpfProgram, number: u32, arch: u32, argument: u32) -> u32 {
         let (mut place, mut word) = (0, 0);
         loop {

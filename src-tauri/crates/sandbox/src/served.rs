@@ -1,7 +1,8 @@
-//! The process that serves a run's files: connects a view to the trusted process.
+//! Process that serves a run's files. Connects the view to the trusted process.
 //!
-//! - It acts with the user's rights for a program that may be hostile, so it has no capabilities and leaves no core file.
-//! - It ends when the sandbox ends or the trusted process is gone. Requests that wait then fail.
+//! - It acts with the user's rights on behalf of a program that may be hostile, so it has no capabilities and writes no
+//!   core file.
+//! - It exits when the sandbox or the trusted process exits. Waiting requests then fail.
 
 mod gate;
 mod programs;
@@ -26,8 +27,8 @@ use gate::ChannelGate;
 
 /// Serves a view.
 ///
-/// Arguments: the supervisor's process id; the descriptors of `/dev/fuse` and of the connection to the trusted process; the
-/// hidden paths; the user's home.
+/// Arguments: the supervisor's process id; the descriptors of `/dev/fuse` and of the connection to the trusted process;
+/// the hidden paths; the user's home.
 pub(crate) fn run(args: &[String]) -> ExitCode {
     let [parent, device, connection, hidden, home] = args else { return ExitCode::from(2) };
     let Some(parent) = parent.parse().ok().and_then(Pid::from_raw) else { return ExitCode::from(2) };
@@ -50,7 +51,7 @@ fn serve(
 ) -> io::Result<()> {
     sys::process::bind_to_parent(parent)?;
     restrict()?;
-    // The program's own mask has been applied to every mode that arrives.
+    // The kernel has already applied the program's own umask to every mode.
     umask(Mode::empty());
     let root = open("/", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
     let gate = ChannelGate::start(connection.try_clone()?, home.to_owned())?;
@@ -65,7 +66,7 @@ fn serve(
     let view = Arc::new(FileServer::start(options)?);
     let asked = view.clone();
     thread::Builder::new().name("permissions".into()).spawn(move || {
-        // Without the trusted process there is no permission: the supervisor ends with it.
+        // Returns when the trusted process exits, which leaves no permissions; the supervisor exits too.
         let _ = gate.follow(&connection, &asked);
         gate.deny_all();
     })?;
@@ -73,7 +74,7 @@ fn serve(
     Ok(())
 }
 
-/// Gives up capabilities and core files, and raises the number of open files.
+/// Drops all capabilities, disables core files, and raises the limit of open files.
 fn restrict() -> io::Result<()> {
     let none = CapabilitySet::empty();
     set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })?;

@@ -1,6 +1,8 @@
-//! The launcher's end of the link to a run's ports: questions about services of the computer, and connections to the run.
+//! Launcher's end of the link for a run's ports: questions about services of this computer, and connections to the
+//! run's own ports.
 //!
-//! Each request has a stream of its own, sent over the link by the side that asks. It begins with a port (two bytes, big-endian).
+//! Each request has its own stream, which the requesting side sends over the link. It begins with a port (two bytes,
+//! big-endian).
 
 use std::{
     fs, io,
@@ -11,16 +13,16 @@ use std::{
 
 use crate::{fd_passing, listening::is_listening, services::ALLOWED};
 
-/// Link to the ports of one run.
+/// Link for the ports of one run.
 #[derive(Debug)]
 pub struct ServiceLink(UnixStream);
 
-/// A connection in the run that waits for permission. Dropping it refuses the connection.
+/// Connection of the run that waits for permission. Dropping it refuses the connection.
 #[derive(Debug)]
 pub struct ServiceRequest {
-    /// The port.
+    /// Port that the run wants to connect to.
     pub port: u16,
-    /// Readable once the connection no longer waits.
+    /// Stream of the request, which becomes readable when the connection no longer waits.
     pub stream: UnixStream,
 }
 
@@ -42,7 +44,7 @@ impl ServiceLink {
         Ok(ServiceRequest { port: u16::from_be_bytes(port), stream })
     }
 
-    /// Connects to a port of the run. Blocking.
+    /// Connects to a port on which the run listens. Blocking.
     pub fn connect(&self, port: u16) -> io::Result<TcpStream> {
         let (mut ours, theirs) = UnixStream::pair()?;
         ours.write_all(&port.to_be_bytes())?;
@@ -53,14 +55,15 @@ impl ServiceLink {
 }
 
 impl ServiceRequest {
-    /// Allows the connection. Returns the listener at its port in the sandbox, unless there is one already. Blocking.
+    /// Allows the connection. Returns the listener on its port in the sandbox, or `None` if the port is already in use.
+    /// Blocking.
     pub fn allow(mut self) -> io::Result<Option<TcpListener>> {
         self.stream.write_all(&[ALLOWED])?;
         Ok(fd_passing::receive_or_byte(&self.stream)?.ok().map(TcpListener::from))
     }
 }
 
-/// Returns true if a program of this computer listens at a port.
+/// Returns whether a program of this computer listens on a port.
 #[must_use]
 pub fn computer_listens(port: u16) -> bool {
     let tables = ["/proc/self/net/tcp", "/proc/self/net/tcp6"];

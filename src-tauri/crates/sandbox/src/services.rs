@@ -1,10 +1,11 @@
-//! Services of the computer for a run: asks before a connection to a loopback port where nothing listens, and connects the two
-//! sides. Runs in the process that makes the run's connections ([`connector`](crate::connector)).
+//! Services of this computer for a run: asks before a connection to a loopback port on which nothing listens, and
+//! connects the two sides. Runs in the process that makes the run's connections ([`connector`](crate::connector)).
 //!
-//! - Everything that is created here is in the sandbox's network namespace, which the calling thread enters and never leaves.
-//! - INVARIANT: a port is opened only after the launcher allowed it, and only the launcher accepts connections at it.
+//! - Every socket created here is in the sandbox's network namespace, which the calling thread enters and never leaves.
+//! - INVARIANT: a port is opened only after the launcher has allowed it, and only the launcher accepts connections on
+//!   it.
 //!
-//! Each request has a stream of its own, which is sent over the link: see [`service_link`](crate::service_link).
+//! Each request has its own stream, which is sent over the link; see [`service_link`](crate::service_link).
 
 use std::{
     fs::File,
@@ -27,20 +28,20 @@ use rustix::{
 
 use crate::{fd_passing, listening::is_listening};
 
-/// Answer of the launcher: the port may be opened.
+/// Byte with which the launcher allows opening the port.
 pub(crate) const ALLOWED: u8 = b'y';
-/// Sent instead of a descriptor.
+/// Byte that is sent if there is no descriptor to send.
 pub(crate) const NOTHING: u8 = b'n';
 
-/// Interval at which a waiting connection checks that its program still waits.
+/// Interval for checking whether the program of a waiting connection still waits.
 const CHECK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
-/// Time limit for a connection to a program of the run.
+/// Timeout for connecting to a program of the run.
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// Opens ports of one sandbox.
+/// Link and network namespace through which the ports of one sandbox are opened.
 #[derive(Debug)]
 pub(crate) struct Services {
-    /// The sandbox's network namespace.
+    /// Network namespace of the sandbox.
     network: OwnedFd,
     link: UnixStream,
 }
@@ -50,25 +51,25 @@ impl Services {
         Self { network, link }
     }
 
-    /// Returns the descriptors that the process needs.
+    /// Returns the descriptors that the connecting process must keep.
     pub(crate) fn descriptors(&self) -> [BorrowedFd<'_>; 2] {
         [self.network.as_fd(), self.link.as_fd()]
     }
 
-    /// Serves the launcher's requests for connections to the run's own ports, until the link is closed.
+    /// Serves the launcher's requests for connections to the run's own ports until the link is closed.
     pub(crate) fn serve(&self) {
         thread::scope(|threads| {
             while let Ok(stream) = fd_passing::receive(&self.link) {
-                // If no thread can be started, the stream closes, which is an error at its other end.
+                // If the thread cannot be spawned, the stream closes, which is an error at its other end.
                 let _ = thread::Builder::new().stack_size(64 * 1024).spawn_scoped(threads, move || {
-                    // The launcher has exited, or gets an error at its end.
+                    // The launcher has exited or receives an error from its end of the stream.
                     let _ = self.reach(&UnixStream::from(stream));
                 });
             }
         });
     }
 
-    /// Connects to a port of the run, and sends the connection.
+    /// Connects to a port of the run, and sends the connection over `stream`.
     fn reach(&self, mut stream: &UnixStream) -> io::Result<()> {
         let mut port = [0; 2];
         stream.read_exact(&mut port)?;
@@ -82,8 +83,8 @@ impl Services {
         }
     }
 
-    /// Returns once a connection to this address may be made. `thread` is the `/proc` directory of the calling thread, and
-    /// `is_waiting` returns whether it still waits. The error is an errno.
+    /// Returns once a connection to this address may be made, or fails with an errno. `thread` is the `/proc` directory
+    /// of the calling thread, and `is_waiting` returns whether the thread still waits.
     pub(crate) fn permit(
         &self,
         address: &[u8],
@@ -112,7 +113,7 @@ impl Services {
         self.enter().map_err(failed)?;
         match listen(port) {
             Ok(listener) => fd_passing::send(&ours, listener).map_err(failed),
-            // Another connection or the run itself has opened the port.
+            // Another connection, or the run itself, has already opened the port.
             Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
                 ours.write_all(&[NOTHING]).map_err(failed)
             }
@@ -126,7 +127,7 @@ impl Services {
     }
 }
 
-/// Listens on the sandbox's loopback for both versions of IP, or for one if the kernel has no other.
+/// Listens on the sandbox's loopback with IPv6 and IPv4, or with IPv4 only if the kernel has no IPv6.
 fn listen(port: u16) -> io::Result<TcpListener> {
     match TcpListener::bind((Ipv6Addr::UNSPECIFIED, port)) {
         Err(error) if error.raw_os_error() == Some(libc::EAFNOSUPPORT) => {
@@ -144,7 +145,7 @@ fn is_readable(stream: &UnixStream) -> Result<bool, i32> {
     }
 }
 
-/// Returns true if a program of the run listens at this port.
+/// Returns whether a program of the run listens on this port.
 fn listens(thread: &OwnedFd, port: u16) -> Result<bool, Errno> {
     let mut tables = ["net/tcp", "net/tcp6"].into_iter().map(|table| {
         let file = openat(thread, table, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
@@ -155,14 +156,14 @@ fn listens(thread: &OwnedFd, port: u16) -> Result<bool, Errno> {
     tables.try_fold(false, |found, table: Result<bool, Errno>| table.map(|here| found || here))
 }
 
-/// Returns the port of an address of this machine in the kernel's format, as `localhost` has it or any address of the machine.
+/// Returns the port of an address, in the kernel's format, that refers to this machine: loopback or unspecified.
 fn loopback_port(address: &[u8]) -> Option<u16> {
     let (family, rest) = address.split_first_chunk::<2>()?;
     let (port, rest) = rest.split_first_chunk::<2>()?;
     let ip = match i32::from(libc::sa_family_t::from_ne_bytes(*family)) {
         libc::AF_INET => Ipv4Addr::from(*rest.first_chunk::<4>()?),
         libc::AF_INET6 => {
-            // A label for the flow comes first.
+            // The flow label precedes the address.
             let ip = Ipv6Addr::from(*rest.get(4..)?.first_chunk::<16>()?);
             match ip.to_ipv4_mapped() {
                 Some(ip) => ip,

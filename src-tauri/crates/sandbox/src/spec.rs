@@ -1,14 +1,14 @@
-//! The description of a sandbox: a plain value that the trusted process writes and the supervisor carries out.
+//! Description of a sandbox: a plain value that the trusted process writes and the supervisor carries out.
 //!
 //! - A [`Spec`] is complete: the launcher's environment is not used.
-//! - Paths are absolute and normal (no `.`, `..`, doubled or trailing slash); [`Spec::validate`] refuses others.
+//! - Paths are absolute and normal (no `.`, `..`, doubled or trailing slash); [`Spec::validate`] rejects others.
 //!   Existence and symlinks are checked when the paths are mounted.
 
 use std::{collections::BTreeMap, path::Path};
 
 use serde::{Deserialize, Serialize};
 
-/// One server's sandbox.
+/// Description of one server's sandbox.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Spec {
@@ -16,34 +16,34 @@ pub struct Spec {
     pub argv: Vec<String>,
     /// Complete environment of the server.
     pub env: BTreeMap<String, String>,
-    /// Working directory inside the sandbox; the session directory by default.
+    /// Working directory inside the sandbox; `None` for the session directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
-    /// The server's view of the file system.
+    /// View of the file system before any grant.
     pub view: View,
     /// Granted paths to mount before the server starts, in this order.
     #[serde(default)]
     pub mounts: Vec<Mount>,
-    /// Paths that stay read-only inside the view's writable paths. Paths that do not exist have no effect.
+    /// Paths that stay read-only inside the view's writable paths. Paths that do not exist are ignored.
     #[serde(default)]
     pub closed: Vec<String>,
-    /// Like `closed`, but every folder on the way is pinned too.
+    /// Like `closed`, but all folders above these paths are also pinned, so that they cannot be renamed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kept: Vec<String>,
-    /// Network access.
+    /// Network access of the sandbox.
     #[serde(default)]
     pub network: NetworkAccess,
-    /// Permitted unix sockets.
+    /// Unix sockets that the sandbox may use.
     #[serde(default, skip_serializing_if = "UnixSockets::is_none")]
     pub unix_sockets: UnixSockets,
-    /// Resource limits.
+    /// Resource limits of the sandbox.
     #[serde(default)]
     pub limits: ResourceLimits,
-    /// The directory that survives sandboxes ([`autostart`](crate::autostart)): one private directory for all sandboxes of a
-    /// user, created if missing, and hidden in the sandbox. Its parent must be writable by the user only, so that no other
-    /// user can create it.
+    /// State directory ([`autostart`](crate::autostart)), which outlives sandboxes: one private directory for all
+    /// sandboxes of a user, created if missing, and hidden in the sandbox. Only the user may be able to write to its
+    /// parent, so that no other user can create it.
     pub state_dir: String,
-    /// Permits running as uid 0, where only masks guard the kernel's own files.
+    /// `true` to permit running as uid 0, where only masks protect the kernel's own files.
     #[serde(default)]
     pub allow_root: bool,
 }
@@ -52,19 +52,19 @@ pub struct Spec {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "camelCase", deny_unknown_fields)]
 pub enum View {
-    /// Almost empty tree: system programs and libraries, a private `/tmp`, and the paths named here.
+    /// Almost empty tree: system programs and libraries, a private `/tmp`, and the paths below.
     Roots {
-        /// Session directory, writable at its own path.
+        /// Session directory, which is writable at its own path.
         session_dir: String,
-        /// Further programs (a `node_modules`, a venv, our own servers), read-only at their own paths.
+        /// Further programs (a `node_modules`, a venv, our own servers), which are read-only at their own paths.
         #[serde(default)]
         programs: Vec<String>,
     },
     /// The host's tree, read-only, with some paths hidden and some writable. The deepest of these paths that covers a
-    /// file wins; at the same path, the denial. A denied path applies to the real file, regardless of symlinks or other
-    /// mounts that lead there. Paths that do not exist have no effect.
+    /// file decides; at the same path, the denial. A denied path applies to the real file, regardless of symlinks or
+    /// other mounts that lead there. Paths that do not exist are ignored.
     HostRead {
-        /// Session directory, writable at its own path.
+        /// Session directory, which is writable at its own path.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         session_dir: Option<String>,
         /// Unreadable paths: a directory appears empty and inaccessible, a file cannot be opened.
@@ -73,25 +73,26 @@ pub enum View {
         /// Paths that stay readable inside `deny_read`.
         #[serde(default)]
         allow_read: Vec<String>,
-        /// Writable paths. A path that does not exist is skipped.
+        /// Writable paths. Paths that do not exist are skipped.
         #[serde(default)]
         allow_write: Vec<String>,
         /// Paths that stay read-only inside `allow_write`.
         #[serde(default)]
         deny_write: Vec<String>,
-        /// Use a private `/tmp` instead of the host's, which is read-only.
+        /// `true` for a private `/tmp` in place of the host's, which is read-only.
         #[serde(default = "yes")]
         private_tmp: bool,
     },
-    /// System programs and libraries, a private `/tmp`, and folders of the host whose files are served: their names are
-    /// visible, and each file is opened only with permission. [`LaunchedRun::view`](crate::LaunchedRun::view) decides.
+    /// System programs and libraries, a private `/tmp`, and served folders of the host: their file names are visible,
+    /// but each file is opened only with the permission of the process at
+    /// [`LaunchedRun::view`](crate::LaunchedRun::view).
     Served {
-        /// Folders that are served at their own paths, none inside another.
+        /// Folders that are served at their own paths. None is inside another.
         folders: Vec<String>,
-        /// Paths that do not exist in them.
+        /// Paths in these folders that appear not to exist.
         #[serde(default)]
         hidden: Vec<String>,
-        /// Further programs, read-only at their own paths.
+        /// Further programs, which are read-only at their own paths.
         #[serde(default)]
         programs: Vec<String>,
     },
@@ -101,18 +102,18 @@ fn yes() -> bool {
     true
 }
 
-/// Network access of a sandbox, which always has its own network namespace.
+/// Network access of a sandbox. Every sandbox has its own network namespace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NetworkAccess {
-    /// Only the sandbox's own loopback.
+    /// The sandbox's own loopback only.
     #[default]
     None,
-    /// A proxy on [`PROXY_PORT`], which the launcher serves with the listener from
+    /// A proxy on [`PROXY_PORT`]. The launcher serves it with the listener from
     /// [`LaunchedSandbox::egress`](crate::LaunchedSandbox::egress).
     Proxied,
-    /// Like [`Proxied`](Self::Proxied). Moreover, a TCP connection to a loopback port where nothing listens waits for the
-    /// launcher's permission ([`LaunchedRun::services`](crate::LaunchedRun::services)).
+    /// Like [`Proxied`](Self::Proxied). In addition, a TCP connection to a loopback port on which nothing listens waits
+    /// for the launcher's permission ([`LaunchedRun::services`](crate::LaunchedRun::services)).
     ProxiedWithServices,
 }
 
@@ -123,9 +124,9 @@ pub enum UnixSockets {
     /// Connected pairs only.
     #[default]
     None,
-    /// Pairs, and the sandbox's own sockets in folders that only the sandbox writes to. No datagram sockets.
+    /// Pairs, and the sandbox's own stream sockets in folders that only the sandbox writes to.
     Own,
-    /// Every socket whose path the view shows.
+    /// Every socket whose path is visible in the view.
     All,
 }
 
@@ -138,60 +139,60 @@ impl UnixSockets {
 /// Port of the proxy on the sandbox's own `127.0.0.1`.
 pub const PROXY_PORT: u16 = 3128;
 
-/// One granted path: a directory tree or a single file.
+/// Mount of one granted path: a directory tree or a single file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Mount {
-    /// Path on the host, and at the same place in the sandbox.
+    /// Path on the host, which is also the path in the sandbox.
     pub path: String,
-    /// Access for the sandbox.
+    /// Access that the sandbox gets.
     pub access: MountAccess,
-    /// Require a regular file; a folder at the path is refused.
+    /// `true` to require a regular file and refuse a folder.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub file: bool,
-    /// Paths at or below this one that stay read-only. Paths that do not exist have no effect.
+    /// Paths at or below this one that stay read-only. Paths that do not exist are ignored.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub closed: Vec<String>,
-    /// Like `closed`, but every folder on the way is pinned too.
+    /// Like `closed`, but all folders above these paths are also pinned, so that they cannot be renamed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kept: Vec<String>,
-    /// True if an answer of the user named this very path: it is then writable even if listed in `closed`.
+    /// `true` if the user's answer named this exact path, which is then writable even if `closed` contains it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub named: bool,
 }
 
-/// Access that a mount gives the sandbox.
+/// Access of the sandbox to a mount.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MountAccess {
-    /// Reading only; writes fail with `EROFS`.
+    /// Read access. Writes fail with `EROFS`.
     ReadOnly,
-    /// Everything that the user's own rights allow.
+    /// Every access that the user has.
     ReadWrite,
 }
 
-/// Resource limits; `None` keeps the launcher's own. [`SandboxEvent::Limited`](crate::SandboxEvent::Limited) reports which
-/// limits are in force and how.
+/// Resource limits. `None` keeps the launcher's own limit. [`SandboxEvent::Limited`](crate::SandboxEvent::Limited)
+/// reports the limits in force and how they are enforced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct ResourceLimits {
-    /// Memory in bytes: of all processes together with a control group, of each process separately without one.
+    /// Memory in bytes. Applies to all processes together with a control group, and to each process without one.
     pub memory: Option<u64>,
     /// Processor time in percent of one processor, for all processes together. Requires a control group.
     pub cpu: Option<u32>,
-    /// Processes and threads in the sandbox together, counted per sandbox because it has its own user namespace. The
-    /// kernel exempts uid 0.
+    /// Maximum number of processes and threads in the sandbox, which has its own count because it has its own user
+    /// namespace. The kernel exempts uid 0.
     pub processes: Option<u64>,
-    /// Open descriptors per process.
+    /// Maximum number of open descriptors per process.
     pub open_files: Option<u64>,
     /// Maximum size of a written file in bytes.
     pub file_size: Option<u64>,
-    /// Size of the private `/tmp`, and of `/dev/shm`, in bytes.
+    /// Size of the private `/tmp` and of `/dev/shm` in bytes.
     pub tmp_size: Option<u64>,
 }
 
 impl Default for ResourceLimits {
-    /// Returns limits that suffice for node with its worker threads and a compiler or two.
+    /// Returns limits that suffice for node with its worker threads and one or two compilers.
     fn default() -> Self {
         Self {
             memory: Some(4 << 30),
@@ -204,7 +205,7 @@ impl Default for ResourceLimits {
     }
 }
 
-/// Error in a [`Spec`].
+/// Reason why a [`Spec`] is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SpecError {
     /// The command is empty.
@@ -222,7 +223,7 @@ pub enum SpecError {
 }
 
 impl Spec {
-    /// Checks the specification before anything is started.
+    /// Checks the specification. Called before anything is started.
     pub fn validate(&self) -> Result<(), SpecError> {
         if self.argv.first().is_none_or(String::is_empty) {
             return Err(SpecError::NoProgram);
@@ -251,13 +252,13 @@ impl Spec {
         }
     }
 
-    /// Returns true if the supervisor makes the sandbox's connections.
+    /// Returns whether the supervisor makes the sandbox's connections.
     #[cfg(target_os = "linux")]
     pub(crate) fn reports_connections(&self) -> bool {
         self.unix_sockets == UnixSockets::Own || self.network == NetworkAccess::ProxiedWithServices
     }
 
-    /// Returns the directory that the server starts in.
+    /// Returns the directory in which the server starts.
     pub(crate) fn working_dir(&self) -> &str {
         let session_dir = match &self.view {
             View::Roots { session_dir, .. } => Some(session_dir),
@@ -269,8 +270,8 @@ impl Spec {
 }
 
 impl View {
-    /// Adds a program to the view if the view would not show it: outside the system's folders, or below a `/tmp` that the
-    /// sandbox replaces with its own.
+    /// Adds a program to the view if the view would otherwise not show it, because it is outside the system's folders
+    /// or below a `/tmp` that the sandbox replaces with its own.
     pub fn show_program(&mut self, program: &str) {
         let (shown, hidden) = match self {
             Self::Roots { programs, .. } | Self::Served { programs, .. } => {
@@ -285,7 +286,7 @@ impl View {
         }
     }
 
-    /// Returns true if the sandbox has a private `/tmp`.
+    /// Returns whether the sandbox has a private `/tmp`.
     #[cfg(target_os = "linux")]
     pub(crate) fn has_own_tmp(&self) -> bool {
         match self {
@@ -308,7 +309,7 @@ impl View {
     }
 }
 
-/// Returns true if `path` is absolute, normal and not the root itself.
+/// Returns whether `path` is absolute, normal and not the root itself.
 pub(crate) fn is_normal(path: &str) -> bool {
     let Some(rest) = path.strip_prefix('/') else { return false };
     !path.contains('\0') && rest.split('/').all(|name| !matches!(name, "" | "." | ".."))

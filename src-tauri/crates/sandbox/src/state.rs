@@ -1,7 +1,7 @@
-//! The state directory, which survives sandboxes: journals of writable paths, and quarantined files.
+//! State directory, which outlives sandboxes: journals of writable paths, and quarantined files.
 //!
-//! - INVARIANT: only the user owns and can enter the directory; anything else at its path is refused.
-//! - Every sandbox hides it.
+//! - INVARIANT: only the user owns the directory and has access to it; anything else at its path is refused.
+//! - The directory is hidden in every sandbox.
 
 use std::{
     fs::{self, DirBuilder},
@@ -11,7 +11,7 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
-/// The state directory.
+/// Path of the opened state directory.
 #[derive(Clone, Debug)]
 pub(crate) struct StateDir(PathBuf);
 
@@ -20,7 +20,7 @@ impl StateDir {
     pub(crate) fn open(path: &str, uid: u32) -> io::Result<Self> {
         let path = PathBuf::from(path);
         match DirBuilder::new().recursive(true).mode(0o700).create(&path) {
-            // A file or a dangling symlink; reported below.
+            // A file or a dangling symlink is at the path, which is reported below.
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(named(&path, &error)),
             Ok(()) | Err(_) => {}
         }
@@ -46,8 +46,8 @@ impl StateDir {
     }
 }
 
-/// Creates an entry under the first unused number. This process never tries a number twice, because a sandbox decides how many
-/// there are; numbers used by an earlier process are skipped.
+/// Creates an entry under the first unused number. This process never tries a number twice, so the cost does not grow
+/// with the number of entries that a sandbox causes. Numbers that an earlier process used are skipped.
 pub(crate) fn numbered<T>(next: &AtomicU64, make: impl Fn(u64) -> io::Result<T>) -> io::Result<T> {
     loop {
         match make(next.fetch_add(1, Ordering::Relaxed)) {

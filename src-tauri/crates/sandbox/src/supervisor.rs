@@ -1,12 +1,12 @@
-//! The supervisor of one sandbox: sets it up, then changes its mounts on request until the launcher or the server exits.
+//! Supervisor of one sandbox: sets it up, then changes its mounts on request until the launcher or the server exits.
 //!
-//! - INVARIANT: single-threaded, because it forks children that do not exec and enters namespaces.
-//! - INVARIANT: everything it starts runs in one pid namespace whose init is bubblewrap. The kernel kills bubblewrap when
-//!   the supervisor dies, and the whole namespace with it.
-//! - INVARIANT: once bubblewrap runs, the supervisor has none of the server's standard streams open.
+//! - INVARIANT: the process is single-threaded, because it forks children that do not `exec` and enters namespaces.
+//! - INVARIANT: all processes that it starts are in one pid namespace whose init is bubblewrap. When the supervisor
+//!   dies, the kernel kills bubblewrap and with it the whole namespace.
+//! - INVARIANT: once bubblewrap runs, the supervisor holds none of the server's standard streams.
 //! - The sandbox is terminated when the control stream closes. The kernel kills the supervisor when the launcher dies.
-//! - It stores no records and scans no files. The launcher checks the files that a server leaves
-//!   behind ([`autostart`](crate::autostart)).
+//! - The supervisor keeps no records and scans no files. The launcher checks the files that a server leaves behind
+//!   ([`autostart`](crate::autostart)).
 
 mod bwrap;
 mod lines;
@@ -52,10 +52,10 @@ use crate::{
     sys::{self, signals::Signals},
 };
 
-/// Idle time after which memory that is only needed for processing events is released.
+/// Idle time after which memory that only event processing needs is released.
 const QUIET: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 
-/// Error starting a server in its sandbox.
+/// Failure to start a server in its sandbox.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SupervisorStartError {
     #[error(transparent)]
@@ -80,7 +80,7 @@ pub(crate) enum SupervisorStartError {
     TooSlow,
     #[error("the sandbox was cancelled before it started")]
     HungUp,
-    #[error("failed to serve files, which a run needs: {0}")]
+    #[error("failed to serve the run's files: {0}")]
     View(io::Error),
     #[error(transparent)]
     Stream(#[from] StreamError),
@@ -94,10 +94,10 @@ pub(crate) enum SupervisorStartError {
 
 /// Runs the supervisor.
 ///
-/// Arguments: the launcher's process id; the descriptors of the spec and of the control stream; the descriptors of the socket
-/// that carries the proxy's listener, of the connection to the view, of the link to a run's starter and of the link for
-/// services, each or [`NONE`](crate::sys::process::NONE); the descriptor of the link to the watcher for pipes and sockets; and, with a
-/// control group, the descriptor of its `cgroup.procs` and its limits.
+/// Arguments: the launcher's process id; the descriptors of the spec and of the control stream; the descriptors of the
+/// socket for the proxy's listener, of the connection to the view, of the link to a run's starter and of the link for
+/// services, or [`NONE`](crate::sys::process::NONE) for each unused one; the descriptor of the link to the watcher for
+/// pipes and sockets; and, with a control group, the descriptor of its `cgroup.procs` and its limits.
 pub(crate) fn run(args: &[String]) -> ExitCode {
     let [parent, spec, control, egress, view, link, services, special, group @ ..] = args else {
         return ExitCode::from(2);
@@ -116,7 +116,7 @@ pub(crate) fn run(args: &[String]) -> ExitCode {
     let mut streams = Streams::default();
     let started = read_spec(parent, File::from(spec)).and_then(|spec| {
         let closed = spec.closed.clone();
-        // A server's streams are pipes, which stay as they are.
+        // The streams of a server are pipes, which are passed on unchanged.
         streams = Streams::take()?;
         let given = InheritedDescriptors { streams: take_streams()?, egress, link, group };
         let special = SpecialLink::new(special.into(), None, spec.unix_sockets)?;
@@ -127,21 +127,21 @@ pub(crate) fn run(args: &[String]) -> ExitCode {
     let (mut bwrap, mut mounts) = match started {
         Ok(started) => started,
         Err(error) => {
-            // The launcher may have exited; the exit status reports the failure too.
+            // Ignores the error: the launcher may have exited, and the exit status reports the failure too.
             let _ = owner.say(&SandboxEvent::Failed { reason: error.to_string() });
             return ExitCode::from(FAILED);
         }
     };
     let end = serve_control(&mut bwrap, &mut mounts, &control, &mut streams);
     let status = end.unwrap_or_else(|_| bwrap.kill());
-    // A program whose output cannot be written has received a broken pipe, and reports it.
+    // A program whose output cannot be written has received a broken pipe, and reports that itself.
     drop(streams.finish());
-    // Ignore the error: a launcher that has exited needs no notification.
+    // Ignores the error: a launcher that has exited needs no notification.
     let _ = say(&control, &SandboxEvent::Exited { status });
     exit_code(status)
 }
 
-/// Takes over the descriptor of the control group's `cgroup.procs`, and parses its limits.
+/// Takes ownership of the descriptor of the control group's `cgroup.procs`, and parses the limits that it enforces.
 fn take_group(group: &[String]) -> io::Result<Option<(OwnedFd, CgroupLimits)>> {
     match group {
         [] => Ok(None),
@@ -152,7 +152,7 @@ fn take_group(group: &[String]) -> io::Result<Option<(OwnedFd, CgroupLimits)>> {
     }
 }
 
-/// Reads the specification that the launcher passed.
+/// Binds this process to the launcher and reads the specification that it passed.
 fn read_spec(parent: Pid, mut spec: File) -> Result<Spec, SupervisorStartError> {
     sys::process::bind_to_parent(parent).map_err(io::Error::from)?;
     sys::process::close_on_exec_from(3).map_err(io::Error::from)?;
@@ -166,16 +166,16 @@ fn exit_code(status: i32) -> ExitCode {
     ExitCode::from(u8::try_from(status).unwrap_or(1))
 }
 
-/// Handles control requests until the server exits, the launcher hangs up or a signal arrives, and returns the exit status.
+/// Handles control requests until the server exits, the launcher hangs up or a signal arrives. Returns the exit status.
 ///
-/// An error also terminates the sandbox.
+/// The caller terminates the sandbox on an error.
 fn serve_control(
     bwrap: &mut Bwrap,
     mounts: &mut Mounts,
     control: &UnixStream,
     streams: &mut Streams,
 ) -> io::Result<i32> {
-    // On logout, every process of the session is signalled at once.
+    // Handles signals, because a logout signals every process of the session at once.
     let signals = Signals::hold()?;
     let mut lines = ControlLines::default();
     let mut quiet = Some(QUIET);
@@ -196,7 +196,7 @@ fn serve_control(
         if ended {
             return Ok(bwrap.reap());
         }
-        // A sandbox whose files are not served any more cannot go on.
+        // A sandbox cannot continue without the process that serves its files.
         if signalled || unserved {
             return Ok(bwrap.kill());
         }
@@ -207,7 +207,7 @@ fn serve_control(
         let lines = if asked { lines.read(control)? } else { vec![] };
         for line in lines {
             let reply = answer(&line, mounts);
-            // Send events before the reply, because the reply confirms that every mask is in place.
+            // Sends events before the reply, because the reply confirms that every mask is in place.
             restore(mounts, control)?;
             say(control, &reply)?;
             if matches!(reply.answer, ControlAnswer::Closing | ControlAnswer::Broken { .. }) {
@@ -217,7 +217,7 @@ fn serve_control(
     }
 }
 
-/// Restores masks that programs outside have replaced, and reports each one.
+/// Restores masks that programs outside have replaced, and reports each of them.
 fn restore(mounts: &mut Mounts, control: &UnixStream) -> io::Result<()> {
     mounts
         .restore_masks()?
@@ -225,7 +225,7 @@ fn restore(mounts: &mut Mounts, control: &UnixStream) -> io::Result<()> {
         .try_for_each(|RestoredMask { path, hidden }| say(control, &SandboxEvent::Uncovered { path, hidden }))
 }
 
-/// Waits until a descriptor is ready, and returns false on timeout.
+/// Waits until a descriptor is ready. Returns `false` on timeout.
 fn wait(polled: &mut [PollFd<'_>], at_most: Option<&Timespec>) -> io::Result<bool> {
     match poll(polled, at_most) {
         Ok(ready) => Ok(ready > 0),

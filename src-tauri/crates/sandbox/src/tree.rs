@@ -1,4 +1,4 @@
-//! Mount trees: private copies, and attaching them.
+//! Mount trees: creating private copies, and attaching them.
 
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -9,8 +9,8 @@ use rustix::{
 
 use crate::sys::mount::{Attributes, set_attributes};
 
-/// Makes a private copy of the mount at `place`, with submounts if `recursive`. It never receives
-/// later mounts of the host, and disables setuid programs and devices.
+/// Creates a private copy of the mount at `place`, with submounts if `recursive`. The copy never receives later mounts
+/// of the host, and disables setuid programs and devices.
 pub(crate) fn copy(place: &OwnedFd, read_only: bool, recursive: bool) -> Result<OwnedFd, Errno> {
     let recurse = if recursive { OpenTreeFlags::AT_RECURSIVE } else { OpenTreeFlags::empty() };
     let flags = OpenTreeFlags::OPEN_TREE_CLONE
@@ -29,8 +29,8 @@ pub(crate) fn copy(place: &OwnedFd, read_only: bool, recursive: bool) -> Result<
     Ok(tree)
 }
 
-/// Attaches the detached `tree` beneath the mount whose root is `top`, so that it appears when that mount is removed. Not
-/// supported before Linux 6.5.
+/// Attaches the detached `tree` beneath the mount whose root is `top`, so that it appears when that mount is removed.
+/// Fails before Linux 6.5.
 pub(crate) fn attach_beneath(tree: impl AsFd, top: impl AsFd) -> Result<(), Errno> {
     let empty = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
     move_mount(tree, "", top, "", empty | MoveMountFlags::MOVE_MOUNT_BENEATH)

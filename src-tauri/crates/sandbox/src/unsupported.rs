@@ -1,4 +1,4 @@
-//! Implementation for platforms without a sandbox: the same interface, which refuses every launch.
+//! Implementation for platforms without sandboxes: the same interface, but every launch fails.
 
 use std::{convert::Infallible, path::Path, process::ExitCode};
 
@@ -8,7 +8,7 @@ use crate::{
     spec::Spec,
 };
 
-/// A running supervisor. Never created on this platform.
+/// Running supervisor. Never created on this platform.
 #[derive(Debug)]
 pub struct LaunchedSandbox {
     /// Write end of the server's standard input.
@@ -20,7 +20,7 @@ pub struct LaunchedSandbox {
     /// Read end of the server's standard error.
     #[cfg(unix)]
     pub stderr: std::os::fd::OwnedFd,
-    /// Control stream.
+    /// Control stream; see [`control`](crate::control).
     #[cfg(unix)]
     pub control: std::os::unix::net::UnixStream,
     /// The supervisor's process id, for display.
@@ -31,13 +31,13 @@ pub struct LaunchedSandbox {
     pub egress: Option<Egress>,
 }
 
-/// A running supervisor of a run. Never created on this platform.
+/// Running supervisor of a run. Never created on this platform.
 #[derive(Debug)]
 pub struct LaunchedRun {
-    /// Control stream.
+    /// Control stream; see [`control`](crate::control).
     #[cfg(unix)]
     pub control: std::os::unix::net::UnixStream,
-    /// Connection to the view.
+    /// Connection to the view; see [`file_access`](crate::file_access).
     #[cfg(unix)]
     pub view: std::os::unix::net::UnixStream,
     /// The supervisor's process id, for display.
@@ -46,11 +46,11 @@ pub struct LaunchedRun {
     pub kill: KillHandle,
     /// Source of the proxy's listener.
     pub egress: Option<Egress>,
-    /// Link for services of the computer.
+    /// Link for services of this computer.
     pub services: Option<ServiceLink>,
 }
 
-/// Link to the ports of a run. Never created on this platform.
+/// Link for the ports of a run. Never created on this platform.
 #[derive(Debug)]
 pub struct ServiceLink(Infallible);
 
@@ -65,41 +65,41 @@ impl ServiceLink {
         match self.0 {}
     }
 
-    /// Connects to a port of the run.
+    /// Connects to a port on which the run listens.
     pub fn connect(&self, _port: u16) -> std::io::Result<std::net::TcpStream> {
         match self.0 {}
     }
 }
 
-/// A connection in the run that waits for permission. Never created on this platform.
+/// Connection of the run that waits for permission. Never created on this platform.
 #[derive(Debug)]
 pub struct ServiceRequest {
-    /// The port.
+    /// Port that the run wants to connect to.
     pub port: u16,
-    /// Readable once the connection no longer waits.
+    /// Stream of the request, which becomes readable when the connection no longer waits.
     #[cfg(unix)]
     pub stream: std::os::unix::net::UnixStream,
 }
 
 impl ServiceRequest {
-    /// Allows the connection.
+    /// Allows the connection, and returns the listener on its port in the sandbox.
     pub fn allow(self) -> std::io::Result<Option<std::net::TcpListener>> {
         Err(std::io::ErrorKind::Unsupported.into())
     }
 }
 
-/// Reports that no program of this computer listens.
+/// Returns `false`, because no run exists on this platform that could connect to a service.
 #[must_use]
 pub fn computer_listens(_port: u16) -> bool {
     false
 }
 
-/// Source of the sandbox's listener. Never created on this platform.
+/// Source of the proxy's listener. Never created on this platform.
 #[derive(Debug)]
 pub struct Egress(Infallible);
 
 impl Egress {
-    /// Returns the listener.
+    /// Waits for the listener on the proxy's port.
     pub fn listener(self) -> std::io::Result<std::net::TcpListener> {
         match self.0 {}
     }
@@ -117,13 +117,13 @@ impl KillHandle {
 }
 
 impl KillHandle {
-    /// Gives the supervisor up to `patience` to exit, then kills it.
+    /// Waits up to `patience` for the supervisor to exit, and then kills it.
     pub fn kill_after(self, _patience: std::time::Duration) {
         match self.0 {}
     }
 }
 
-/// Refuses to launch a sandbox.
+/// Fails with [`SandboxLaunchError::Unsupported`].
 pub fn launch(
     _spec: &Spec,
     _supervisor_program: &Path,
@@ -132,7 +132,7 @@ pub fn launch(
     Err(SandboxLaunchError::Unsupported)
 }
 
-/// Refuses to launch a run.
+/// Fails with [`SandboxLaunchError::Unsupported`].
 #[cfg(unix)]
 pub fn launch_run(
     _spec: &Spec,
@@ -144,16 +144,16 @@ pub fn launch_run(
     Err(SandboxLaunchError::Unsupported)
 }
 
-/// Reports that sandboxes are not supported.
+/// Reports that sandboxes are not supported on this platform.
 pub fn check(_supervisor_program: &Path, _state_dir: &str, _allow_root: bool) -> Availability {
     let missing = vec![SandboxLaunchError::Unsupported.to_string()];
     Availability { usable: false, missing, fix_command: None, warnings: vec![] }
 }
 
-/// Prints that sandboxes are not supported.
+/// Prints that sandboxes are not supported on this platform.
 pub fn program(_args: impl Iterator<Item = String>) -> ExitCode {
     use std::io::Write;
-    // If standard error is closed, the exit status still reports the failure.
+    // Ignores a closed standard error: the exit status still reports the failure.
     let _ = writeln!(std::io::stderr(), "{}", SandboxLaunchError::Unsupported);
     ExitCode::FAILURE
 }

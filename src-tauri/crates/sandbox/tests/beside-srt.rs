@@ -1,8 +1,8 @@
-//! Compares our program with the real `srt` on the same commands and settings: results must be equal except for the listed
-//! differences, each with its reason.
+//! Compares our program with the real `srt` on the same commands and settings. The results must be equal, except for
+//! listed differences, each with its reason.
 //!
-//! `srt` is at `IRONCURTAIN_SRT`, or where `cargo xtask bench --with-srt` installs it. The tests compare the exit status,
-//! the output, and the files afterwards.
+//! `srt` is searched for at `IRONCURTAIN_SRT` and where `cargo xtask bench --with-srt` installs it. The tests compare
+//! exit status, output, and the files left behind.
 
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
@@ -22,7 +22,7 @@ use std::{
 use cases::{CASES, Case, Expected};
 use serde_json::{Value, json};
 
-/// Outcome of a case in one of the programs.
+/// Outcome of a case in one of the two programs.
 #[derive(Debug, PartialEq, Eq)]
 struct Outcome {
     status: Option<i32>,
@@ -123,14 +123,14 @@ fn srt() -> PathBuf {
     srt
 }
 
-/// Starts a server on the host's loopback for the length of the test.
+/// Starts a server on the host's loopback that runs until the test ends.
 fn serve() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     thread::spawn(move || {
         for caller in listener.incoming() {
             let mut caller = caller.unwrap();
-            // Ignore the error: the client may have hung up.
+            // Ignores the error: the client may have hung up.
             let _ = caller.read(&mut [0; 4096]);
             let _ =
                 caller.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\nConnection: close\r\n\r\nhere");

@@ -7,16 +7,16 @@ use std::ffi::OsString;
 pub enum Invocation {
     /// Open a session.
     Run(ShimOptions),
-    /// Print this text and exit.
+    /// Print the help or version text and exit.
     Print(String),
 }
 
 /// Options of the session to open.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ShimOptions {
-    /// Name of the server in `mcp-servers.json`.
+    /// Name of the server in `mcp-servers.json`; `None` for several servers.
     pub server: Option<String>,
-    /// Name of the profile in `config.json`.
+    /// Name of the profile in `config.json`; `None` for all servers or a single one.
     pub profile: Option<String>,
     /// The user's name for this client entry.
     pub label: Option<String>,

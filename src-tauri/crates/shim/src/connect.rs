@@ -12,7 +12,7 @@ use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-/// Timeout for the app to start listening after a daemon has moved a session to it.
+/// Maximum time to wait for the app to listen after a daemon has handed a session over to it.
 const NEXT_DEADLINE: Duration = Duration::from_secs(20);
 
 /// Delay between two attempts to connect to the app.
@@ -27,15 +27,15 @@ pub enum NoDaemonError {
     Connect(#[from] ConnectError),
     #[error(transparent)]
     Launch(#[from] LaunchError),
-    /// The user of the listening process is unknown.
-    #[error("failed to find out which user owns IronCurtain's socket: {0}")]
+    /// The kernel did not report the user of the listening process.
+    #[error("failed to determine the owner of IronCurtain's socket: {0}")]
     Peer(Errno),
     /// The listening process belongs to another user.
     #[error("IronCurtain's socket belongs to another user (uid {0}); nothing was sent")]
     OtherUser(u32),
 }
 
-/// Connects to this user's daemon, starting it if necessary. Also returns the process if it was started.
+/// Connects to this user's daemon, starting it if necessary. Also returns the daemon's process if this call started it.
 pub fn to_daemon() -> Result<(UnixStream, Option<Launched>), NoDaemonError> {
     let sockets = Sockets::of_user()?;
     let (stream, launched) = match sockets.connect()? {
@@ -46,7 +46,7 @@ pub fn to_daemon() -> Result<(UnixStream, Option<Launched>), NoDaemonError> {
     Ok((stream, launched))
 }
 
-/// Connects to the daemon that takes over from the running one. Starts a daemon only if none listens within [`NEXT_DEADLINE`].
+/// Connects to the daemon that replaces the running one. Starts a daemon only if none listens within [`NEXT_DEADLINE`].
 pub fn to_next_daemon() -> Result<(UnixStream, Option<Launched>), NoDaemonError> {
     let sockets = Sockets::of_user()?;
     let until = Instant::now() + NEXT_DEADLINE;
@@ -60,9 +60,9 @@ pub fn to_next_daemon() -> Result<(UnixStream, Option<Launched>), NoDaemonError>
 pub fn send_hello(stream: &UnixStream, hello: &Hello, stdio: StdioMode) -> io::Result<()> {
     let mut line = serde_json::to_vec(hello)?;
     line.push(b'\n');
-    // `sendmsg` fails if the user's programs have more descriptors in flight than this limit (`unix(7)`).
+    // `sendmsg` fails if the user's processes have more descriptors in flight than `RLIMIT_NOFILE` (`unix(7)`).
     let limit = getrlimit(Resource::Nofile);
-    // If this fails, the lower limit may still suffice.
+    // Ignored on failure, because the current limit may suffice.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
     let (stdin, stdout) = (io::stdin(), io::stdout());
     let descriptors = [stdin.as_fd(), stdout.as_fd()];
@@ -72,7 +72,7 @@ pub fn send_hello(stream: &UnixStream, hello: &Hello, stdio: StdioMode) -> io::R
         return Err(io::Error::other("no room for two descriptors"));
     }
     let sent = rustix::net::sendmsg(stream, &[IoSlice::new(&line)], &mut ancillary, system::SEND)?;
-    // The descriptors were sent with the first byte; the rest of the line is plain bytes.
+    // The kernel attaches the descriptors to the first byte, so the rest of the line can be written normally.
     io::Write::write_all(&mut &*stream, line.get(sent..).unwrap_or_default())
 }
 
@@ -110,7 +110,7 @@ mod system {
     use std::os::unix::net::UnixStream;
 
     pub(super) const SEND: SendFlags = SendFlags::NOSIGNAL;
-    /// Flag of a descriptor that was opened without access to the file's content.
+    /// Flag of a descriptor that gives no access to the file's content.
     pub(super) const ONLY_NAMED: OFlags = OFlags::PATH;
 
     pub(super) fn user_of_peer(stream: &UnixStream) -> Result<u32, Errno> {
@@ -134,15 +134,15 @@ mod system {
     }
 }
 
-/// Makes standard input blocking again, because a daemon that had it set it to non-blocking.
+/// Clears `O_NONBLOCK` on standard input, which an earlier daemon may have set on the shared open file.
 pub fn wait_for_input() {
     use rustix::fs::{fcntl_getfl, fcntl_setfl};
-    // If this fails, the client gets no answer to later requests.
+    // On failure, the client gets no answer to its later requests.
     let _ = fcntl_getfl(io::stdin()).and_then(|flags| fcntl_setfl(io::stdin(), flags - OFlags::NONBLOCK));
 }
 
-/// Returns whether a descriptor can be passed to the daemon: only a pipe or a socket. The daemon sets it to non-blocking mode, which
-/// would also affect other users of a terminal or file.
+/// Returns whether a descriptor can be passed to the daemon: only a pipe or a socket. The daemon sets `O_NONBLOCK`,
+/// which on a terminal or file would also affect other processes that use it.
 pub fn can_be_handed_over(descriptor: impl AsFd) -> bool {
     use rustix::fs::{FileType, fcntl_getfl, fstat};
     let Ok(stat) = fstat(&descriptor) else { return false };

@@ -1,7 +1,7 @@
 //! Starts the daemon if none is running.
 //!
-//! - A headless daemon that fails to start writes the reason to its standard error, which is read here. After it has started, it writes
-//!   nothing there.
+//! - If a headless daemon fails to start, it writes the reason to standard error, which this module reads. Once
+//!   started, it writes nothing there.
 
 use ironcurtain_paths::OwnProgram;
 use ironcurtain_protocol::{ConnectError, HOME_VARIABLE, Sockets};
@@ -13,16 +13,16 @@ use std::process::{Child, ExitStatus, Stdio};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// Timeout for a started daemon to listen.
+/// Maximum time for a started daemon to listen.
 const START_DEADLINE: Duration = Duration::from_secs(10);
 
-/// Timeout, after our daemon has exited, for another daemon that won the race to start.
+/// Time to wait for another daemon that won the race to start, after our own daemon has exited.
 const RACE_DEADLINE: Duration = Duration::from_secs(1);
 
-/// Timeout for a daemon that closed a connection to exit.
+/// Maximum time for a daemon that closed a connection to exit.
 const END_DEADLINE: Duration = Duration::from_secs(2);
 
-/// First delay between two attempts to connect; doubles up to [`LONGEST_PAUSE`].
+/// First delay between two connection attempts; doubles up to [`LONGEST_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_millis(2);
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 
@@ -39,7 +39,7 @@ pub struct Launched {
 /// Failure to start a daemon.
 #[derive(Debug, thiserror::Error)]
 pub enum LaunchError {
-    /// Running as root requires the user's explicit decision, not that of the process that started the shim.
+    /// The shim never starts a daemon as root: the user must decide that, not the process that started the shim.
     #[error(
         "IronCurtain is not running, and does not start automatically as root; run `ironcurtain daemon --allow-root` \
         first, or run the agent as a normal user"
@@ -123,7 +123,7 @@ impl Launched {
     fn start(program: &Path) -> Result<Self, LaunchError> {
         let mut child =
             start(program).map_err(|source| LaunchError::Start { program: program.to_owned(), source })?;
-        // Drained until EOF, so that the daemon never blocks or fails on a write to this pipe while the shim runs.
+        // Reads until EOF, so that the daemon never blocks or fails on a write to this pipe while the shim runs.
         let said = child.stderr.take().map(|stderr| thread::spawn(move || read(stderr)));
         Ok(Self { program: program.to_owned(), child, said })
     }
@@ -136,7 +136,7 @@ impl Launched {
         if self.has_exited() { self.into_exit().into() } else { LaunchError::Silent(self.program) }
     }
 
-    /// Returns why the daemon exited after it closed a connection; `None` if it keeps running.
+    /// Returns the reason why the daemon exited after it closed a connection, or `None` if it keeps running.
     pub fn exit_reason(mut self) -> Option<DaemonExit> {
         let deadline = Instant::now() + END_DEADLINE;
         while !self.has_exited() {
@@ -148,7 +148,7 @@ impl Launched {
         Some(self.into_exit())
     }
 
-    /// Returns why the daemon exited. Waits for it if it has not.
+    /// Returns the reason why the daemon exited, after waiting for it to exit.
     fn into_exit(mut self) -> DaemonExit {
         let said = self.said.take().and_then(|said| said.join().ok()).unwrap_or_default();
         let program = self.program;
@@ -163,7 +163,7 @@ impl Launched {
 /// Reads standard error until EOF, and returns its first [`MOST_SAID`] bytes.
 fn read(mut stderr: impl Read) -> String {
     let mut said = Vec::new();
-    // After a read error, the bytes read so far are still useful.
+    // Ignores a read error, because the bytes read so far are still useful.
     let _ = stderr.by_ref().take(MOST_SAID).read_to_end(&mut said);
     let _ = io::copy(&mut stderr, &mut io::sink());
     String::from_utf8_lossy(&said).into_owned()
@@ -174,10 +174,10 @@ fn reported_error(said: &str) -> Option<&str> {
     said.lines().rev().find_map(|line| line.strip_prefix("ironcurtain: "))
 }
 
-/// Variables passed to the started program.
+/// Environment variables passed to the started program.
 ///
-/// The client's settings choose this environment, and a repository may contain them. The started program takes everything else (displays,
-/// the bus, `XDG_*`) from the user's login session.
+/// The client's settings, which a repository may contain, choose this environment. The started program takes all other
+/// variables (displays, the bus, `XDG_*`) from the user's login session.
 const PASSED: [&str; 5] = ["HOME", HOME_VARIABLE, "PATH", "LANG", "LC_ALL"];
 
 /// Returns the path of `ironcurtain`, which starts the app in the user's desktop session, or runs headless without one.
@@ -187,8 +187,8 @@ fn daemon_program() -> Result<PathBuf, LaunchError> {
     program.ok_or(LaunchError::NotInstalled(own))
 }
 
-/// Starts the program without descriptors of the conversation, with only the [`PASSED`] variables, and in its own process group, so that
-/// it outlives the client.
+/// Starts the program without the descriptors of the conversation, with only the [`PASSED`] variables, and in its own
+/// process group so that it outlives the client.
 fn start(program: &Path) -> io::Result<Child> {
     let opened = OwnProgram::open(program)?;
     let mut command = opened.command();

@@ -1,7 +1,7 @@
 //! The stdio program that an agent client launches in place of an MCP server.
 //!
-//! - Never parses the MCP conversation. The daemon gets the client's own pipes (`SCM_RIGHTS`); if they are not pipes, their bytes are
-//!   copied.
+//! - Never parses the MCP conversation. The daemon receives the client's own pipes (`SCM_RIGHTS`); if standard input or
+//!   output is not a pipe, the shim copies bytes.
 //! - Reads nothing from standard input before the daemon has answered, so no input can be lost.
 //! - Without a daemon or session, answers every request with an error that tells the user what to do.
 
@@ -24,7 +24,7 @@ fn main() -> ExitCode {
     match arguments::parse(std::env::args_os().skip(1)) {
         Ok(Invocation::Run(wanted)) => run(&wanted),
         Ok(Invocation::Print(text)) => {
-            // A write error could not be reported anywhere.
+            // Ignored, because a write error could not be reported anywhere.
             let _ = writeln!(io::stdout(), "{text}");
             ExitCode::SUCCESS
         }
@@ -70,8 +70,8 @@ enum NoSessionError {
 }
 
 impl NoSessionError {
-    /// Returns whether the daemon closed the connection before it answered, for example because it was killed. It has read no input
-    /// of the client in that case.
+    /// Returns whether the daemon closed the connection before it answered, for example because it was killed. In that
+    /// case, it has read no client input.
     fn is_hang_up(&self) -> bool {
         match self {
             Self::HelloNotSent(_) | Self::NoAnswer(FrameError::Ended | FrameError::Io(_)) => true,
@@ -81,7 +81,7 @@ impl NoSessionError {
     }
 }
 
-/// Opens a session. Retries once with another daemon if the first one closes the connection before it answers.
+/// Opens a session. Retries once with another daemon if the connection closes before the answer.
 fn open_session(
     wanted: &ShimOptions,
     ticket: Option<String>,
@@ -101,7 +101,7 @@ fn try_session(
         if ticket.is_some() { connect::to_next_daemon()? } else { connect::to_daemon()? };
     match handshake(&stream, wanted, ticket) {
         Ok(stdio) => Ok((stream, stdio)),
-        // A daemon that was just started may exit meanwhile because of an error in its files.
+        // A daemon that was just started may have exited because of an error in its files.
         Err(problem @ (NoSessionError::HelloNotSent(_) | NoSessionError::NoAnswer(_))) => {
             Err(launched.and_then(Launched::exit_reason).map_or(problem, NoSessionError::Exited))
         }

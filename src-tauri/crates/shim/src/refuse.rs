@@ -1,13 +1,13 @@
 //! Answers a client that has no session with a JSON-RPC error that tells the user what to do.
 //!
-//! - Answers every request until the client closes the connection. Clients differ in which error they display (`server/discover` or
-//!   `initialize`), and if the server exits at once, they only display "connection closed".
+//! - Answers every request until the client closes the connection. Clients differ in the error that they display (for
+//!   `server/discover` or for `initialize`), and only display "connection closed" if the server exits at once.
 
 use serde_json::{Value, json};
 use std::io::{self, BufRead, Read, Write};
 use std::process::ExitCode;
 
-/// Maximum length of a request in bytes.
+/// Maximum length of a request line in bytes.
 const MAX_LINE: u64 = 1024 * 1024;
 
 /// JSON-RPC 2.0, section 5.1, reserves -32000 to -32099 for implementation-defined errors.
@@ -29,7 +29,8 @@ pub fn answer_requests(problem: &str) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Answers a call that was waiting for the user when the daemon died. Ignores a broken pipe: the client has exited too.
+/// Answers a call that was waiting for the user's answer when the daemon exited. Ignores a broken pipe, which means
+/// that the client has exited too.
 pub fn answer_asked(request: &str) {
     let Ok(id) = serde_json::from_str(request) else { return };
     let mut out = io::stdout().lock();

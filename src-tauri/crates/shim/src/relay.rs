@@ -19,9 +19,9 @@ pub fn stdio_mode() -> StdioMode {
 
 /// Outcome of a session with one daemon.
 pub enum SessionEnd {
-    /// The session is over.
+    /// The session is over; the shim exits with this code.
     Over(ExitCode),
-    /// Another daemon continues the session with this ticket.
+    /// Another daemon continues the session, to be resumed with this ticket.
     Moved(String),
 }
 
@@ -38,20 +38,20 @@ pub fn wait(stream: &UnixStream) -> SessionEnd {
     }
 }
 
-/// Outcome of reading a daemon's notes.
+/// Outcome of reading a daemon's notifications.
 #[derive(Debug, PartialEq, Eq)]
 enum Followed {
-    /// The session is over, and the user was being asked about these requests.
+    /// The session is over, while the user was being asked about the requests in `asking`.
     Over { asking: BTreeSet<String> },
-    /// The session was moved, with no unanswered or unread input of the client.
+    /// The session was moved. No client input is unread or unanswered.
     Moved { ticket: String },
 }
 
-/// Reads the daemon's notes until the connection closes.
+/// Reads the daemon's notifications until the connection closes.
 fn follow(mut notes: impl BufRead) -> Followed {
     let mut asking = BTreeSet::new();
     let mut ticket = None;
-    // An error also means that this daemon no longer has the session.
+    // A read error also means that this daemon no longer has the session.
     while let Ok(note) = read_frame::<ShimNote>(&mut notes) {
         match note {
             ShimNote::Asking { request } => _ = asking.insert(request),
@@ -69,7 +69,7 @@ fn follow(mut notes: impl BufRead) -> Followed {
 pub fn copy(stream: UnixStream) -> ExitCode {
     let Ok(mut up) = stream.try_clone() else { return ExitCode::FAILURE };
     thread::spawn(move || {
-        // After an error too, the client sends nothing more.
+        // Ignores an error: like EOF, it means that the client sends nothing more.
         let _ = pump(&mut io::stdin().lock(), &mut up);
         let _ = up.shutdown(Shutdown::Write);
     });
@@ -80,7 +80,7 @@ pub fn copy(stream: UnixStream) -> ExitCode {
     }
 }
 
-/// Copies like [`io::copy`], but flushes after every read, because standard output is line-buffered.
+/// Copies like [`io::copy`], but flushes after every read because standard output is line-buffered.
 fn pump(from: &mut impl Read, to: &mut impl Write) -> io::Result<()> {
     let mut piece = vec![0; 64 * 1024];
     loop {

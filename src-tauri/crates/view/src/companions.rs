@@ -1,7 +1,7 @@
-//! Names of lock, backup and temporary files, which belong to the file that a program changes.
+//! Recognizes lock, backup and temporary files by their names, and finds the file that each belongs to.
 //!
-//! - Many programs change `X` by writing `X.tmp`, `.X.swp` or `X.lock` and renaming it. The question is about `X`.
-//! - The name alone decides nothing: the file that it belongs to must exist, and needs permission to change it.
+//! - Many programs change `X` by writing `X.tmp`, `.X.swp` or `X.lock` and renaming it. The question is then about `X`.
+//! - A name alone grants nothing: the file `X` must exist, and changing it needs permission.
 
 use std::{
     collections::HashMap,
@@ -11,18 +11,18 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-/// Characters that begin the part that is added to a name.
+/// Characters with which the added part of a companion's name starts.
 const ADDED: &[u8] = b".~-#_";
 
-/// Maximum number of folders, and of files in each, that are remembered.
+/// Maximum number of remembered folders, and of remembered files in each.
 const MOST: usize = 1 << 10;
 
-/// Returns the names of files that a name may belong to, longest first, each with whether the addition is one that programs use
-/// for files that they keep only for a while.
+/// Returns the names of files that `name` may be a companion of, longest first. The flag is `true` if the added part is
+/// typical of temporary files, such as `.tmp`.
 pub(crate) fn owners(name: &OsStr) -> Vec<(&OsStr, bool)> {
     let bytes = name.as_bytes();
     let mut owners = extended(bytes, |rest| rest.first().is_some_and(|first| ADDED.contains(first)));
-    // `.X.swp`
+    // vim: `.X.swp`
     if let Some(rest) = bytes.strip_prefix(b".") {
         owners.extend(extended(rest, |rest| rest.starts_with(b".")));
     }
@@ -35,7 +35,8 @@ pub(crate) fn owners(name: &OsStr) -> Vec<(&OsStr, bool)> {
     owners.into_iter().map(|(owner, is_brief)| (OsStr::from_bytes(owner), is_brief)).collect()
 }
 
-/// Returns each part at the start of a name whose rest is accepted.
+/// Splits `name` at every position. Returns the first part, and `true` if the rest is typical of temporary files, for
+/// each rest that `accepts` accepts.
 fn extended(name: &[u8], accepts: impl Fn(&[u8]) -> bool) -> Vec<(&[u8], bool)> {
     let parts = (1..name.len()).map(|at| name.split_at(at));
     parts.filter(|(_, rest)| accepts(rest)).map(|(owner, rest)| (owner, is_brief(rest))).collect()
@@ -50,29 +51,29 @@ fn is_brief(added: &[u8]) -> bool {
     added == b"~" || is_number || WORDS.iter().any(|word| added.starts_with(word.as_bytes()))
 }
 
-/// Returns whether a program made up the whole name, so that it says nothing about the file that it belongs to.
+/// Returns `true` if a program invented the whole name, so that it does not reveal the file it belongs to.
 pub(crate) fn is_made_up(name: &OsStr) -> bool {
     let bytes = name.as_bytes();
-    // `sed -i`
+    // `sed -i` names its temporary files like this.
     let sed = bytes
         .strip_prefix(b"sed")
         .is_some_and(|rest| rest.len() == 6 && rest.iter().all(u8::is_ascii_alphanumeric));
-    // vim checks with such a file whether it may create files in the folder.
+    // vim creates such a file to test whether it may create files in the folder.
     let vim = (4..=5).contains(&bytes.len()) && bytes.iter().all(u8::is_ascii_digit);
     sed || vim
 }
 
-/// Files that the run has opened or waited for, in each folder the last ones.
+/// Files that the run has opened or requested. In each folder, only the most recent ones are kept.
 #[derive(Debug, Default)]
 pub(crate) struct UsedFiles(Mutex<HashMap<PathBuf, Vec<OsString>>>);
 
 impl UsedFiles {
-    /// Notes a file.
+    /// Records the use of a file.
     pub(crate) fn note(&self, path: &Path) {
         let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return };
         let mut folders = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if folders.len() >= MOST && !folders.contains_key(folder) {
-            // A question about a forgotten name is about that name itself.
+            // Later questions about companions in forgotten folders are about the companion itself.
             folders.clear();
         }
         let names = folders.entry(folder.to_owned()).or_default();
@@ -83,14 +84,14 @@ impl UsedFiles {
         names.push(name.to_owned());
     }
 
-    /// Returns whether a file was noted.
+    /// Returns `true` if the run has used the file, unless it was forgotten.
     pub(crate) fn has(&self, path: &Path) -> bool {
         let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return false };
         let folders = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         folders.get(folder).is_some_and(|names| names.iter().any(|known| known == name))
     }
 
-    /// Returns the file of a folder that was noted last.
+    /// Returns the file in `folder` that the run used last.
     pub(crate) fn last(&self, folder: &Path) -> Option<PathBuf> {
         let folders = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         folders.get(folder)?.last().map(|name| folder.join(name))

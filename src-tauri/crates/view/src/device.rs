@@ -1,4 +1,4 @@
-//! Connection to the kernel: reads requests and writes replies.
+//! Reads requests from the kernel and writes replies to it.
 
 use std::{
     fs::File,
@@ -7,16 +7,16 @@ use std::{
 
 use rustix::io::Errno;
 
-/// The kernel's side of a FUSE connection. Tests have their own.
+/// FUSE connection to the kernel, which tests replace by a fake.
 pub(crate) trait Device: Send + Sync {
     /// Reads one request, or returns `None` once the file system is unmounted.
     fn read(&self, buffer: &mut [u8]) -> io::Result<Option<usize>>;
 
-    /// Writes one message.
+    /// Writes one message, which consists of all `parts`.
     fn write(&self, parts: &[&[u8]]) -> io::Result<()>;
 }
 
-/// An open `/dev/fuse` with a mounted file system.
+/// `/dev/fuse` with a mounted file system.
 impl Device for File {
     fn read(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
         loop {
@@ -24,7 +24,7 @@ impl Device for File {
                 Ok(count) => return Ok(Some(count)),
                 Err(error) => match error.raw_os_error().map(Errno::from_raw_os_error) {
                     Some(Errno::NODEV) => return Ok(None),
-                    // NOENT: the request was interrupted before it was read.
+                    // ENOENT: the request was interrupted before it was read.
                     Some(Errno::INTR | Errno::NOENT | Errno::AGAIN) => {}
                     Some(_) | None => return Err(error),
                 },

@@ -1,4 +1,4 @@
-//! Open folders: each lists what it contained when it was read from the start.
+//! Open folders, each with a snapshot of its entries from when it was last read from the start.
 
 use std::{
     collections::HashMap,
@@ -11,22 +11,22 @@ use rustix::io::Errno;
 /// Maximum number of open folders.
 const MOST: usize = 1 << 12;
 
-/// Maximum number of entries of one folder that are listed.
+/// Maximum number of listed entries per folder.
 pub(crate) const MOST_ENTRIES: usize = 1 << 20;
 
-/// Maximum number of entries that all open folders keep.
+/// Maximum total number of entries in all snapshots.
 const MOST_KEPT: usize = 4 * MOST_ENTRIES;
 
-/// Entry of a folder.
+/// Directory entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FolderEntry {
     pub(crate) name: OsString,
     pub(crate) inode: u64,
-    /// Type, as in `dirent.d_type`.
+    /// File type, as in `dirent.d_type`.
     pub(crate) kind: u8,
 }
 
-/// All open folders, by handle.
+/// All open folders, by file handle.
 #[derive(Debug, Default)]
 pub(crate) struct Directories(Mutex<Handles>);
 
@@ -48,13 +48,13 @@ impl Directories {
         Ok(handle)
     }
 
-    /// Returns the entries that were listed last.
+    /// Returns the entries of the last snapshot.
     pub(crate) fn listed(&self, handle: u64) -> Result<Arc<Vec<FolderEntry>>, Errno> {
         let handles = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         handles.snapshots.get(&handle).cloned().ok_or(Errno::BADF)
     }
 
-    /// Stores the entries of an open folder.
+    /// Stores a new snapshot for an open folder.
     pub(crate) fn list(&self, handle: u64, entries: Vec<FolderEntry>) -> Result<(), Errno> {
         let mut handles = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let kept = handles.snapshots.iter().filter(|(other, _)| **other != handle);
@@ -85,7 +85,7 @@ mod tests {
         let handles: Vec<u64> = (0..5).map(|_| directories.add().unwrap()).collect();
         handles[..4].iter().for_each(|handle| directories.list(*handle, entries()).unwrap());
         assert_eq!(directories.list(handles[4], entries()), Err(Errno::NFILE));
-        // A folder that is read again replaces its own entries.
+        // Reading a folder again replaces its own snapshot.
         directories.list(handles[0], entries()).unwrap();
         directories.remove(handles[0]);
         directories.list(handles[4], entries()).unwrap();

@@ -1,7 +1,7 @@
-//! File systems whose files are served: those of local disks and memory.
+//! Decides which file systems are served: those on local disks and in memory.
 //!
-//! - Others may block a thread without end (network file systems), or show the kernel's own state. They are recognized by the
-//!   mount table, before anything in them is touched.
+//! - Other file systems may block a thread indefinitely (network file systems) or expose kernel state. They are
+//!   identified through the mount table, before any of their files is accessed.
 
 use std::{
     fs,
@@ -11,17 +11,17 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Types of the file systems that are served.
+/// Types of file systems that are served.
 const SERVED: [&str; 24] = [
     "bcachefs", "btrfs", "ecryptfs", "erofs", "exfat", "ext2", "ext3", "ext4", "f2fs", "hfsplus", "iso9660",
     "jfs", "msdos", "ntfs3", "overlay", "ramfs", "reiserfs", "rootfs", "squashfs", "tmpfs", "udf", "vfat",
     "xfs", "zfs",
 ];
 
-/// Time after which the mount table is read again.
+/// Time for which a parsed mount table is used.
 const FRESH: Duration = Duration::from_secs(1);
 
-/// Mounts of this process.
+/// Mounts that this process can access, with the time at which they were read.
 #[derive(Debug, Default)]
 pub(crate) struct FileSystems(Mutex<Option<(Instant, Vec<Mount>)>>);
 
@@ -32,7 +32,7 @@ struct Mount {
 }
 
 impl FileSystems {
-    /// Returns whether the file system that contains an absolute path is served. Without a readable mount table, none is.
+    /// Returns `true` if the file system at an absolute path is served. Serves none if the mount table cannot be read.
     pub(crate) fn serves(&self, path: &Path) -> bool {
         let mut mounts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let known = mounts.take().filter(|(since, _)| since.elapsed() < FRESH);
@@ -45,13 +45,15 @@ impl FileSystems {
     }
 }
 
-/// Returns whether the mount that a path is in is served: the deepest one, and the last of several at the same place.
+/// Returns `true` if the mount that contains `path` is served. The deepest mount counts, and the last one of several at
+/// the same path.
 fn serves(mounts: &[Mount], path: &Path) -> bool {
     let around = mounts.iter().filter(|mount| path.starts_with(&mount.path));
     around.max_by_key(|mount| mount.path.as_os_str().len()).is_some_and(|mount| mount.is_served)
 }
 
-/// Parses the lines of proc_pid_mountinfo(5): the fifth field is the mount point, the first one after `-` the type.
+/// Parses mountinfo lines (proc_pid_mountinfo(5)). The fifth field is the mount point, and the first one after `-` the
+/// type.
 fn parse(table: &[u8]) -> Vec<Mount> {
     let lines = table.split(|byte| *byte == b'\n');
     lines
@@ -65,7 +67,7 @@ fn parse(table: &[u8]) -> Vec<Mount> {
         .collect()
 }
 
-/// Replaces octal escapes such as `\040`.
+/// Decodes octal escapes such as `\040`.
 fn unescaped(text: &[u8]) -> Vec<u8> {
     let (mut bytes, mut rest) = (Vec::with_capacity(text.len()), text);
     while let Some((first, after)) = rest.split_first() {

@@ -1,4 +1,4 @@
-//! Decides which files may be opened: the interface to the code that asks the user.
+//! Interface to the code that permits file accesses and asks the user.
 
 use std::{
     fs::Metadata,
@@ -12,35 +12,35 @@ use crate::nodes::FileId;
 /// Kind of access to a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum AccessKind {
-    /// Reads the file.
+    /// Read the file.
     Read,
-    /// Creates, changes or replaces the file.
+    /// Create, change or replace the file.
     Write,
-    /// Reads and changes the file.
+    /// Read and change the file.
     ReadWrite,
-    /// Removes or moves the file.
+    /// Remove or move the file.
     Delete,
 }
 
-/// Access to one path.
+/// Access that a request needs.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct WantedAccess {
-    /// Absolute path of a file, without symlinks.
+    /// Absolute path of the file, without symlinks.
     pub path: PathBuf,
     /// Kind of access.
     pub kind: AccessKind,
 }
 
-/// Access that needs permission, and the file that was found at its path.
+/// Access that requires a question, with the file that was found at its path.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AskedAccess {
-    /// The access.
+    /// Access that needs permission.
     pub access: WantedAccess,
-    /// The file, or `None` if the path does not exist.
+    /// The file at the path, or `None` if the path does not exist.
     pub file: Option<AskedFile>,
 }
 
-/// Identity of a file that a question is about. The time of creation tells it from a later file with the same inode number.
+/// Identity of the file that a question is about. Includes the creation time, because inode numbers are reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct AskedFile {
     file: FileId,
@@ -53,27 +53,29 @@ impl AskedFile {
     }
 }
 
-/// Permission for accesses. Called from several threads.
+/// Decides on accesses. Several threads call it.
 pub trait Gate: Send + Sync + 'static {
-    /// Returns whether the access is permitted at this moment, without waiting.
+    /// Returns `true` if the access is currently permitted. Does not wait.
     fn permits(&self, access: &WantedAccess) -> bool;
 
-    /// Starts to ask for permission, and returns at once. `process` is the thread that waits, for display only.
+    /// Asks the user for permission, without waiting for the answer. `process` is the id of the thread that made the
+    /// request; it is for display only.
     ///
-    /// An answer is only for requests that have found the same file.
+    /// An answer applies only to requests that found the same file.
     fn ask(&self, asked: &AskedAccess, process: u32, ticket: Ticket);
 
-    /// Returns whether other programs run the file at a path by its name.
+    /// Returns `true` if other programs run the file at this path because of its name, such as a git hook.
     fn starts_programs(&self, path: &Path) -> bool;
 
-    /// Returns whether a folder of this name would contain such files, or the path is one.
+    /// Returns `true` if [`starts_programs`](Self::starts_programs) is true for the path, or would be for files below
+    /// it if it were a folder.
     fn leads_to_programs(&self, path: &Path) -> bool;
 
-    /// Reports that the request with this [`Ticket::id`] no longer waits.
+    /// Withdraws the question of the request with this [`Ticket::id`], which was interrupted.
     fn withdraw(&self, ticket: u64);
 }
 
-/// Ticket of one waiting request, for its answer. Dropping it denies.
+/// Answers one waiting request. Denies the access if it is dropped without an answer.
 #[derive(Debug)]
 #[must_use = "dropping the ticket denies the access"]
 pub struct Ticket {
@@ -81,20 +83,20 @@ pub struct Ticket {
     answers: Option<Sender<Answered>>,
 }
 
-/// Answer for a waiting request.
+/// Answer to a waiting request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Answered {
     pub(crate) id: u64,
     pub(crate) answer: Answer,
 }
 
-/// Outcome of a question.
+/// User's decision, as the view handles it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
     Denied,
-    /// Allowed for this request alone.
+    /// Allows the access for this request only.
     Once,
-    /// The request is tried again, with the permissions of that moment.
+    /// Handles the request again, with the permissions of that time.
     Again,
 }
 
@@ -103,18 +105,19 @@ impl Ticket {
         Self { id, answers: Some(answers) }
     }
 
-    /// Returns the id of the request, unique within its view.
+    /// Returns the id of the request, which is unique within its view.
     #[must_use]
     pub fn id(&self) -> u64 {
         self.id
     }
 
-    /// Allows the access for this request.
+    /// Allows the access for this request only.
     pub fn allow(mut self) {
         self.send(Answer::Once);
     }
 
-    /// Tries the request again, because the gate permits its access now. If it does not any more, it is asked again.
+    /// Handles the request again, because the gate now permits the access. Asks again if that has changed in the
+    /// meantime.
     pub fn retry(mut self) {
         self.send(Answer::Again);
     }
@@ -126,7 +129,7 @@ impl Ticket {
 
     fn send(&mut self, answer: Answer) {
         if let Some(answers) = self.answers.take() {
-            // Fails only if the view has ended, and its requests with it.
+            // Ignore the error, which occurs only if the view has closed, which cancels its requests.
             let _ = answers.send(Answered { id: self.id, answer });
         }
     }

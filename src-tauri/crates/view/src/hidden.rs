@@ -1,7 +1,7 @@
-//! Paths that do not exist in the view.
+//! Paths that are hidden in the view: they appear not to exist.
 //!
-//! - A hidden path is recognized by its inode too, so a hard link to a hidden file, or a hidden folder on another mount of the disk,
-//!   is not shown either. A hard link to a file inside a hidden folder is an ordinary file.
+//! - A hidden path is also recognized by its inode, so that hard links to a hidden file and other mounts of a hidden
+//!   folder are hidden too. A hard link to a file inside a hidden folder is not hidden.
 
 use std::{
     collections::HashSet,
@@ -12,13 +12,13 @@ use std::{
 
 use crate::nodes::FileId;
 
-/// Time after which the inodes of hidden paths are read again.
+/// Time for which the inodes of hidden paths are cached.
 const FRESH: Duration = Duration::from_secs(1);
 
-/// Hidden paths.
+/// Paths that are hidden, and their inodes.
 #[derive(Debug)]
 pub(crate) struct Hidden {
-    /// Absolute paths without symlinks.
+    /// Hidden absolute paths, without symlinks.
     paths: Vec<PathBuf>,
     files: Mutex<Option<(Instant, HashSet<FileId>)>>,
 }
@@ -28,17 +28,17 @@ impl Hidden {
         Self { paths, files: Mutex::new(None) }
     }
 
-    /// Returns whether the path, relative to the root, is hidden or in a hidden folder.
+    /// Returns `true` if `path`, relative to the root, is a hidden path or below one.
     pub(crate) fn has_path(&self, path: &Path) -> bool {
         self.paths.iter().any(|hidden| hidden.strip_prefix("/").is_ok_and(|hidden| path.starts_with(hidden)))
     }
 
-    /// Returns whether a hidden path is below this one.
+    /// Returns `true` if a hidden path is `path` or below it.
     pub(crate) fn is_below(&self, path: &Path) -> bool {
         self.paths.iter().any(|hidden| hidden.strip_prefix("/").is_ok_and(|hidden| hidden.starts_with(path)))
     }
 
-    /// Returns whether this is the file at a hidden path.
+    /// Returns `true` if the file is at a hidden path.
     pub(crate) fn has_file(&self, file: FileId) -> bool {
         let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
         let known = files.take().filter(|(since, _)| since.elapsed() < FRESH);

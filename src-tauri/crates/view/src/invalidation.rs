@@ -1,6 +1,7 @@
-//! Has the kernel drop cached pages, attributes and names, from a thread of its own.
+//! Invalidates pages, attributes and names in the kernel's caches, on a separate thread.
 //!
-//! - INVARIANT: pages are never dropped from a serving thread: the kernel may wait for a page that a request holds.
+//! - INVARIANT: serving threads never invalidate pages, because the kernel may then wait for a page that a request
+//!   holds.
 
 use std::{
     ffi::OsString,
@@ -13,14 +14,14 @@ use std::{
 
 use crate::{device::Device, wire};
 
-/// Time limit for dropping pages, which writes changed ones back.
+/// Maximum time to wait until pages are invalidated, which includes writing back changed pages.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Sender of invalidations.
+/// Sends invalidations to the thread that executes them.
 #[derive(Debug)]
 pub(crate) struct Invalidations(Mutex<Sender<Invalidation>>);
 
-/// Something that the kernel should drop.
+/// Cache entry that the kernel must invalidate.
 #[derive(Debug)]
 pub(crate) enum Invalidation {
     Pages { node: u64, done: Option<Sender<()>> },
@@ -33,12 +34,12 @@ impl Invalidations {
         (Self(Mutex::new(sender)), receiver)
     }
 
-    /// Drops the node's pages soon.
+    /// Invalidates the node's pages without waiting.
     pub(crate) fn drop_pages(&self, node: u64) {
         self.send(Invalidation::Pages { node, done: None });
     }
 
-    /// Drops the pages of these nodes, and returns whether that was completed in time.
+    /// Invalidates the pages of these nodes. Returns `false` if that takes longer than [`PATIENCE`] for a node.
     pub(crate) fn drop_pages_now(&self, nodes: impl Iterator<Item = u64>) -> bool {
         let (done, is_done) = mpsc::channel();
         let sent =
@@ -47,42 +48,42 @@ impl Invalidations {
         (0..sent).all(|_| is_done.recv_timeout(PATIENCE).is_ok())
     }
 
-    /// Drops names soon.
+    /// Invalidates names without waiting.
     pub(crate) fn drop_names(&self, names: Vec<(u64, OsString)>) {
         names.into_iter().for_each(|(parent, name)| self.send(Invalidation::Name { parent, name }));
     }
 
     fn send(&self, invalidation: Invalidation) {
-        // Fails only once the view has ended.
+        // Ignore the error, which occurs only if the view has closed.
         let _ = self.0.lock().unwrap_or_else(PoisonError::into_inner).send(invalidation);
     }
 }
 
-/// Sends invalidations to the kernel until their sender is gone.
+/// Sends invalidations to the kernel until their sender is dropped.
 pub(crate) fn run(device: &Arc<dyn Device>, invalidations: &Receiver<Invalidation>) {
     for invalidation in invalidations {
         match invalidation {
             Invalidation::Pages { node, done } => {
                 drop_pages(&**device, node);
                 if let Some(done) = done {
-                    // Fails if the sender has timed out.
+                    // Ignore the error, which occurs if the caller has timed out.
                     let _ = done.send(());
                 }
             }
-            // Fails if the kernel does not know the name any more.
+            // Ignore the error, which occurs if the kernel no longer caches the name.
             Invalidation::Name { parent, name } => _ = device.write(&[&wire::forget_name(parent, &name)]),
         }
     }
 }
 
-/// Drops a node's pages and attributes. Not for serving threads.
+/// Invalidates a node's pages and attributes. Serving threads must not call it.
 pub(crate) fn drop_pages(device: &dyn Device, node: u64) {
-    // Fails if the kernel does not know the node any more.
+    // Ignore the error, which occurs if the kernel has forgotten the node.
     let _ = device.write(&[&wire::invalidate(node, false)]);
 }
 
-/// Drops a node's attributes. Takes no page lock, so a serving thread may call it.
+/// Invalidates a node's attributes. Takes no page lock, so serving threads may call it.
 pub(crate) fn drop_attributes(device: &dyn Device, node: u64) {
-    // As above.
+    // Ignore the error, which occurs if the kernel has forgotten the node.
     let _ = device.write(&[&wire::invalidate(node, true)]);
 }

@@ -1,10 +1,11 @@
-//! Serves the user's files to a sandbox over FUSE, and opens them only with the permission of a [`Gate`].
+//! FUSE file system that serves the user's files to a sandbox, and opens them only if a [`Gate`] permits it.
 //!
-//! - Names and attributes are free. Opening and changing a file waits for the [`Gate`]; a waiting request holds no thread.
-//! - Hidden paths do not exist: they cannot be looked up, listed, opened or created.
-//! - Each operation resolves its path again from the root, and follows no symlink.
-//! - INVARIANT: every length in a request is checked before it is used.
-//! - Does not know questions, policies or grants: the [`Gate`] decides.
+//! - Names and attributes need no permission. Opening or changing a file does; a request that waits for it blocks no
+//!   thread.
+//! - Hidden paths appear not to exist: they cannot be looked up, listed, opened or created.
+//! - Each operation resolves its path from the root again, and follows no symlink.
+//! - INVARIANT: every length in a request is checked before use.
+//! - Knows nothing about questions, policies and grants; the [`Gate`] decides.
 
 #![cfg(target_os = "linux")]
 

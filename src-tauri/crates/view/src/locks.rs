@@ -1,8 +1,9 @@
-//! Locks of the run on real files, which programs outside see.
+//! File locks of the run. They are taken on the real files, so that programs outside the sandbox respect them.
 //!
-//! - A lock on a range is held by a descriptor of its own for each file and owner, because the kernel's owners are processes of
-//!   the run, and all of them are one process here.
-//! - Locks that wait hold no thread: one thread tries all of them, as soon as the run releases a lock and at short intervals.
+//! - Each combination of file and lock owner uses a separate descriptor for range locks: the owners are processes of
+//!   the run, but to the kernel all locks belong to this process.
+//! - Waiting locks block no thread. One thread retries all of them when the run releases a lock, and at short
+//!   intervals.
 
 use std::{
     collections::HashMap,
@@ -28,16 +29,16 @@ use crate::{
     wire::{LockKind, LockRange},
 };
 
-/// Interval at which waiting locks are tried.
+/// Interval at which waiting locks are retried.
 const RETRY: Duration = Duration::from_millis(10);
 
-/// Maximum number of descriptors that hold locks.
+/// Maximum number of descriptors that hold range locks.
 const MOST_HELD: usize = 1 << 12;
 
-/// Maximum number of locks that wait.
+/// Maximum number of waiting lock requests.
 const MOST_WAITING: usize = 1 << 12;
 
-/// All locks.
+/// All locks and waiting lock requests of a view.
 #[derive(Debug, Default)]
 pub(crate) struct Locks {
     state: Mutex<State>,
@@ -54,14 +55,14 @@ struct State {
 #[derive(Debug)]
 struct Held {
     file: Arc<File>,
-    /// Handle of the open file that was locked last.
+    /// Handle of the open file through which the owner last locked the file.
     handle: u64,
 }
 
-/// A lock that waits.
+/// Lock request that waits for another lock to be released.
 #[derive(Clone, Debug)]
 pub(crate) struct Waiting {
-    /// The request.
+    /// Unique number of the FUSE request.
     pub(crate) unique: u64,
     pub(crate) open: Arc<OpenFile>,
     pub(crate) lock: LockRange,
@@ -72,10 +73,10 @@ impl Locks {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Locks or unlocks at once.
+    /// Sets or releases a lock without waiting.
     ///
     /// # Errors
-    /// [`Errno::AGAIN`] if another program has a lock.
+    /// Returns [`Errno::AGAIN`] if another owner or program holds a conflicting lock.
     pub(crate) fn set(&self, open: &OpenFile, lock: LockRange) -> Result<(), Errno> {
         let file = open.to_read()?;
         if lock.is_whole {
@@ -91,12 +92,13 @@ impl Locks {
         Ok(())
     }
 
-    /// Returns a lock that conflicts: its range, and the kernel's number for its kind.
+    /// Returns a conflicting lock: its first and last byte, and its `l_type`, which is `F_UNLCK` if there is no
+    /// conflict.
     pub(crate) fn conflict(&self, open: &OpenFile, lock: LockRange) -> Result<((u64, u64), u32), Errno> {
         let file = open.to_read()?;
         let key = (FileId::of(&metadata(file)?), lock.owner);
         let mut found = range(lock);
-        // Without a descriptor there is nothing to ask about, and no lock is wanted.
+        // Without a descriptor, the request is to unlock, which conflicts with nothing.
         if let Some(held) = self.descriptor(key, file, lock)? {
             fcntl(&*held, FcntlArg::F_OFD_GETLK(&mut found)).map_err(from_nix)?;
         }
@@ -108,7 +110,7 @@ impl Locks {
         Ok(((start, end), u32::try_from(found.l_type).unwrap_or(0)))
     }
 
-    /// Returns the descriptor that holds an owner's locks on a file, if it has any or wants one.
+    /// Returns the descriptor for an owner's range locks on a file. Creates it unless `lock` is an unlock.
     fn descriptor(
         &self,
         key: (FileId, u64),
@@ -131,20 +133,21 @@ impl Locks {
         Ok(Some(opened))
     }
 
-    /// Releases an owner's locks on a file, as closing any of its descriptors does.
+    /// Releases all range locks of an owner on a file. POSIX requires that when the owner closes any descriptor of the
+    /// file.
     pub(crate) fn release(&self, file: FileId, owner: u64) {
         if self.lock().held.remove(&(file, owner)).is_some() {
             self.changed.notify_all();
         }
     }
 
-    /// Releases locks of an open file that was closed.
+    /// Releases the range locks that were last set through a handle, when it is closed.
     pub(crate) fn closed(&self, handle: u64) {
         self.lock().held.retain(|_, held| held.handle != handle);
         self.changed.notify_all();
     }
 
-    /// Adds a lock that waits.
+    /// Adds a lock request that waits.
     pub(crate) fn wait(&self, waiting: Waiting) -> Result<(), Errno> {
         let mut state = self.lock();
         if state.waiting.len() >= MOST_WAITING {
@@ -155,7 +158,7 @@ impl Locks {
         Ok(())
     }
 
-    /// Removes a request that waits, and returns whether it did.
+    /// Removes a waiting lock request. Returns `false` if it is no longer waiting.
     pub(crate) fn take(&self, unique: u64) -> bool {
         let mut state = self.lock();
         let before = state.waiting.len();
@@ -163,7 +166,7 @@ impl Locks {
         state.waiting.len() < before
     }
 
-    /// Waits until locks may be free, and returns the waiting requests. Returns `None` once the view has ended.
+    /// Waits until there are lock requests, and returns them. Returns `None` once the view has closed.
     pub(crate) fn next(&self) -> Option<Vec<Waiting>> {
         let mut state = self.lock();
         while state.waiting.is_empty() && !state.has_ended {
@@ -175,20 +178,20 @@ impl Locks {
         Some(state.waiting.clone())
     }
 
-    /// Waits for the next time at which waiting locks should be tried.
+    /// Waits until the run releases a lock, or [`RETRY`] has passed.
     pub(crate) fn pause(&self) {
         let state = self.lock();
         drop(self.changed.wait_timeout(state, RETRY));
     }
 
-    /// Ends [`next`](Self::next).
+    /// Makes [`next`](Self::next) return `None`.
     pub(crate) fn end(&self) {
         self.lock().has_ended = true;
         self.changed.notify_all();
     }
 }
 
-/// Opens a file again, for writing too if the user may, because some locks need that.
+/// Opens a file again, for writing too if the user may, because an exclusive range lock requires a writable descriptor.
 fn again(file: &File) -> Result<File, Errno> {
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
     let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
@@ -210,7 +213,7 @@ fn range(lock: LockRange) -> libc::flock {
         LockKind::Exclusive => libc::F_WRLCK,
         LockKind::None => libc::F_UNLCK,
     };
-    // A length of zero reaches to the end, however far that is.
+    // A length of zero means until the end of the file.
     let length = if lock.end >= i64::MAX.cast_unsigned() { 0 } else { lock.end - lock.start + 1 };
     libc::flock {
         l_type: i16::try_from(kind).unwrap_or(0),

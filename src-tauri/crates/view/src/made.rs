@@ -1,7 +1,7 @@
-//! Files that this run created or moved aside: it may move and remove them without a further question.
+//! Files that the run created or moved aside. It may move and remove them without asking again.
 //!
-//! - The time of creation is part of a file's identity, because another program may remove the file, and its inode number is used
-//!   again. On a file system without that time, no file counts as created.
+//! - A file's identity includes its creation time, because inode numbers are reused after another program removes the
+//!   file. On file systems without creation times, no file counts as created by the run.
 
 use std::{
     collections::HashMap,
@@ -13,23 +13,23 @@ use std::{
 
 use crate::nodes::FileId;
 
-/// Maximum number of files that are remembered. Others need permission like any file.
+/// Maximum number of remembered files. The run needs permission for any further file that it creates.
 const MOST: usize = 1 << 16;
 
-/// Origin of such a file.
+/// Reason why the run may move or remove a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
-    /// The run created it.
+    /// The run created the file.
     Created,
-    /// The run created it after the user had allowed once to change this file, which it may replace.
+    /// The run created it after the user had once allowed a change of this file, which the new file may replace.
     CreatedFor(PathBuf, FileId),
-    /// The run moved this file aside, to replace it.
+    /// The run moved the file aside from this path, in order to replace it.
     MovedAside(PathBuf),
-    /// As [`MovedAside`](Self::MovedAside), when the user had allowed once to change it.
+    /// Like [`MovedAside`](Self::MovedAside), but the user had allowed that change only once.
     MovedAsideOnce,
 }
 
-/// Such files.
+/// Origins of the files that the run created or moved aside.
 #[derive(Debug, Default)]
 pub(crate) struct Made(Mutex<HashMap<(FileId, SystemTime), Origin>>);
 
@@ -49,12 +49,12 @@ impl Made {
         self.lock().get(&identity(facts)?).cloned()
     }
 
-    /// Returns whether the run created the file.
+    /// Returns `true` if the run created the file.
     pub(crate) fn has(&self, facts: &Metadata) -> bool {
         self.origin(facts).is_some_and(|origin| matches!(origin, Origin::Created | Origin::CreatedFor(..)))
     }
 
-    /// Forgets a file.
+    /// Forgets the origin of a file.
     pub(crate) fn remove(&self, facts: &Metadata) {
         let mut made = self.lock();
         identity(facts).iter().for_each(|file| _ = made.remove(file));

@@ -1,7 +1,9 @@
-//! Nodes: the files that the kernel knows, by number.
+//! Nodes: numbers that identify files to the kernel.
 //!
-//! - A node is a name in a folder. A name gets a new node when its file was replaced or removed. Numbers are never used again.
-//! - Entries that exist only in the view are nodes without a file. The number of both kinds is bounded.
+//! - A node stands for a name in a folder. If its file is replaced or removed, the name gets a new node. Numbers are
+//!   not reused.
+//! - Entries that exist only in the view are virtual nodes, without a file. Real and virtual nodes are limited in
+//!   number.
 
 mod table;
 
@@ -19,13 +21,13 @@ use rustix::io::Errno;
 use crate::wire::ROOT;
 use table::{Node, Table};
 
-/// Number of nodes above which the view asks the kernel to forget unused ones.
+/// Number of nodes at which the view starts to ask the kernel to forget unused nodes.
 const MANY_NODES: usize = 3 << 18;
 
-/// Maximum number of entries that exist only in the view.
+/// Maximum number of virtual nodes, which exist only in the view.
 const MOST_VIRTUAL: usize = 1 << 16;
 
-/// File behind a node.
+/// Identity of a file: its device and inode numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FileId {
     pub(crate) device: u64,
@@ -38,7 +40,7 @@ impl FileId {
     }
 }
 
-/// State of a file's content, to recognize that it is unchanged.
+/// Size and modification time of a file, to detect changes of its content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stamp {
     size: u64,
@@ -50,23 +52,23 @@ impl Stamp {
         Self { size: facts.size(), modified: (facts.mtime(), facts.mtime_nsec()) }
     }
 
-    /// Returns whether the file was changed so recently that the next change may have the same time.
+    /// Returns `true` if the file changed so recently that another change could leave the modification time unchanged.
     fn is_recent(self) -> bool {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         self.modified.0 >= now.cast_signed() - 1
     }
 }
 
-/// Kind of a node.
+/// Kind of node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// File on the disk.
+    /// File on a real file system.
     Real(FileId),
-    /// Entry that exists only in the view, with its mode.
+    /// Entry that exists only in the view, with its type and permissions (`st_mode`).
     Virtual(u32),
 }
 
-/// All nodes.
+/// All nodes of a view.
 #[derive(Debug)]
 pub(crate) struct Nodes(Mutex<Table>);
 
@@ -79,30 +81,30 @@ impl Nodes {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the path of a node below the root.
+    /// Returns the path of a node, relative to the root.
     pub(crate) fn path(&self, node: u64) -> Result<PathBuf, Errno> {
         self.lock().path(node).ok_or(Errno::NOENT)
     }
 
-    /// Returns the kind of a node whose name still leads to it.
+    /// Returns the kind of a node, unless its name was removed or replaced.
     pub(crate) fn kind(&self, node: u64) -> Result<Kind, Errno> {
         let table = self.lock();
         table.path(node).and_then(|_| table.nodes.get(&node)).map(|node| node.kind).ok_or(Errno::NOENT)
     }
 
-    /// Returns the folder that contains a node.
+    /// Returns the node of the folder that contains a node.
     pub(crate) fn parent(&self, node: u64) -> Option<u64> {
         self.lock().nodes.get(&node).map(|node| node.parent)
     }
 
-    /// Returns the node of a name, and its kind.
+    /// Returns the node of a name in a folder, and its kind.
     pub(crate) fn named(&self, parent: u64, name: &OsStr) -> Option<(u64, Kind)> {
         let table = self.lock();
         let node = table.named(parent, name)?;
         Some((node, table.nodes.get(&node)?.kind))
     }
 
-    /// Returns the node of a file that was found under a name, and counts a lookup.
+    /// Returns the node for a file that was found under a name, and counts the lookup.
     pub(crate) fn found(&self, parent: u64, name: &OsStr, file: FileId) -> Result<u64, Errno> {
         let mut table = self.lock();
         let kind = Kind::Real(file);
@@ -118,7 +120,7 @@ impl Nodes {
         Ok(node)
     }
 
-    /// Creates an entry that exists only in the view. The lookup that finds it is counted separately.
+    /// Creates a virtual entry. Does not count a lookup.
     pub(crate) fn make_virtual(&self, parent: u64, name: &OsStr, mode: u32) -> Result<(), Errno> {
         let mut table = self.lock();
         if table.virtuals >= MOST_VIRTUAL {
@@ -130,7 +132,7 @@ impl Nodes {
         Ok(())
     }
 
-    /// Counts a lookup of an entry that exists only in the view, and returns its node and mode.
+    /// Counts a lookup of a virtual entry, and returns its node and mode. Returns `None` for a real file.
     pub(crate) fn found_virtual(&self, parent: u64, name: &OsStr) -> Option<(u64, u32)> {
         let mut table = self.lock();
         let node = table.named(parent, name)?;
@@ -143,14 +145,14 @@ impl Nodes {
         }
     }
 
-    /// Changes the permissions of an entry that exists only in the view.
+    /// Changes the permissions of a virtual entry.
     pub(crate) fn set_virtual_mode(&self, node: u64, permissions: u32) {
         if let Some(Node { kind: Kind::Virtual(mode), .. }) = self.lock().nodes.get_mut(&node) {
             *mode = *mode & !0o7777 | permissions & 0o1777;
         }
     }
 
-    /// Notes that an entry that existed only in the view is a file now.
+    /// Records that a virtual entry was created as a real file.
     pub(crate) fn became_real(&self, node: u64, file: FileId) {
         let mut table = self.lock();
         let Some(found) = table.nodes.get_mut(&node) else { return };
@@ -159,7 +161,7 @@ impl Nodes {
         table.virtuals -= usize::from(was_virtual);
     }
 
-    /// Returns the entries of a folder that exist only in the view, with their nodes and modes.
+    /// Returns the name, node and mode of each virtual entry in a folder.
     pub(crate) fn virtual_children(&self, parent: u64) -> Vec<(OsString, u64, u32)> {
         let table = self.lock();
         let children = table.names.get(&parent).into_iter().flatten();
@@ -170,12 +172,12 @@ impl Nodes {
         children.collect()
     }
 
-    /// Notes that a name was removed.
+    /// Records that a name was removed.
     pub(crate) fn retire(&self, parent: u64, name: &OsStr) {
         self.lock().retire(parent, name);
     }
 
-    /// Notes that a name now leads to another file.
+    /// Records that the name of a node now belongs to another file.
     pub(crate) fn retire_node(&self, node: u64) {
         let mut table = self.lock();
         if let Some((parent, name)) = table.nodes.get(&node).map(|node| (node.parent, node.name.clone()))
@@ -185,7 +187,7 @@ impl Nodes {
         }
     }
 
-    /// Notes that a name was moved over another.
+    /// Records that a name was moved, and replaced any entry with the new name.
     pub(crate) fn moved(&self, from: (u64, &OsStr), to: (u64, &OsStr)) {
         let mut table = self.lock();
         if from == to {
@@ -197,7 +199,7 @@ impl Nodes {
         }
     }
 
-    /// Notes that two names were exchanged.
+    /// Records that two names were exchanged.
     pub(crate) fn exchanged(&self, one: (u64, &OsStr), other: (u64, &OsStr)) {
         let mut table = self.lock();
         let (first, second) = (table.take_name(one.0, one.1), table.take_name(other.0, other.1));
@@ -209,7 +211,7 @@ impl Nodes {
         }
     }
 
-    /// Removes lookups that the kernel has forgotten.
+    /// Subtracts lookups that the kernel has forgotten, and removes the node if it is unused.
     pub(crate) fn forget(&self, node: u64, lookups: u64) {
         let mut table = self.lock();
         if let Some(found) = table.nodes.get_mut(&node).filter(|_| node != ROOT) {
@@ -218,14 +220,14 @@ impl Nodes {
         }
     }
 
-    /// Counts an open handle, which keeps the node.
+    /// Counts an open handle, which keeps the node from being removed.
     pub(crate) fn hold(&self, node: u64) {
         if let Some(node) = self.lock().nodes.get_mut(&node) {
             node.handles += 1;
         }
     }
 
-    /// Removes an open handle.
+    /// Subtracts an open handle, and removes the node if it is unused.
     pub(crate) fn release(&self, node: u64) {
         let mut table = self.lock();
         if let Some(found) = table.nodes.get_mut(&node) {
@@ -234,35 +236,34 @@ impl Nodes {
         }
     }
 
-    /// Stores the state of a file's content, and returns whether it is the same as before.
+    /// Stores the current stamp of a file's content. Returns `true` if it equals the previous one.
     pub(crate) fn is_unchanged(&self, node: u64, stamp: Stamp) -> bool {
         let mut table = self.lock();
         table.nodes.get_mut(&node).is_some_and(|node| node.stamp.replace(stamp) == Some(stamp))
     }
 
-    /// Notes that the run got a lock on a file, and returns whether the kernel's pages may be older than its content.
+    /// Records that the run locked a file. Returns `true` if the kernel's cached pages may be outdated.
     pub(crate) fn is_outdated(&self, node: u64, stamp: Stamp) -> bool {
         let mut table = self.lock();
         let before = table.nodes.get_mut(&node).map(|node| node.locked.replace(stamp));
         before.is_some_and(|before| before != Some(stamp)) || stamp.is_recent()
     }
 
-    /// Returns whether the run has had a lock on the file. Its attributes may change at any time.
+    /// Returns `true` if the run has ever locked the file. Other programs may then change it at any time.
     pub(crate) fn is_shared(&self, node: u64) -> bool {
         self.lock().nodes.get(&node).is_some_and(|node| node.locked.is_some())
     }
 
-    /// Notes that a node is not a folder, so that the kernel may be told to forget it.
+    /// Records that a node is not a folder, so that the kernel may be asked to forget it.
     pub(crate) fn is_a_file(&self, node: u64) {
         self.lock().is_a_file(node);
     }
 
-    /// Returns names that the kernel should forget, because it knows too many.
+    /// Returns names that the kernel should forget. Empty while the number of nodes is low.
     pub(crate) fn forgettable(&self) -> Vec<(u64, OsString)> {
         self.lock().forgettable(MANY_NODES)
     }
 
-    /// Returns the number of nodes.
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.lock().nodes.len()

@@ -1,6 +1,7 @@
-//! Open files of the run, each with the real file behind it and the permission it was opened with.
+//! Open files of the run, each with its real file and the permission under which it was opened.
 //!
-//! - A file whose permission ended first refuses new writes, then, once the kernel has written its pages back, everything.
+//! - Revoking a permission takes two steps: the file first refuses new writes, and once the kernel has written back its
+//!   pages, all access.
 
 use std::{
     collections::HashMap,
@@ -18,15 +19,15 @@ use crate::gate::WantedAccess;
 /// Maximum number of open files.
 const MOST: usize = 1 << 16;
 
-/// An open file.
+/// File that the run has opened.
 #[derive(Debug)]
 pub(crate) struct OpenFile {
     pub(crate) file: File,
     pub(crate) node: u64,
     access: WantedAccess,
-    /// True if the permission was for this open only, so that it lasts until the file is closed.
+    /// `true` if the user allowed this open only. The permission then lasts until the file is closed.
     is_once: bool,
-    /// True if the descriptor can change the file.
+    /// `true` if the descriptor is open for writing.
     is_writable: bool,
     state: AtomicU8,
 }
@@ -45,22 +46,22 @@ impl OpenFile {
         Self { file, node, access, is_once, is_writable, state: AtomicU8::new(USABLE) }
     }
 
-    /// Returns whether it was opened for changing it.
+    /// Returns `true` if the file is open for writing.
     pub(crate) fn may_change(&self) -> bool {
         self.is_writable
     }
 
-    /// Returns whether the permission still holds.
+    /// Returns `true` if the permission is still valid.
     pub(crate) fn is_permitted(&self, permits: impl Fn(&WantedAccess) -> bool) -> bool {
         self.is_once || permits(&self.access)
     }
 
-    /// Returns the file for reading it or its attributes.
+    /// Returns the file for reading content or attributes.
     pub(crate) fn to_read(&self) -> Result<&File, Errno> {
         if self.state.load(Ordering::Acquire) == DEAD { Err(Errno::IO) } else { Ok(&self.file) }
     }
 
-    /// Returns the file for changing it. `from_cache` if the kernel writes a page back that was changed before.
+    /// Returns the file for writing. `from_cache` is `true` if the kernel writes back a page that was changed earlier.
     pub(crate) fn to_write(&self, from_cache: bool) -> Result<&File, Errno> {
         match self.state.load(Ordering::Acquire) {
             USABLE => Ok(&self.file),
@@ -69,18 +70,18 @@ impl OpenFile {
         }
     }
 
-    /// Refuses new writes.
+    /// Refuses new writes. Cached pages can still be written back.
     pub(crate) fn stop_writes(&self) {
         self.state.fetch_max(WRITES_BACK, Ordering::AcqRel);
     }
 
-    /// Refuses everything.
+    /// Refuses all access.
     pub(crate) fn end(&self) {
         self.state.store(DEAD, Ordering::Release);
     }
 }
 
-/// All open files, by handle.
+/// All open files, by file handle.
 #[derive(Debug, Default)]
 pub(crate) struct OpenFiles(Mutex<Handles>);
 
@@ -95,7 +96,7 @@ impl OpenFiles {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a file, and returns it with its handle.
+    /// Adds a file, and returns it with its new handle.
     pub(crate) fn add(&self, file: OpenFile) -> Result<(u64, Arc<OpenFile>), Errno> {
         let mut handles = self.lock();
         if handles.files.len() >= MOST {
@@ -117,19 +118,19 @@ impl OpenFiles {
         self.lock().files.remove(&handle).map(|file| file.node).ok_or(Errno::BADF)
     }
 
-    /// Returns a file that is open on this node with permission to change it.
+    /// Returns a usable file that is open for writing on this node.
     pub(crate) fn changing(&self, node: u64) -> Option<Arc<OpenFile>> {
         let is_usable =
             |file: &&Arc<OpenFile>| file.node == node && file.may_change() && file.to_write(false).is_ok();
         self.lock().files.values().find(is_usable).cloned()
     }
 
-    /// Returns a file that is open on this node, which may have no name any more.
+    /// Returns a file that is open on this node. Its name may have been removed.
     pub(crate) fn on(&self, node: u64) -> Option<Arc<OpenFile>> {
         self.lock().files.values().find(|file| file.node == node).cloned()
     }
 
-    /// Returns the files whose standing permission does not hold any more.
+    /// Returns the files whose permission has been revoked.
     pub(crate) fn without_permission(&self, permits: impl Fn(&WantedAccess) -> bool) -> Vec<Arc<OpenFile>> {
         let handles = self.lock();
         let files = handles.files.values().filter(|file| !file.is_permitted(&permits));

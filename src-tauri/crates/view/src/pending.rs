@@ -1,6 +1,6 @@
-//! Requests that wait for permission. They hold no thread.
+//! Requests that wait for permission. They block no thread.
 //!
-//! - An interruption may arrive before its request waits, so early ones are remembered.
+//! - An interruption may arrive before its request starts to wait, so early interruptions are remembered.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -10,28 +10,28 @@ use std::{
 
 use crate::gate::AskedAccess;
 
-/// Interval at which interrupted requests are checked for a pending signal.
+/// Interval at which the threads of interrupted requests are checked for a pending signal.
 const CHECK: Duration = Duration::from_millis(50);
 
-/// Maximum number of waiting requests. Further ones are denied.
+/// Maximum number of waiting requests. Further requests are denied.
 const MOST: usize = 4096;
 
-/// Number of early interruptions that are remembered.
+/// Maximum number of remembered early interruptions.
 const MOST_EARLY: usize = 256;
 
-/// A waiting request.
+/// Request that waits for permission.
 #[derive(Debug)]
 pub(crate) struct Parked {
-    /// The request, as read from the kernel.
+    /// Bytes of the request, as read from the kernel.
     pub(crate) bytes: Vec<u8>,
     pub(crate) process: u32,
-    /// The access that needs permission.
+    /// Access that needs permission.
     pub(crate) asked: AskedAccess,
-    /// Accesses of the same request that were approved before.
+    /// Accesses that the user has already approved for this request.
     pub(crate) approved: Vec<AskedAccess>,
 }
 
-/// All waiting requests.
+/// All waiting requests of a view.
 #[derive(Debug, Default)]
 pub(crate) struct Pending {
     state: Mutex<Waiting>,
@@ -51,7 +51,7 @@ impl Pending {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a request, and returns false if too many wait.
+    /// Adds a waiting request. Returns `false` if there are too many.
     pub(crate) fn park(&self, unique: u64, parked: Parked) -> bool {
         let mut waiting = self.lock();
         if waiting.parked.len() >= MOST {
@@ -66,14 +66,14 @@ impl Pending {
         true
     }
 
-    /// Removes and returns a request.
+    /// Removes and returns a waiting request.
     pub(crate) fn take(&self, unique: u64) -> Option<Parked> {
         let mut waiting = self.lock();
         waiting.interrupted.retain(|interrupted| *interrupted != unique);
         waiting.parked.remove(&unique)
     }
 
-    /// Notes that the thread behind a request received a signal.
+    /// Records that the thread of a request received a signal.
     pub(crate) fn interrupt(&self, unique: u64) {
         let mut waiting = self.lock();
         if !waiting.parked.contains_key(&unique) {
@@ -89,15 +89,15 @@ impl Pending {
         }
     }
 
-    /// Returns whether a request was interrupted before it waited.
+    /// Forgets an early interruption of this request. Returns `true` if there was one.
     pub(crate) fn take_early(&self, unique: u64) -> bool {
         let mut waiting = self.lock();
         let at = waiting.early.iter().position(|early| *early == unique);
         at.and_then(|at| waiting.early.remove(at)).is_some()
     }
 
-    /// Waits for interrupted requests and returns those whose thread is about to be terminated, by `is_ending`. Returns `None`
-    /// once the view has ended.
+    /// Waits for interrupted requests, and returns those with a thread for which `is_ending` returns `true`. Returns
+    /// `None` once the view has closed.
     pub(crate) fn ended(&self, is_ending: impl Fn(u32) -> bool) -> Option<Vec<u64>> {
         let mut waiting = self.lock();
         while waiting.interrupted.is_empty() {
@@ -113,13 +113,14 @@ impl Pending {
             .copied()
             .collect();
         if ended.is_empty() {
-            // A signal may be pending slightly after the interruption, or be another one that follows.
+            // The signal may become visible slightly after the interruption, or a later signal may terminate the
+            // thread.
             drop(self.interrupted.wait_timeout(waiting, CHECK));
         }
         Some(ended)
     }
 
-    /// Ends [`ended`](Self::ended).
+    /// Makes [`ended`](Self::ended) return `None`.
     pub(crate) fn end(&self) {
         self.lock().has_ended = true;
         self.interrupted.notify_all();

@@ -1,4 +1,4 @@
-//! The real files: opened beneath the root, without following symlinks.
+//! Opens the real files, below the root and without following symlinks.
 
 use std::{
     ffi::OsStr,
@@ -15,19 +15,19 @@ use rustix::{
 
 use crate::{filesystems::FileSystems, hidden::Hidden, nodes::FileId, wire::LONGEST_NAME};
 
-/// Root folder, and what is hidden below it.
+/// Root folder and the paths that are hidden below it.
 #[derive(Debug)]
 pub(crate) struct RealTree {
     root: File,
-    /// Absolute path of the root.
+    /// Absolute real path of the root.
     place: PathBuf,
     hidden: Hidden,
     filesystems: FileSystems,
 }
 
-/// A file that was found, without opening it.
+/// File that was found by its path.
 pub(crate) struct Place {
-    /// Descriptor that only names the file (`O_PATH`).
+    /// Descriptor that cannot read or write the file (`O_PATH`).
     pub(crate) file: File,
     pub(crate) facts: Metadata,
 }
@@ -41,7 +41,7 @@ impl RealTree {
     /// Finds the file at a path relative to the root.
     ///
     /// # Errors
-    /// [`Errno::NOENT`] if it is hidden or on a file system that is not served.
+    /// Returns [`Errno::NOENT`] if the path is hidden, does not exist, or is on a file system that is not served.
     pub(crate) fn find(&self, path: &Path) -> Result<Place, Errno> {
         if self.hidden.has_path(path) || !self.filesystems.serves(&self.place.join(path)) {
             return Err(Errno::NOENT);
@@ -54,7 +54,7 @@ impl RealTree {
         Ok(Place { file, facts })
     }
 
-    /// Opens the folder that contains a path, and returns the last name.
+    /// Opens the folder that contains `path`, and returns it with the last name of the path.
     pub(crate) fn parent<'a>(&self, path: &'a Path) -> Result<(File, &'a OsStr), Errno> {
         let name = path.file_name().ok_or(Errno::INVAL)?;
         if name.len() > LONGEST_NAME {
@@ -67,24 +67,24 @@ impl RealTree {
         Ok((parent.file, name))
     }
 
-    /// Returns whether the path relative to the root is hidden.
+    /// Returns `true` if the path, relative to the root, is hidden.
     pub(crate) fn hides(&self, path: &Path) -> bool {
         self.hidden.has_path(path)
     }
 
-    /// Returns whether a hidden path is at or below this one.
+    /// Returns `true` if `path`, a folder above it or a path below it is hidden.
     pub(crate) fn hides_below(&self, path: &Path) -> bool {
         self.hidden.has_path(path) || self.hidden.is_below(path)
     }
 
-    /// Returns whether this is the file of a hidden path.
+    /// Returns `true` if the file is at a hidden path.
     pub(crate) fn hides_file(&self, file: FileId) -> bool {
         self.hidden.has_file(file)
     }
 
     /// Opens a path relative to the root. Does not check whether it is hidden.
     ///
-    /// With `O_PATH`, a symlink as the last component is opened itself (openat2(2)).
+    /// With `O_PATH`, opens a symlink in the last component itself (openat2(2)).
     pub(crate) fn open(&self, path: &Path, flags: OFlags, mode: Mode) -> Result<File, Errno> {
         let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
         let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -94,22 +94,21 @@ impl RealTree {
     }
 }
 
-/// Resolution that neither leaves the root nor follows a link.
+/// Path resolution that neither leaves the root nor follows a symlink.
 const WITHIN: ResolveFlags =
     ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS).union(ResolveFlags::NO_MAGICLINKS);
 
-/// Returns a file's attributes.
 pub(crate) fn metadata(file: &File) -> Result<Metadata, Errno> {
     file.metadata().map_err(|error| errno(&error))
 }
 
-/// Returns whether a file is of a kind that the kernel opens without asking the view: a pipe, socket or device.
+/// Returns `true` for pipes, sockets and devices, which the kernel opens without asking the view.
 pub(crate) fn is_special(facts: &Metadata) -> bool {
     let kind = facts.file_type();
     kind.is_fifo() || kind.is_socket() || kind.is_block_device() || kind.is_char_device()
 }
 
-/// Returns the kernel's error number.
+/// Returns the error number, or `EIO` if the error has none.
 pub(crate) fn errno(error: &io::Error) -> Errno {
     Errno::from_io_error(error).unwrap_or(Errno::IO)
 }

@@ -1,4 +1,4 @@
-//! Serves requests: one module for each group of operations.
+//! Handles requests. Each submodule implements one group of operations.
 
 mod attributes;
 mod change;
@@ -28,24 +28,24 @@ use crate::{
     wire::{self, Header, INIT_FLAGS, Negotiated, Operation, Request},
 };
 
-/// Request being served, with the accesses that were approved for it.
+/// Request that is being handled, with the accesses that the user has approved for it.
 struct Call<'a> {
     header: Header,
     approved: &'a [AskedAccess],
 }
 
-/// Content of a reply.
+/// Reply to a request.
 enum Reply {
     Content(Vec<u8>),
     Empty,
-    /// The kernel expects no reply.
+    /// Sends nothing, because the kernel expects no reply or another thread sends it.
     Silence,
 }
 
-/// Reason why a request is not carried out now.
+/// Reason why a request cannot be completed now.
 enum Stop {
     Failed(Errno),
-    /// This access needs permission first.
+    /// The access must be permitted first.
     Asks(AskedAccess),
 }
 
@@ -55,22 +55,22 @@ impl From<Errno> for Stop {
     }
 }
 
-/// Permission for an access.
+/// Kind of permission for an access.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Basis {
-    /// Lasts until it is revoked.
+    /// The permission is valid until it is revoked.
     Standing,
-    /// For this request.
+    /// The permission is valid for one request only.
     Once,
 }
 
 impl Server {
-    /// Carries out a request, or lets it wait for permission.
+    /// Handles a request, or parks it until the access that it needs is permitted.
     pub(crate) fn handle(&self, bytes: &[u8], approved: Vec<AskedAccess>) {
         let (header, operation) = match Request::parse(bytes) {
             Ok(Request { header, operation }) => (header, operation),
             Err((Some(header), _)) => return self.reply(header.unique, Err(Errno::INVAL)),
-            // Without a header there is nothing to reply to.
+            // A request without a header cannot be replied to.
             Err((None, _)) => return,
         };
         let performed = {
@@ -94,7 +94,7 @@ impl Server {
         }
     }
 
-    /// Continues a request that was answered.
+    /// Continues a request after the user has answered.
     pub(crate) fn resume(&self, unique: u64, answer: Answer) {
         let Some(Parked { bytes, asked, mut approved, .. }) = self.pending.take(unique) else { return };
         match answer {
@@ -110,7 +110,7 @@ impl Server {
         }
     }
 
-    /// Ends the wait of a request whose thread is about to be terminated.
+    /// Cancels a waiting request because its thread is about to be terminated.
     pub(crate) fn interrupt(&self, unique: u64) {
         let Some(parked) = self.pending.take(unique) else { return };
         self.give_up(&parked.bytes);
@@ -118,7 +118,7 @@ impl Server {
         self.gate.withdraw(unique);
     }
 
-    /// Removes the entry of a file that was not allowed to be created.
+    /// Removes the virtual entry of a file whose creation was not permitted.
     fn give_up(&self, bytes: &[u8]) {
         if let Ok(Request { header, operation: Operation::Open { .. } }) = Request::parse(bytes)
             && let Ok(Kind::Virtual(_)) = self.nodes.kind(header.node)
@@ -129,7 +129,7 @@ impl Server {
 
     fn reply(&self, unique: u64, reply: Result<&[u8], Errno>) {
         let content = reply.unwrap_or_default();
-        // Fails if the request was aborted.
+        // Ignore the error, which occurs if the request was aborted.
         let _ = self.device.write(&[&wire::message(unique, reply.err(), content.len()), content]);
     }
 
@@ -201,7 +201,7 @@ impl Server {
         Ok(Reply::Content(content))
     }
 
-    /// Requires permission for an access to a path below the root. `file` is the file found at the path.
+    /// Requires permission for an access to a path below the root. `file` is the file at the path, if it exists.
     fn permit(
         &self,
         call: &Call<'_>,
@@ -223,13 +223,13 @@ impl Server {
 }
 
 impl Server {
-    /// Keeps folders from being moved until the guard is dropped.
+    /// Prevents folders from being moved until the guard is dropped.
     fn names_stay(&self) -> RwLockReadGuard<'_, ()> {
         self.names.read().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Returns the absolute form of a path that is relative to the root.
+/// Converts a path that is relative to the root to an absolute path.
 fn absolute(path: &Path) -> PathBuf {
     Path::new("/").join(path)
 }

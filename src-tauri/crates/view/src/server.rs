@@ -1,6 +1,6 @@
-//! A running view: its threads, and what they share.
+//! Running view: its threads and the state that they share.
 //!
-//! - Two threads serve requests. Answers, locks that wait, interruptions and invalidations each have a thread of their own.
+//! - Two threads handle requests. Answers, waiting locks, interruptions and invalidations have one further thread each.
 
 use std::{
     fs::File,
@@ -30,36 +30,36 @@ use crate::{
     signals, wire,
 };
 
-/// Number of threads that serve requests.
+/// Number of threads that read and handle requests.
 const THREADS: usize = 2;
 
-/// Parts of a view.
+/// Options for starting a [`FileServer`].
 pub struct FileServerOptions {
-    /// Open `/dev/fuse` with a mounted file system whose root is a folder.
+    /// Open `/dev/fuse` whose file system is mounted. The root of that file system must be a folder.
     pub device: OwnedFd,
-    /// Folder that is served, usually `/`.
+    /// Folder whose content is served, usually `/`.
     pub root: OwnedFd,
-    /// Absolute paths that do not exist in the view.
+    /// Absolute paths that appear not to exist in the view.
     pub hidden: Vec<PathBuf>,
-    /// Owner of the sandbox's files.
+    /// User id that owns virtual entries.
     pub owner: u32,
-    /// Group of the sandbox's files.
+    /// Group id of virtual entries, and of files with an unmapped group.
     pub group: u32,
-    /// Permission for accesses.
+    /// Permits accesses, or asks the user about them.
     pub gate: Arc<dyn Gate>,
 }
 
-/// A view that is being served. Dropping it does not unmount it.
+/// Running file server. Dropping it does not unmount the file system.
 pub struct FileServer {
     server: Arc<Server>,
     serving: Mutex<Vec<JoinHandle<()>>>,
 }
 
 impl FileServer {
-    /// Starts to serve.
+    /// Starts the threads that serve the file system.
     ///
     /// # Errors
-    /// Returns an error if the root cannot be read or a thread cannot be started.
+    /// Returns an error if the root cannot be read or a thread cannot be spawned.
     pub fn start(options: FileServerOptions) -> io::Result<Self> {
         let device: Arc<dyn Device> = Arc::new(File::from(options.device));
         let server = Server::start(
@@ -77,7 +77,8 @@ impl FileServer {
         Ok(Self { server, serving: Mutex::new(serving) })
     }
 
-    /// Ends access to open files whose permission has ended. Returns false if the kernel did not drop their pages in time.
+    /// Closes all open files whose permission was revoked. Returns `false` if the kernel did not drop their pages in
+    /// time.
     #[must_use]
     pub fn revoke(&self) -> bool {
         self.server.revoke()
@@ -87,7 +88,7 @@ impl FileServer {
     pub fn wait(&self) {
         let serving = std::mem::take(&mut *self.serving.lock().unwrap_or_else(PoisonError::into_inner));
         for thread in serving {
-            // A thread that panicked serves no more; the others do.
+            // Ignore the error: a thread that panicked has stopped, but the others still serve.
             let _ = thread.join();
         }
     }
@@ -106,19 +107,19 @@ pub(crate) struct Server {
     pub(crate) gate: Arc<dyn Gate>,
     pub(crate) pending: Arc<Pending>,
     pub(crate) invalidations: Invalidations,
-    /// Owner and group of the sandbox's files.
+    /// User and group id of virtual entries.
     pub(crate) ids: [u32; 2],
-    /// Time of entries that exist only in the view.
+    /// Start of the view, in seconds since the Unix epoch. Virtual entries have this time.
     pub(crate) started: i64,
     answers: Mutex<Sender<Answered>>,
-    /// Held for reading while an operation is carried out.
+    /// Read lock: held while an operation is performed. Write lock: waits until all running operations have finished.
     operations: RwLock<()>,
-    /// Held for reading while a name is created or moved, and for writing while a folder is.
+    /// Read lock: held while a name is created or moved. Write lock: held while a folder is moved.
     pub(crate) names: RwLock<()>,
 }
 
 impl Server {
-    /// Creates the shared state and starts the threads that do not read from the device.
+    /// Creates the shared state, and spawns all threads that do not read requests.
     pub(crate) fn start(
         device: Arc<dyn Device>,
         root: File,
@@ -150,7 +151,7 @@ impl Server {
         let spawn = |name: &str, work: Box<dyn FnOnce() + Send>| {
             thread::Builder::new().name(name.into()).spawn(work).map(drop)
         };
-        // These threads end when the server is dropped, so they do not keep it.
+        // These threads hold weak references, so they exit when the server is dropped.
         let (weak, pending) = (Arc::downgrade(&server), server.pending.clone());
         spawn("answers", Box::new(move || follow_answers(&weak, &answered)))?;
         let (weak, locks) = (Arc::downgrade(&server), server.locks.clone());
@@ -161,24 +162,24 @@ impl Server {
         Ok(server)
     }
 
-    /// Creates the ticket for a request.
+    /// Creates the ticket for answering a request.
     pub(crate) fn ticket(&self, unique: u64) -> Ticket {
         Ticket::new(unique, self.answers.lock().unwrap_or_else(PoisonError::into_inner).clone())
     }
 
-    /// Ends access to open files whose permission has ended, and returns whether the kernel dropped their pages.
+    /// Revokes open files without permission. Returns `true` if the kernel dropped their pages in time.
     pub(crate) fn revoke(&self) -> bool {
         let ended = self.files.without_permission(|access| self.gate.permits(access));
         ended.iter().for_each(|file| file.stop_writes());
-        // This writes changed pages back, which is still possible.
+        // Invalidating pages writes back changed ones, which the files still accept.
         let is_dropped = self.invalidations.drop_pages_now(ended.iter().map(|file| file.node));
         ended.iter().for_each(|file| file.end());
-        // Waits for operations that were permitted before.
+        // Wait for operations that were permitted earlier.
         drop(self.operations.write().unwrap_or_else(PoisonError::into_inner));
         is_dropped
     }
 
-    /// Marks an operation as being carried out, until the guard is dropped.
+    /// Marks an operation as running until the guard is dropped.
     pub(crate) fn operation(&self) -> RwLockReadGuard<'_, ()> {
         self.operations.read().unwrap_or_else(PoisonError::into_inner)
     }

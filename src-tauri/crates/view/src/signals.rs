@@ -1,12 +1,12 @@
-//! Detects that a waiting thread is about to be terminated.
+//! Detects threads that are about to be terminated by a signal.
 
 use std::fs;
 
-/// Signals that end a wait: HUP, INT, QUIT, KILL and TERM. The kernel reports an interruption for every caught signal; ending the
-/// wait for the others would break programs with timers.
+/// Mask of the signals that end a wait: HUP, INT, QUIT, KILL and TERM. The kernel interrupts requests for every caught
+/// signal, and reacting to others, such as timer signals, would break programs.
 const ENDING: u64 = 1 | (1 << 1) | (1 << 2) | (1 << 8) | (1 << 14);
 
-/// Returns whether one of these signals is pending for the thread, or the thread has exited.
+/// Returns `true` if one of these signals is pending for the thread, or the thread has exited.
 pub(crate) fn is_ending(thread: u32) -> bool {
     match fs::read_to_string(format!("/proc/{thread}/status")) {
         Ok(status) => has_ending(&status),

@@ -1,4 +1,4 @@
-//! The FUSE protocol, version 7.31: `include/uapi/linux/fuse.h` of the kernel.
+//! FUSE protocol, version 7.31, as defined in the kernel's `include/uapi/linux/fuse.h`.
 
 mod reply;
 mod request;
@@ -11,14 +11,14 @@ pub(crate) use request::{
     AttributeChange, Header, LockKind, LockRange, NewTime, Operation, Request, SeekFrom, TRUNCATE,
 };
 
-/// Node id of the root.
+/// Node id of the file system's root.
 pub(crate) const ROOT: u64 = 1;
 
-/// Maximum length of a name.
+/// Maximum length of a file name, in bytes.
 pub(crate) const LONGEST_NAME: usize = 255;
 
-/// Maximum number of bytes in one write.
+/// Maximum size of one write request's data, in bytes.
 pub(crate) const MAX_WRITE: u32 = 1 << 20;
 
-/// Size of a buffer for any request: the largest write, with its header.
+/// Size of a buffer that holds the largest request: a write with its header, in bytes.
 pub(crate) const BUFFER: usize = MAX_WRITE as usize + 4096;

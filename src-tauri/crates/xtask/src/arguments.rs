@@ -1,4 +1,4 @@
-//! Command line of `cargo xtask`.
+//! Parses the command line of `cargo xtask`.
 
 use anyhow::bail;
 
@@ -54,24 +54,25 @@ pub(crate) enum Task {
 /// Options of `cargo xtask bench`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Measuring {
-    /// Write the tables to the documentation.
+    /// `true` to write the tables to the documentation.
     pub(crate) write: bool,
-    /// Compare with `srt` too.
+    /// `true` to also measure `srt`.
     pub(crate) with_srt: bool,
-    /// Compute every row once; the figures are meaningless.
+    /// `true` to compute each row once. The figures are then meaningless.
     pub(crate) smoke: bool,
 }
 
-/// The part of the project that a task covers.
+/// Part of the project to which a task applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scope {
-    /// Everything.
+    /// The whole project.
     Everything,
-    /// Checks: everything except the app. Tests: those that need no display, sandbox, network or package registry.
+    /// For checks, everything except the app. For tests, only those without a display, sandbox, network or package
+    /// registry.
     Fast,
 }
 
-/// Parses the arguments after the program's name.
+/// Parses the arguments that follow the program's name.
 pub(crate) fn read(arguments: impl IntoIterator<Item = String>) -> anyhow::Result<Task> {
     let mut arguments = arguments.into_iter();
     let task = arguments.next();
@@ -132,7 +133,7 @@ fn fuzz(given: &[String]) -> anyhow::Result<Task> {
     Ok(Task::Fuzz { target, seconds })
 }
 
-/// Returns a flag for each option name that says whether it was given.
+/// Returns a flag for each option name, which is `true` if the option was given.
 fn flags<const N: usize>(names: [&str; N], given: &[String]) -> anyhow::Result<[bool; N]> {
     if let Some(other) = given.iter().find(|g| !names.contains(&g.as_str())) {
         bail!("unknown option `{other}` for this task\n\n{HELP}");

@@ -1,7 +1,8 @@
-//! `cargo xtask bench`: measures our overhead next to peers, in the same run on the same machine.
+//! `cargo xtask bench`: measures IronCurtain's overhead and that of similar programs, in the same run on the same
+//! machine.
 //!
-//! - A row that cannot be measured is an error. `cargo xtask test` measures each row once (`--smoke`), so that breakage is
-//!   noticed early.
+//! - A row that cannot be measured is an error. `cargo xtask test` measures each row once (`--smoke`), so that a
+//!   broken benchmark is noticed early.
 
 use crate::arguments::Measuring;
 use crate::cargo::{self, Built};
@@ -13,7 +14,7 @@ use crate::{programs, servers};
 use anyhow::Context;
 use std::process::{Command, Stdio};
 
-/// Reference filesystem server, installed from npm.
+/// Reference filesystem server for the comparison, installed from npm.
 const REFERENCE: &str = "target/npm/node_modules/@modelcontextprotocol/server-filesystem/dist/index.js";
 
 /// Measures and prints the tables, and writes them to the documentation if requested.
@@ -37,13 +38,13 @@ pub(crate) fn run(measuring: Measuring) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Updates the app's figures in the documentation page.
+/// Replaces the app's figures on the documentation page.
 pub(crate) fn write_of_desktop(figures: &str) -> anyhow::Result<()> {
     let (rest, _) = page()?;
     write_page(&rest, &format!("{DESKTOP}{ABOUT_DESKTOP}{}\n{}", figures.trim_start(), where_measured()))
 }
 
-/// Returns the page, split into everything before the app's part, and that part.
+/// Splits the page into the text before the app's section and that section.
 fn page() -> anyhow::Result<(String, String)> {
     let page = std::fs::read_to_string(parts::root().join(PAGE)).context(PAGE)?;
     let (rest, desktop) = page.split_once(DESKTOP).unwrap_or((&page, ""));
@@ -55,7 +56,7 @@ fn write_page(rest: &str, desktop: &str) -> anyhow::Result<()> {
     say(&format!("wrote {PAGE}"))
 }
 
-/// Returns the tables, measured by the built programs.
+/// Returns the tables that the built programs measure.
 pub(crate) fn tables(built: &[Built], measuring: Measuring) -> anyhow::Result<String> {
     let program = |name: &str| -> anyhow::Result<Command> {
         let mut program = Command::new(cargo::find(built, name)?);
@@ -77,7 +78,7 @@ pub(crate) fn tables(built: &[Built], measuring: Measuring) -> anyhow::Result<St
     Ok(format!("{whole}{judging}{record}\n{}", measured(&mut sandbox)?))
 }
 
-/// Builds the measuring and measured programs for debugging.
+/// Makes a debug build of the benchmarks and the measured programs.
 fn build() -> anyhow::Result<Vec<Built>> {
     heading("Building (a minute or two the first time)")?;
     let examples =
@@ -87,7 +88,8 @@ fn build() -> anyhow::Result<Vec<Built>> {
     programs::build(&packages.collect::<Vec<_>>(), &targets)
 }
 
-/// Builds them for release. The policy benchmark is built separately, so that it gets no features of other crates.
+/// Makes a release build. The policy benchmark is built separately, so that other crates do not enable features for
+/// it.
 fn build_for_release() -> anyhow::Result<Vec<Built>> {
     heading("Building for release (some minutes the first time)")?;
     let targets = ["--bins", "--example", "bench", "--example", "sandbox-bench"];
@@ -97,14 +99,18 @@ fn build_for_release() -> anyhow::Result<Vec<Built>> {
     Ok(built)
 }
 
-/// Returns the table that a program prints.
+/// Returns the table that a benchmark program prints.
 fn measured(program: &mut Command) -> anyhow::Result<String> {
-    let output = program.stdin(Stdio::null()).stderr(Stdio::inherit()).output().context("the benchmark")?;
+    let output = program
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output()
+        .context("failed to start the benchmark")?;
     anyhow::ensure!(output.status.success(), "`{}` failed: {}", process::shown(program), output.status);
     Ok(String::from_utf8(output.stdout)?.trim_end().to_owned() + "\n")
 }
 
-/// Documentation page, and the heading of the app's part.
+/// Documentation page of the benchmarks, and the heading of the app's section.
 const PAGE: &str = "docs/reference/benchmarks.md";
 const DESKTOP: &str = "\n## The app\n";
 

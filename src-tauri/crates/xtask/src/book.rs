@@ -1,6 +1,7 @@
 //! Builds the documentation site with mdBook, and checks its links.
 //!
-//! - Links from `docs` to the rest of the checkout are rewritten to the repository, because the site does not contain it.
+//! - Links from `docs` to other files of the checkout are rewritten to the repository, because the site does not
+//!   contain them.
 //! - Every link must lead to an existing file and anchor of the site.
 
 use crate::process::{self, command};
@@ -11,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Output folder, below the checkout, and the folder of the pages.
+/// Output folder of the site, relative to the checkout, and the folder with its pages.
 const SITE: &str = "target/book";
 const PAGES: &str = "target/book-pages";
 
@@ -33,7 +34,7 @@ pub(crate) fn build() -> anyhow::Result<()> {
     say(&format!("built {SITE}/index.html; all links are valid"))
 }
 
-/// Copies the pages and rewrites links that leave them. `place` is the folder within the checkout.
+/// Copies the pages and rewrites links to files outside `docs`. `place` is the folder relative to the checkout.
 fn copy(from: &Path, to: &Path, place: &Path) -> anyhow::Result<()> {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from)? {
@@ -50,7 +51,7 @@ fn copy(from: &Path, to: &Path, place: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the text of a page of the folder `place`, with links out of `docs` rewritten to the repository.
+/// Returns the text of a page in the folder `place`. Links to files outside `docs` are rewritten to the repository.
 fn outward(text: &str, place: &Path) -> String {
     let mut pieces = text.split("](");
     let mut out = pieces.next().unwrap_or_default().to_owned();
@@ -68,7 +69,7 @@ fn outward(text: &str, place: &Path) -> String {
     out
 }
 
-/// Normalizes a path lexically.
+/// Removes `.` and `..` from a path without accessing the disk.
 fn flat(path: &Path) -> PathBuf {
     let mut flat = PathBuf::new();
     for part in path.components() {
@@ -106,12 +107,12 @@ fn broken(site: &Path) -> anyhow::Result<Vec<String>> {
     Ok(broken)
 }
 
-/// Returns the attribute values that follow `before`, up to the next quotation mark.
+/// Returns the attribute values after each occurrence of `before`, up to the next quotation mark.
 fn values<'a>(text: &'a str, before: &'a str) -> impl Iterator<Item = &'a str> {
     text.split(before).skip(1).filter_map(|rest| rest.split('"').next())
 }
 
-/// Reads every page except `404.html`, whose links are relative to the root of a server.
+/// Reads all pages except `404.html`, whose links are relative to the root of a web server.
 fn read(folder: &Path, pages: &mut BTreeMap<PathBuf, String>) -> anyhow::Result<()> {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();

@@ -1,4 +1,4 @@
-//! Builds with Cargo, and lists the built programs.
+//! Runs Cargo and lists the programs that it built.
 
 use crate::process;
 use anyhow::bail;
@@ -7,27 +7,27 @@ use std::io::BufRead;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Program or library from a build.
+/// A program or library that Cargo built.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Built {
-    /// Directory of its package.
+    /// Directory of the package.
     pub(crate) package: PathBuf,
-    /// Name of the binary, example, test or library.
+    /// Name of the Cargo target: a binary, an example, a test or a library.
     pub(crate) name: String,
-    /// True for a test program.
+    /// `true` for a test program.
     pub(crate) test: bool,
     /// Path of the program.
     pub(crate) program: PathBuf,
 }
 
-/// Returns a command for the Cargo that runs this program.
+/// Returns a command for the `cargo` that runs this program.
 pub(crate) fn command(arguments: &[&str]) -> Command {
     let mut command = process::command(&std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned()));
     command.args(arguments);
     command
 }
 
-/// Builds, and lists every program that was built or up to date.
+/// Builds and returns every program that is built or was up to date.
 pub(crate) fn build(arguments: &[&str]) -> anyhow::Result<Vec<Built>> {
     let mut command = command(&["build", "--message-format=json-render-diagnostics"]);
     let mut child = command.args(arguments).stdout(Stdio::piped()).spawn()?;
@@ -43,8 +43,8 @@ pub(crate) fn build(arguments: &[&str]) -> anyhow::Result<Vec<Built>> {
     Ok(built)
 }
 
-/// Links the binary named like its package for release again, statically: it uses less memory and starts faster. Returns
-/// whether that worked, which needs a static C library.
+/// Links the release binary with the package's name again, statically, so that it uses less memory and starts faster.
+/// Returns `true` on success, which requires a static C library.
 pub(crate) fn link_statically(package: &str) -> bool {
     let program = ["--release", "--quiet", "--package", package, "--bin", package];
     let mut command = command(&["rustc"]);
@@ -58,7 +58,7 @@ pub(crate) fn find<'a>(built: &'a [Built], name: &str) -> anyhow::Result<&'a Pat
     found.map(|b| b.program.as_path()).ok_or_else(|| anyhow::anyhow!("program `{name}` was not built"))
 }
 
-/// Returns the program that a message of Cargo reports.
+/// Parses the program that a message of Cargo reports.
 fn program(message: &Value) -> Option<Built> {
     if message.get("reason")? != "compiler-artifact" {
         return None;

@@ -1,4 +1,4 @@
-//! `cargo xtask check`: all checks before a commit, except the tests.
+//! `cargo xtask check`: runs all checks before a commit except the tests.
 
 mod bounds;
 mod circles;
@@ -32,7 +32,7 @@ use std::time::Instant;
 
 pub(crate) use cross::check as cross;
 
-/// Runs every check of the scope, even after a failure.
+/// Runs all checks of the scope and reports all failures.
 pub(crate) fn run(scope: Scope) -> anyhow::Result<()> {
     let (purposes, app): (&[Purpose], &[&str]) = match scope {
         Scope::Everything => (&[Purpose::Compile, Purpose::App], &[]),
@@ -43,7 +43,7 @@ pub(crate) fn run(scope: Scope) -> anyhow::Result<()> {
         |arguments: &[&str]| process::run(cargo::command(arguments).env("RUSTDOCFLAGS", "-D warnings"));
     let clippy = [&["clippy", "--workspace", "--all-targets"], app, &["--", "-D", "warnings"]].concat();
     let doc = [&["doc", "--workspace", "--no-deps"], app].concat();
-    // Compile the separate fuzzing workspace in the background.
+    // The fuzzing workspace is compiled in the background.
     let fuzz = ["check", "--manifest-path", fuzz::MANIFEST, "--target-dir", "target/fuzz"];
     let fuzz = std::thread::spawn(move || cargo::command(&fuzz).output());
     let fuzz = RefCell::new(Some(fuzz));
@@ -82,7 +82,7 @@ pub(crate) fn run(scope: Scope) -> anyhow::Result<()> {
     say("\nall checks passed")
 }
 
-/// Waits for a background command, and shows its output if it failed.
+/// Waits for a background command. Shows its output if it failed.
 fn finished(command: Option<JoinHandle<io::Result<Output>>>) -> anyhow::Result<()> {
     let output = command.map(JoinHandle::join).context("the command was already awaited")?;
     let output = output.map_err(|_| anyhow::anyhow!("the command's thread panicked"))??;
@@ -92,7 +92,7 @@ fn finished(command: Option<JoinHandle<io::Result<Output>>>) -> anyhow::Result<(
     Ok(())
 }
 
-/// Checks imports.
+/// Checks imports between crates and between modules.
 fn imports() -> anyhow::Result<()> {
     let packages = workspace::packages()?;
     let trees = workspace::trees(&packages)?;
@@ -108,7 +108,8 @@ fn error_types() -> anyhow::Result<()> {
     error_types::check(&workspace::trees(&workspace::packages()?)?)
 }
 
-/// Checks licences and sources of dependencies, and known vulnerabilities if the advisory database can be fetched from GitHub.
+/// Checks licences and sources of dependencies. Also checks known vulnerabilities if the advisory database can be
+/// downloaded from GitHub.
 fn dependencies() -> anyhow::Result<()> {
     let program = servers::install_deny_tool()?;
     let deny = |arguments: &[&str]| {

@@ -1,6 +1,6 @@
-//! Measures the app, and draws the documentation's pictures, on a private display.
+//! Measures the app and draws the pictures of the documentation, on a private display.
 //!
-//! - Both use the program of the display tests, so they show and measure the same code.
+//! - Both use the test program for displays, so that they show and measure the tested code.
 
 use crate::bench;
 use crate::cargo::{self, Built};
@@ -14,18 +14,18 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Name of the test that computes every figure, and the start of the names of those that draw the documentation's dialogs.
+/// Test that computes all figures, and the common prefix of the tests that draw the dialogs for the documentation.
 const FIGURES: &str = "measurements::desktop_measurements_are_complete";
 const DIALOGS: &str = "pictures::";
-/// Part of the names of the page tests that measure, and the starts of the lines that they print.
+/// Part of the names of the page tests that measure, and the prefixes of the lines that they print.
 const DRAWING: &str = "ten thousand";
 const DRAWN: [&str; 2] = ["scrolling ", "drawing took "];
 
-/// Folder of the pictures, and their maximum total size in bytes.
+/// Folder of the pictures, and the maximum total size in bytes.
 pub(crate) const PICTURES: &str = "docs/pictures";
 pub(crate) const MOST_BYTES: u64 = 1_500_000;
 
-/// Measures startup, wake-ups and memory of the app in a release build.
+/// Measures startup, wake-ups and memory of a release build of the app.
 pub(crate) fn measure(write: bool) -> anyhow::Result<()> {
     prepare()?;
     heading("Building for release (many minutes the first time)")?;
@@ -57,7 +57,7 @@ pub(crate) fn measure(write: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Draws every picture of the documentation again.
+/// Draws all pictures of the documentation again.
 pub(crate) fn pictures() -> anyhow::Result<()> {
     prepare()?;
     heading("Building the app (some minutes the first time)")?;
@@ -83,7 +83,7 @@ pub(crate) fn pictures() -> anyhow::Result<()> {
     say(&format!("updated {PICTURES}, {} kB; review each picture before committing", all / 1000))
 }
 
-/// Reduces the palette, because a window uses only a few hundred colours.
+/// Reduces the number of colours, because a window uses only a few hundred.
 fn smaller(picture: &Path) -> anyhow::Result<()> {
     let mut convert = command("convert");
     convert.arg(picture).args(["-strip", "+dither", "-colors", "128", "-define", "png:compression-level=9"]);
@@ -101,14 +101,14 @@ fn prepare() -> anyhow::Result<()> {
     servers::install()
 }
 
-/// Returns the program of the display tests.
+/// Returns the test program for displays.
 fn tests() -> anyhow::Result<PathBuf> {
     let built = cargo::build(&["--package", APP, "--test", "desktop"])?;
     let tests = built.into_iter().find(|Built { test, name, .. }| *test && name == "desktop");
     tests.map(|tests| tests.program).context("the display tests were not built")
 }
 
-/// Returns the output of a program, which must succeed.
+/// Returns the output of a program. A failure of the program is an error.
 fn output(program: &mut Command) -> anyhow::Result<String> {
     let output = program.stdin(Stdio::null()).stderr(Stdio::inherit()).output();
     let output = output.with_context(|| format!("failed to start `{}`", process::shown(program)))?;

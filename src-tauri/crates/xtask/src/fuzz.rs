@@ -1,4 +1,4 @@
-//! Fuzzes every parser of untrusted bytes. The targets are in `src-tauri/fuzz`, a separate workspace.
+//! Fuzzes all parsers of untrusted bytes. The fuzz targets are in `src-tauri/fuzz`, a separate workspace.
 //!
 //! - Findings are stored in `src-tauri/fuzz/artifacts` and fail the task.
 
@@ -11,7 +11,7 @@ const DIRECTORY: &str = "src-tauri/fuzz";
 /// Manifest of the fuzzing workspace.
 pub(crate) const MANIFEST: &str = "src-tauri/fuzz/Cargo.toml";
 
-/// Runs one target, or all of them in turn.
+/// Runs one fuzz target, or all of them one after another.
 pub(crate) fn run(target: Option<&str>, seconds: u32) -> anyhow::Result<()> {
     let all = targets()?;
     let chosen: Vec<&String> =
@@ -28,13 +28,13 @@ pub(crate) fn run(target: Option<&str>, seconds: u32) -> anyhow::Result<()> {
         let mut fuzz = process::command("cargo");
         fuzz.args(["+nightly", "fuzz", "run", "--fuzz-dir", DIRECTORY, "--target-dir", "target/fuzz"]);
         fuzz.args([target.as_str(), &corpus, &seeds, "--"]).arg(format!("-max_total_time={seconds}"));
-        // Let cargo-fuzz select the nightly compiler instead of inheriting ours.
+        // `cargo-fuzz` selects the nightly compiler if these variables are not set.
         process::run(fuzz.env_remove("RUSTUP_TOOLCHAIN").env_remove("CARGO"))?;
     }
     say("no findings")
 }
 
-/// Returns the name of every target.
+/// Returns the names of all fuzz targets.
 fn targets() -> anyhow::Result<Vec<String>> {
     let mut names = Vec::new();
     for file in std::fs::read_dir(parts::root().join(DIRECTORY).join("targets"))? {
@@ -45,7 +45,7 @@ fn targets() -> anyhow::Result<Vec<String>> {
     Ok(names)
 }
 
-/// Ensures that a nightly compiler and `cargo-fuzz` are installed.
+/// Returns an error unless a nightly compiler is installed. Installs `cargo-fuzz` if necessary.
 fn prepare() -> anyhow::Result<()> {
     let mut nightly = process::command("cargo");
     process::answer(

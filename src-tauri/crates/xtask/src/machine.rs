@@ -1,7 +1,7 @@
-//! Installs the system packages that a task needs.
+//! Installs the system packages that tasks need.
 //!
-//! - If everything is installed, no package manager is started.
-//! - If packages cannot be installed automatically, the error contains the exact command.
+//! - Starts no package manager if all packages are installed.
+//! - If packages cannot be installed automatically, the error contains the command to run.
 
 mod packages;
 mod sandboxes;
@@ -14,7 +14,7 @@ use anyhow::bail;
 use packages::Package;
 use std::process::Command;
 
-/// System package manager.
+/// Package manager of the system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Manager {
     Apt,
@@ -23,7 +23,7 @@ enum Manager {
     Unknown,
 }
 
-/// Ensures that everything for these purposes is installed and works.
+/// Installs the packages for these purposes and checks that they work.
 pub(crate) fn prepare(purposes: &[Purpose]) -> anyhow::Result<()> {
     if cfg!(target_os = "linux") {
         let manager = manager();
@@ -46,7 +46,7 @@ fn manager() -> Manager {
         .map_or(Manager::Unknown, |(_, manager)| *manager)
 }
 
-/// Returns true if the package, or its program or module, is installed.
+/// Returns `true` if the package is installed, according to its [`packages::Proof`].
 fn is_there(package: &Package, manager: Manager) -> bool {
     if manager == Manager::Apt && installed_by_apt(package.apt) {
         return true;
@@ -90,16 +90,16 @@ fn install(manager: Manager, missing: &[&Package]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns true in CI.
+/// Returns `true` in CI.
 pub(crate) fn is_unattended() -> bool {
     std::env::var_os("CI").is_some_and(|v| !v.is_empty())
 }
 
-/// Returns the command prefix with which packages may be installed, or `None`.
+/// Returns the words that precede a command to install packages, or `None` if installing is not possible.
 fn privilege() -> Option<Vec<&'static str>> {
     let user = process::answer(Command::new("id").arg("-u"));
     let unattended = is_unattended();
-    // `sudo` resets the environment, so pass the variables for apt after it.
+    // `sudo` resets the environment, so the variables for apt follow it.
     match (user.as_deref().map(str::trim), process::exists("sudo")) {
         (Some("0"), _) => Some(vec![]),
         (_, true) if unattended => Some(vec!["sudo", "-n", "DEBIAN_FRONTEND=noninteractive"]),
@@ -108,7 +108,7 @@ fn privilege() -> Option<Vec<&'static str>> {
     }
 }
 
-/// Returns the command for the user to type, or other instructions.
+/// Returns the command that the user can run, or other instructions.
 fn command_line(manager: Manager, missing: &[&Package]) -> String {
     let names = |name: fn(&Package) -> Option<&'static str>| {
         let known: Vec<&str> = missing.iter().filter_map(|p| name(p)).collect();

@@ -1,8 +1,9 @@
-//! `cargo xtask`: all developer tasks of a checkout, on a machine that has only Rust.
+//! `cargo xtask`: developer tasks of a checkout, for a machine that has only Rust.
 //!
-//! - Compiles in seconds and needs no system library, because it installs the libraries for the other tasks.
-//! - Installs packages without asking only as root and in CI. Otherwise uses `sudo`, which asks, or prints the command.
-//! - Succeeds only if the whole task was done: a stage that cannot run counts as failed.
+//! - Compiles in seconds and needs no system libraries, because it installs those for the other tasks.
+//! - Installs packages without asking only as root and in CI. Otherwise runs `sudo`, which asks, or prints the
+//!   command.
+//! - Succeeds only if the whole task was completed. A stage that cannot run counts as failed.
 
 mod arguments;
 mod bench;

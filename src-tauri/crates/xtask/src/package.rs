@@ -1,8 +1,8 @@
-//! Builds the Debian and Fedora packages, the bundle for desktop clients, and the list of their components.
+//! Builds the Debian and Fedora packages, the bundle for desktop clients, and the software bill of materials.
 //!
-//! - The distributions' tools package one tree of files ([`tree`]). The result is reproducible:
-//!   packaging the same programs twice gives the same bytes.
-//! - Without a release build, the package of the debug build is tested, which differs only in its programs.
+//! - The distributions' tools package one file tree ([`tree`]). The result is reproducible: packaging the same
+//!   programs twice produces the same bytes.
+//! - Without a release build, tests package a debug build, which differs only in its programs.
 
 mod bundle;
 mod clean_root;
@@ -27,23 +27,24 @@ const NAME: &str = "ironcurtain";
 /// One-line description of the packages.
 const SUMMARY: &str = "Agents ask, you decide, the kernel enforces, and you can take it back";
 
-/// Maintainer of the packages. The address receives no mail; packages require its form, and [`BUGS`] is the contact.
+/// Maintainer in the packages. The address only satisfies the required format and receives no mail; [`BUGS`] is the
+/// contact.
 const MAINTAINER: &str = "The IronCurtain authors <ironcurtain-desktop@users.noreply.github.com>";
 const BUGS: &str = concat!(env!("CARGO_PKG_REPOSITORY"), "/issues");
 
-/// Parameters of a packaging run.
+/// Parameters for building the packages.
 struct Making<'a> {
     built: &'a [Built],
     version: String,
-    /// Timestamp of every file, in seconds.
+    /// Timestamp of all files, in seconds since the Unix epoch.
     moment: String,
     /// Output folder.
     folder: PathBuf,
-    /// True to compress well rather than quickly.
+    /// `true` for the best compression instead of the fastest.
     is_release: bool,
 }
 
-/// The created packages.
+/// Paths of the packages that were built.
 struct Packages {
     deb: PathBuf,
     rpm: PathBuf,
@@ -57,7 +58,7 @@ impl Packages {
     }
 }
 
-/// Builds for release, and packages it.
+/// Makes a release build and packages it.
 pub(crate) fn release() -> anyhow::Result<()> {
     machine::prepare(&[Purpose::Compile, Purpose::App, Purpose::Packages])?;
     heading("Building for release (some minutes the first time)")?;
@@ -65,7 +66,7 @@ pub(crate) fn release() -> anyhow::Result<()> {
     made(&built, true).map(drop)
 }
 
-/// Packages the debug build, and if requested tries the .deb in a bare Debian.
+/// Packages the debug build. If requested, tests the `.deb` in a bare Debian.
 pub(crate) fn debug(in_clean_root: bool) -> anyhow::Result<()> {
     machine::prepare(&[Purpose::Compile, Purpose::App, Purpose::Packages])?;
     let packages = ["--package", parts::APP, "--package", parts::DAEMON];
@@ -78,7 +79,7 @@ pub(crate) fn debug(in_clean_root: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Packages a build twice, and checks the results.
+/// Packages a build twice and checks the results.
 pub(crate) fn test(built: &[Built]) -> anyhow::Result<Totals> {
     machine::prepare(&[Purpose::Packages])?;
     let one = Making::new(built, parts::root().join("target/package-one"), false)?.make()?;
@@ -96,7 +97,7 @@ fn made(built: &[Built], is_release: bool) -> anyhow::Result<Packages> {
     made.files().into_iter().try_for_each(|file| say(&file.display().to_string()))?;
     let mut lintian = process::command("lintian");
     quietly(lintian.args(["--fail-on", "error,warning", "--allow-root"]).arg(&made.deb))
-        .context("lintian rejects the .deb")?;
+        .context("lintian found errors in the `.deb`")?;
     Ok(made)
 }
 
@@ -124,7 +125,7 @@ impl<'a> Making<'a> {
         Ok(Packages { deb, rpm, parts, bundle: bundle::make(self)? })
     }
 
-    /// Returns a command for a packaging tool that uses our timestamp.
+    /// Returns the command of a packaging tool, which uses the fixed timestamp.
     fn tool(&self, name: &str) -> Command {
         let mut tool = process::command(name);
         tool.env("SOURCE_DATE_EPOCH", &self.moment).env("LC_ALL", "C").env("TZ", "UTC");
@@ -132,21 +133,22 @@ impl<'a> Making<'a> {
     }
 }
 
-/// Reads a file of the checkout.
+/// Returns the content of a file in the checkout.
 fn ours(path: &str) -> anyhow::Result<String> {
     let path = parts::root().join(path);
     std::fs::read_to_string(&path).with_context(|| format!("failed to read `{}`", path.display()))
 }
 
-/// Runs a tool, and shows its output only if it fails.
+/// Runs a tool. Shows its output only if it fails.
 fn quietly(command: &mut Command) -> anyhow::Result<String> {
-    let output = command.output().with_context(|| format!("`{}`", process::shown(command)))?;
+    let output =
+        command.output().with_context(|| format!("failed to start `{}`", process::shown(command)))?;
     let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
     anyhow::ensure!(output.status.success(), "`{}` failed: {said}", process::shown(command));
     Ok(said)
 }
 
-/// Returns the total size of a folder in bytes.
+/// Returns the total size of the files in a folder, in bytes.
 fn size(folder: &Path) -> anyhow::Result<u64> {
     let mut sum = 0;
     for entry in std::fs::read_dir(folder)? {

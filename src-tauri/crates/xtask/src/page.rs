@@ -1,6 +1,6 @@
-//! Checks the types of the window's page, and runs its tests in node and in the app's engine.
+//! Checks the types of the window's page, and runs its tests in Node.js and in the app's web engine.
 //!
-//! - Tools are pinned in `tests/package.json`, like the servers.
+//! - `tests/package.json` pins the tools, as it pins the servers.
 
 use crate::machine::{self, Purpose};
 use crate::terminal::say;
@@ -11,19 +11,19 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-/// Timeout, longer than the tests take on a slow machine.
+/// Maximum time for the tests, which they do not need even on a slow machine.
 const LIMIT: Duration = Duration::from_secs(10 * 60);
 
-/// Selection of tests.
+/// Tests of the page to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PageTests {
-    /// Tests of functions, in node.
+    /// Tests of functions, in Node.js.
     Functions,
-    /// Tests of pages, in the engine on a private display.
+    /// Tests of whole pages, in the web engine on a private display.
     Pages,
 }
 
-/// Checks the types of every file of `ui/`. Works on a copy in which third-party files have type declarations.
+/// Checks the types in all files of `ui/`. Works on a copy that has type declarations for third-party files.
 pub(crate) fn types() -> anyhow::Result<()> {
     machine::prepare(&[Purpose::Tests])?;
     servers::install()?;
@@ -42,7 +42,7 @@ pub(crate) fn types() -> anyhow::Result<()> {
     process::run(process::command("node").arg(npm.join("typescript/bin/tsc")).arg("--project").arg(copy))
 }
 
-/// Runs tests of the page.
+/// Runs the tests.
 pub(crate) fn test(tests: PageTests) -> anyhow::Result<Totals> {
     let ending = match tests {
         PageTests::Functions => ".test.js",
@@ -69,7 +69,8 @@ pub(crate) fn test(tests: PageTests) -> anyhow::Result<Totals> {
     Ok(totals)
 }
 
-/// Adds a line of node's summary. A skipped test counts as failed.
+/// Adds a line of Node.js's summary to the totals. A skipped test counts as failed. Returns `true` if the line was
+/// one.
 fn add(totals: &mut Totals, line: &str) -> bool {
     let Some((what, count)) = line.strip_prefix("# ").and_then(|line| line.split_once(' ')) else {
         return false;

@@ -1,11 +1,11 @@
-//! Package names of this repository, and its location.
+//! Names of this repository's packages, and the location of the checkout.
 
 use std::path::{Path, PathBuf};
 
 /// Package that needs GTK and a display.
 pub(crate) const APP: &str = "ironcurtain-desktop";
 
-/// Packages of the programs that the app and the demo start, and that are installed next to them.
+/// Packages of the programs that the app and the demo start and expect next to themselves.
 pub(crate) const HELPERS: [&str; 4] =
     ["ironcurtain-shim", "ironcurtain-sandbox", "ironcurtain-filesystem", "ironcurtain-cli"];
 
@@ -18,7 +18,7 @@ pub(crate) const AUDIT: &str = "ironcurtain-audit";
 /// Package whose example measures policy decisions.
 pub(crate) const POLICY: &str = "ironcurtain-policy";
 
-/// Package of the sandbox, whose program has the same name.
+/// Package of the sandbox. Its program has the same name.
 pub(crate) const SANDBOX: &str = "ironcurtain-sandbox";
 
 /// Returns the root of the checkout.

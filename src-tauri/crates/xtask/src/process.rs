@@ -6,13 +6,14 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-/// Interval for checking whether a silent program is still running.
+/// Interval for checking whether a program without output is still running.
 const GLANCE: Duration = Duration::from_millis(100);
 
-/// Maximum time to wait for the last lines of a program that has exited: a background process may hold its output open for ever.
+/// Maximum time to wait for the last lines of a program that has exited. A background process may keep the output open
+/// forever.
 const LAST_LINES: Duration = Duration::from_secs(10);
 
-/// Creates a command at the root of the checkout, without the variables that `cargo run` sets for this program.
+/// Creates a command in the root of the checkout, without the variables that `cargo run` sets.
 pub(crate) fn command(program: &str) -> Command {
     let mut command = Command::new(program);
     command.current_dir(crate::parts::root());
@@ -26,7 +27,7 @@ pub(crate) fn command(program: &str) -> Command {
     command
 }
 
-/// Runs a command until it exits, and fails unless it succeeds.
+/// Runs a command until it exits. A failed command is an error.
 pub(crate) fn run(command: &mut Command) -> anyhow::Result<()> {
     let status = command.status().with_context(|| format!("failed to start `{}`", shown(command)))?;
     if !status.success() {
@@ -35,19 +36,19 @@ pub(crate) fn run(command: &mut Command) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the standard output of a command if it succeeds.
+/// Returns the standard output of a command, or `None` if the command fails.
 pub(crate) fn answer(command: &mut Command) -> Option<String> {
     let output = command.stderr(Stdio::null()).stdin(Stdio::null()).output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Returns true if the program exists.
+/// Returns `true` if the program is found on `PATH`.
 pub(crate) fn exists(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|dir| dir.join(program).is_file())
 }
 
-/// Runs a command, passes each line of output to `see`, and kills it at the timeout.
+/// Runs a command and passes each line of its output to `see`. Kills the command when the time is over.
 pub(crate) fn watch(
     command: &mut Command,
     limit: Duration,
@@ -79,7 +80,7 @@ pub(crate) fn watch(
     }
 }
 
-/// Formats a command as typed.
+/// Formats a command as a user would type it.
 pub(crate) fn shown(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     words.map(|w| w.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
@@ -125,7 +126,7 @@ mod tests {
     #[test]
     fn last_lines_of_a_program_that_has_exited_are_reported() {
         let mut seen = Vec::new();
-        // The last line comes from a background process, well after the exit was seen.
+        // A background process prints the last line, well after the exit was detected.
         let script = "(sleep 0.4; echo last) & echo first";
         let status = watch(Command::new("sh").args(["-c", script]), Duration::from_secs(60), |line| {
             seen.push(line.to_owned());

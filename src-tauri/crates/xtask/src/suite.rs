@@ -1,8 +1,8 @@
-//! `cargo xtask test`: runs all tests, cheapest first.
+//! `cargo xtask test`: runs all tests, the cheapest ones first.
 //!
-//! - A single build creates the programs and all tests, so nothing is compiled twice.
-//! - A stage that cannot run, or a test program that exits without a summary, counts as one
-//!   failure, so that the last line never reports success by mistake.
+//! - A single build creates the programs and all tests, so that nothing is compiled twice.
+//! - A stage that cannot run and a test program that exits without a summary each count as a failure, so that the last
+//!   line never reports success by mistake.
 
 mod below;
 mod report;
@@ -23,7 +23,7 @@ use report::Report;
 use runner::Part;
 use std::time::{Duration, Instant};
 
-/// Runs every test of the scope, and prints the totals on the last line.
+/// Runs all tests of the scope. The last line of the output contains the totals.
 pub(crate) fn run(scope: Scope) -> anyhow::Result<()> {
     let mut course = Course::default();
     all(scope, &mut course)?;
@@ -44,7 +44,7 @@ pub(crate) fn run(scope: Scope) -> anyhow::Result<()> {
     }
 }
 
-/// Runs the stages. After a failure, later tests still run if they were built.
+/// Runs the stages. After a failure, the later stages run if their tests were built.
 fn all(scope: Scope, course: &mut Course) -> anyhow::Result<()> {
     let purposes: &[Purpose] = match scope {
         Scope::Everything => {
@@ -85,13 +85,13 @@ fn build(scope: Scope) -> anyhow::Result<Vec<Built>> {
     }
 }
 
-/// Computes every row of the benchmarks once.
+/// Computes each row of the benchmarks once.
 fn benchmarks(built: &[Built]) -> anyhow::Result<Totals> {
     say(&bench::tables(built, Measuring { with_srt: true, smoke: true, write: false })?)?;
     Ok(Totals::ONE_SUCCESS)
 }
 
-/// Results so far.
+/// Results of the stages so far.
 #[derive(Default)]
 struct Course {
     rows: Vec<String>,
@@ -99,7 +99,7 @@ struct Course {
 }
 
 impl Course {
-    /// Runs a step that later stages depend on.
+    /// Runs a step that later stages need.
     fn prepare<T>(
         &mut self,
         name: &str,
@@ -108,7 +108,7 @@ impl Course {
         self.timed(name, act, |_| "ready".to_owned())
     }
 
-    /// Runs a stage of tests.
+    /// Runs a stage of tests and adds its results.
     fn stage(&mut self, name: &str, act: impl FnOnce() -> anyhow::Result<Report>) -> anyhow::Result<()> {
         let report = self.timed(name, act, |report| report.totals.to_string())?;
         self.report.add(report.unwrap_or_default());

@@ -1,32 +1,32 @@
-//! Terminal output.
+//! Prints to the terminal.
 
 use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
-/// Prints a line. Fails if standard output is closed.
+/// Prints a line. Returns an error if standard output is closed.
 pub(crate) fn say(line: &str) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
     writeln!(out, "{line}")?;
     Ok(out.flush()?)
 }
 
-/// Prints the heading of a step that takes a while.
+/// Prints the heading of a long step.
 pub(crate) fn heading(title: &str) -> anyhow::Result<()> {
     say(&format!("\n== {title}"))
 }
 
-/// Prints the final error.
+/// Prints the final error message.
 pub(crate) fn complain(problem: &str) {
-    // Ignore the error: standard error is closed.
+    // Standard error is closed, so there is no further output.
     let _ = writeln!(io::stderr(), "\nxtask: {problem}");
 }
 
-/// Returns true if a user can be asked for a password.
+/// Returns `true` if a user can be asked for a password on the terminal.
 pub(crate) fn somebody_is_there() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
-/// Formats a duration for people.
+/// Formats a duration for the user.
 pub(crate) fn spoken(took: Duration) -> String {
     let seconds = took.as_secs();
     if seconds < 60 {

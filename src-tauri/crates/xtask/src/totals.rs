@@ -1,4 +1,4 @@
-//! Counts passed and failed tests from the summaries of test programs.
+//! Parses the numbers of passed and failed tests in the summaries of test programs.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -32,7 +32,7 @@ impl Display for Totals {
     }
 }
 
-/// Returns the number directly before a word.
+/// Returns the number immediately before a word.
 fn before(word: &str, line: &str) -> Option<u64> {
     let said: Vec<&str> =
         line.split_whitespace().map(|word| word.trim_matches([',', ';', ':', '.'])).collect();

@@ -1,4 +1,4 @@
-//! Every way to allow, every attempt to bypass the conditions, and random sequences.
+//! Tests of every way to allow, of attempts to bypass the conditions, and of random sequences.
 
 mod oracle;
 
@@ -8,17 +8,17 @@ use proptest::prelude::*;
 
 const MS: Duration = Duration::from_millis(1);
 
-/// Events with their time in milliseconds after the dialog opened.
+/// Events with their times, in milliseconds after the dialog opened.
 type Events = Vec<(u32, Event)>;
 
-/// Returns whether one of the events allowed.
+/// Returns `true` if one of the events allows the call.
 fn run(slow: bool, events: &[(u32, Event)]) -> bool {
     let start = Instant::now();
     let mut arming = Arming::new(slow, start);
     events.iter().any(|(at, event)| arming.on(*event, start + MS * *at) == Effect::Allowed)
 }
 
-/// Returns the times of presses of Allow that did not count.
+/// Returns the times of presses of Allow that are not accepted.
 fn ignored(events: &[(u32, Event)]) -> Vec<u32> {
     let start = Instant::now();
     let mut arming = Arming::new(false, start);
@@ -31,7 +31,7 @@ fn ignored(events: &[(u32, Event)]) -> Vec<u32> {
 
 const READ: (u32, Event) = (10, Event::Read(true));
 
-/// Moves the pointer onto Allow, moves it there, and clicks.
+/// Returns the events of a pointer that arrives on Allow, moves there and clicks.
 fn click(came: u32, moved: u32, pressed: u32) -> Events {
     vec![
         READ,
@@ -59,7 +59,7 @@ fn early_or_short_movement_does_not_choose_allow() {
     assert!(!run(false, &short), "11 pixels");
     short[2].1 = Event::OnAllow(108, 109);
     assert!(run(false, &short), "12 pixels");
-    // A trembling hand does not travel.
+    // The small movements of a trembling hand do not add up to the required distance.
     let mut trembles: Events = vec![READ, (900, Event::OnAllow(100, 100))];
     trembles.extend((1..20).map(|n| (900 + n * 10, Event::OnAllow(100 + (n as i32 % 2) * 8, 100))));
     trembles.extend([(1500, Event::Down(By::Pointer)), (1550, Event::Up(By::Pointer))]);
@@ -77,7 +77,7 @@ fn a_resting_pointer_chooses_allow_by_moving_after_the_rest() {
 
 #[test]
 fn an_early_press_only_restarts_the_rest() {
-    // Measured: a quick user pressed 0.38 s after the dialog opened.
+    // In a measurement, a fast user pressed 0.38 s after the dialog opened.
     let mut quick = click(300, 320, 380);
     assert_eq!(ignored(&quick), [380]);
     quick.extend([(1100, Event::Down(By::Pointer)), (1150, Event::Up(By::Pointer))]);
@@ -109,7 +109,7 @@ fn a_click_one_second_after_a_press_in_the_dialog_allows() {
     let mut two = chosen(2000, Event::Inside);
     two.insert(1, (1700, Event::Inside));
     assert!(run(false, &two));
-    // A change long after the press is not its consequence.
+    // A change long after a press is not a consequence of it.
     let mut late = chosen(2000, Event::Inside);
     late[2] = (2900, Event::Changed);
     late.sort_by_key(|(at, _)| *at);
@@ -200,7 +200,7 @@ fn uncovering_the_dialog_restarts_the_rest() {
     let covered = |gone: u32| {
         let mut events = click(1500, 1550, 3000);
         events.extend([(600, Event::InView(InView::Covered)), (gone, Event::InView(InView::Whole))]);
-        // The pointer keeps moving on Allow until the click.
+        // The pointer moves on Allow until the click.
         events.extend((0..20).map(|n| (1600 + n * 70, Event::OnAllow(100 + (n as i32 % 2) * 15, 100))));
         events.sort_by_key(|(at, _)| *at);
         run(false, &events)
@@ -260,7 +260,7 @@ fn stages_follow_the_user_from_opening_to_allow() {
     assert_eq!(tell(2200, Event::Down(By::Pointer), 2300), nothing(Stage::Holding(at(2200), at(2900))));
     assert_eq!(tell(2250, Event::Focused(true), 2900), nothing(Stage::LetGo));
     assert_eq!(tell(2300, Event::Up(By::Pointer), 3100).0, Effect::Ignored, "let go too early");
-    // Allow stays chosen: the next press only needs a rest.
+    // Allow is still chosen, so the next press needs only a rest.
     assert_eq!(tell(2310, Event::Keyed(false), 3000), nothing(Stage::Armed(By::Pointer)));
     let _ = tell(3000, Event::Down(By::Pointer), 3000);
     assert_eq!(tell(3700, Event::Up(By::Pointer), 3700).0, Effect::Allowed);
@@ -272,7 +272,7 @@ fn event() -> impl Strategy<Value = Event> {
         Action, Changed, Down, Focused, InView, Inside, Keyed, OffAllow, OnAllow, Press, Read, Slow, Up,
     };
     use View::{Covered, OffScreen, Whole};
-    // Favour events that lead to Allow, so that some sequences reach it.
+    // Events that lead to Allow are more frequent, so that some sequences reach it.
     prop_oneof![
         2 => prop::sample::select(vec![Changed, Press, Inside, Inside, Action, Slow(true), Slow(false)]),
         2 => prop::sample::select(vec![InView(Whole), InView(Whole), InView(Covered), InView(OffScreen), Focused(true), Focused(true), Focused(false)]),
@@ -282,7 +282,7 @@ fn event() -> impl Strategy<Value = Event> {
     ]
 }
 
-/// Generates events and the time between them.
+/// Generates events with their times.
 fn history() -> impl Strategy<Value = Events> {
     let steps = prop::collection::vec((prop::sample::select(vec![0_u32, 40, 300, 720, 810]), event()), 1..40);
     steps.prop_map(|steps| {
@@ -295,7 +295,7 @@ fn history() -> impl Strategy<Value = Events> {
     })
 }
 
-/// Releases everything and marks the dialog as read and in view.
+/// Returns events that release every press and report the dialog as read and in view.
 fn calm(at: u32) -> Events {
     let ends = [By::Pointer, By::Touch, By::Key].map(Event::Up);
     let rest = [Event::Read(true), Event::InView(InView::Whole), Event::Slow(false)];
@@ -305,7 +305,7 @@ fn calm(at: u32) -> Events {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(4000))]
 
-    /// In any sequence, Allow is preceded by every condition that it requires.
+    /// In every sequence, all required conditions hold before Allow.
     #[test]
     fn no_sequence_allows_without_every_condition(slow: bool, events in history()) {
         let start = Instant::now();
@@ -324,7 +324,7 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 
-    /// After any sequence, a user who rests, moves on Allow and clicks without leaving it allows.
+    /// After any sequence, a user can allow by resting, moving on Allow and clicking, without leaving it first.
     #[test]
     fn the_pointer_can_allow_after_any_sequence(slow: bool, mut events in history(), came in 0_i32..30) {
         let last = events.last().map_or(0, |(at, _)| *at);
@@ -339,7 +339,7 @@ proptest! {
         prop_assert!(run(slow, &events), "{events:?}");
     }
 
-    /// Likewise for a user who chooses something first: one click, a second later.
+    /// After any sequence, a user can also allow who first clicks on a choice and waits a second.
     #[test]
     fn the_pointer_can_allow_after_any_sequence_and_a_choice(slow: bool, mut events in history()) {
         let last = events.last().map_or(0, |(at, _)| *at);

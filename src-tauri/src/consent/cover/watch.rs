@@ -1,9 +1,8 @@
-//! Follows the stacking order of an X11 screen on a separate thread and connection.
+//! Watches the stacking order of an X11 screen, on its own thread and connection.
 //!
-//! - Reports the visible part of the dialog at every change, and on demand before a press counts.
-//! - INVARIANT: a query waits for at most [`ANSWER`]; no reply counts as covered.
-//! - Stops when its [`CoverWatch`] is dropped or the connection breaks. It then reports nothing and
-//!   does not reply to queries.
+//! - Reports the dialog's visibility after each change, and on request before a press is accepted.
+//! - INVARIANT: a request waits at most [`ANSWER`]. Without a reply, the dialog counts as covered.
+//! - Stops when its [`CoverWatch`] is dropped or the connection breaks. It then sends no reports and no replies.
 
 use super::{Above, Area, InView, MOST_WINDOWS, in_view, is_foreign};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -22,24 +21,23 @@ use x11rb::protocol::xproto::{
 };
 use x11rb::rust_connection::RustConnection;
 
-/// Maximum wait for a reply.
+/// Maximum time to wait for a reply.
 const ANSWER: Duration = Duration::from_millis(150);
-/// Minimum time between two checks of a screen that keeps changing.
+/// Minimum interval between two checks while the screen keeps changing.
 const PACE: Duration = Duration::from_millis(40);
-/// Maximum number of windows between the dialog and the root: the window manager's frame and its
-/// parents.
+/// Maximum number of windows between the dialog and the root window: the frame of the window manager and its parents.
 const MOST_FRAMES: usize = 16;
 
-/// Watches the windows above one dialog.
+/// Handle to the watch of the windows above a dialog. Dropping it stops the watch.
 pub(in crate::consent) struct CoverWatch {
-    /// Each byte is a query. Closing it stops the watch.
+    /// Socket for requests of one byte each. Closing it stops the watch.
     ask: UnixStream,
-    /// Replies, each with the number of queries read before the check.
+    /// Receiver for replies, each with the number of requests that were read before the check.
     answers: Receiver<(usize, InView)>,
     asked: Cell<usize>,
 }
 
-/// The thread's side of the watch.
+/// State of the watch on its thread.
 struct Watcher {
     screen: RustConnection,
     root: Window,
@@ -50,7 +48,7 @@ struct Watcher {
 }
 
 impl CoverWatch {
-    /// Starts the watch for a window on this display. `tell` is called on its thread.
+    /// Starts the watch for a window of this display. `tell` is called on the watch's thread.
     pub(in crate::consent) fn start(
         display: &str,
         dialog: u32,
@@ -77,7 +75,7 @@ impl CoverWatch {
         Ok(Self { ask, answers: told, asked: Cell::new(0) })
     }
 
-    /// Returns the currently visible part of the dialog.
+    /// Returns the current visibility of the dialog.
     pub(in crate::consent) fn look(&self) -> InView {
         let number = self.asked.get() + 1;
         self.asked.set(number);
@@ -85,7 +83,7 @@ impl CoverWatch {
         if (&self.ask).write_all(&[0]).is_err() {
             return InView::Covered;
         }
-        // The reply to an earlier query may have come too late.
+        // The reply to an earlier request may arrive late and is skipped.
         std::iter::from_fn(|| self.answers.recv_timeout(until.saturating_duration_since(Instant::now())).ok())
             .find_map(|(answered, in_view)| (answered >= number).then_some(in_view))
             .unwrap_or(InView::Covered)
@@ -93,7 +91,7 @@ impl CoverWatch {
 }
 
 impl Watcher {
-    /// Checks after every change and query, until the other end is closed.
+    /// Checks after every change and every request until the other end is closed.
     fn follow(&self, tell: &impl Fn(InView)) -> Result<(), ReplyError> {
         let events = EventMask::SUBSTRUCTURE_NOTIFY | EventMask::STRUCTURE_NOTIFY;
         let wanted = ChangeWindowAttributesAux::new().event_mask(events);
@@ -115,7 +113,7 @@ impl Watcher {
                     tell(now);
                 }
                 if asked > std::mem::replace(&mut answered, asked) {
-                    // Without a receiver the next read returns end of file.
+                    // Without a receiver, the next read returns end of file.
                     let _ = self.answers.send((asked, now));
                 }
                 continue;
@@ -124,7 +122,7 @@ impl Watcher {
         }
     }
 
-    /// Waits for an event, a query, or this time.
+    /// Waits for an event, a request or this duration.
     fn wait(&self, time: Option<Duration>) -> io::Result<()> {
         let time = time.and_then(|time| Timespec::try_from(time).ok());
         let mut ends =
@@ -135,7 +133,7 @@ impl Watcher {
         }
     }
 
-    /// Returns the number of new queries, or `None` after the other end was closed.
+    /// Returns the number of new requests, or `None` if the other end was closed.
     fn questions(&self) -> io::Result<Option<usize>> {
         match (&self.asked).read(&mut [0; 64]) {
             Ok(0) => Ok(None),
@@ -147,10 +145,10 @@ impl Watcher {
         }
     }
 
-    /// Returns the visible part of the dialog according to the current stacking order.
+    /// Returns the visibility of the dialog in the current stacking order.
     fn look(&self) -> Result<InView, ReplyError> {
         match self.try_look() {
-            // A window, perhaps the dialog, was closed in the meantime. The change is reported soon.
+            // A window, possibly the dialog itself, was closed meanwhile. The next change is reported soon.
             Err(ReplyError::X11Error(_)) => Ok(InView::Covered),
             looked => looked,
         }
@@ -178,8 +176,8 @@ impl Watcher {
         Ok(in_view(dialog, &self.screens()?, &above))
     }
 
-    /// Returns the foreign windows above or inside the dialog by parent window, or `None` if there
-    /// are too many.
+    /// Returns the windows of other clients above or inside the dialog, by parent window. Returns `None` if there are
+    /// too many.
     fn candidates(&self) -> Result<Option<HashMap<Window, Vec<Window>>>, ReplyError> {
         let mask = self.screen.setup().resource_id_mask;
         let is_foreign = |id: &Window| is_foreign(*id, self.dialog, mask);
@@ -194,7 +192,7 @@ impl Watcher {
             }
             let parent = tree.parent;
             tree = self.screen.query_tree(parent)?.reply()?;
-            // From bottom to top.
+            // The children are sorted from bottom to top.
             let above = tree.children.iter().copied().skip_while(|id| *id != inner).skip(1);
             candidates.insert(parent, above.filter(is_foreign).collect());
             inner = parent;
@@ -202,7 +200,7 @@ impl Watcher {
         Ok(None)
     }
 
-    /// Queries all these windows at once, skipping any that were closed in the meantime.
+    /// Queries all these windows at once. Windows that were closed meanwhile are skipped.
     fn windows(&self, parent: Window, windows: &[Window], dialog: Area) -> Result<Vec<Above>, ReplyError> {
         if windows.is_empty() {
             return Ok(Vec::new());
@@ -240,7 +238,7 @@ impl Watcher {
         Ok(all)
     }
 
-    /// Returns the areas of a window that is not a rectangle.
+    /// Returns the areas that a shaped window covers.
     fn shape(&self, window: Window, area: Area, border: i32) -> Result<Vec<Area>, ReplyError> {
         let asked = self.screen.shape_get_rectangles(window, shape::SK::BOUNDING)?;
         let Some(shape) = there(asked.reply())? else { return Ok(vec![]) };
@@ -253,7 +251,7 @@ impl Watcher {
         Ok(shape.rectangles.iter().map(part).collect())
     }
 
-    /// Returns the screens that make up the root window, or the whole root window if unknown.
+    /// Returns the screens of the root window, or the whole root window if the screens are unknown.
     fn screens(&self) -> Result<Vec<Area>, ReplyError> {
         let monitors =
             self.screen.randr_get_monitors(self.root, true).ok().and_then(|asked| asked.reply().ok());
@@ -272,8 +270,7 @@ impl Watcher {
     }
 }
 
-/// Returns whether Wayland windows, which this X server's stacking order does not include, may
-/// cover the dialog.
+/// Returns `true` if this X server runs inside Wayland. Its stacking order then lacks the Wayland windows.
 fn is_within_wayland(screen: &RustConnection, root: Window) -> bool {
     let names = || -> Result<Vec<Vec<u8>>, ReplyError> {
         let resources = screen.randr_get_screen_resources_current(root)?.reply()?;
@@ -282,7 +279,7 @@ fn is_within_wayland(screen: &RustConnection, root: Window) -> bool {
         });
         outputs.collect()
     };
-    // Older servers name their outputs this way; newer ones have the extension.
+    // Older versions of Xwayland only name their outputs this way. Newer ones have the extension.
     screen.extension_information("XWAYLAND").is_ok_and(|found| found.is_some())
         || names().is_ok_and(|names| names.iter().any(|name| name.starts_with(b"XWAYLAND")))
 }

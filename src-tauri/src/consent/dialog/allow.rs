@@ -1,6 +1,6 @@
-//! The Allow button: its label, the ring that fills while it waits, and the hint.
+//! The Allow button with its label, the ring that fills while Allow is waiting, and the hint.
 //!
-//! - Never merely grey: each [`Stage`] has its own hint, which screen readers get too.
+//! - Never only greyed out: each [`Stage`] has its own hint, which screen readers also get.
 
 use super::rows;
 use crate::consent::arming::Stage;
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 #[derive(Clone)]
 pub(super) struct Allow {
     pub(super) button: gtk::Button,
-    /// Hint with the next thing to do.
+    /// Hint that tells the user the next step.
     pub(super) hint: gtk::Label,
     label: gtk::Label,
     ring: gtk::DrawingArea,
@@ -23,7 +23,7 @@ pub(super) struct Allow {
     flashes: Rc<Cell<u32>>,
 }
 
-/// Length of the flash after a press that did not count.
+/// Duration of the flash after a press that was not accepted.
 const FLASH: Duration = Duration::from_millis(350);
 const FLASHING: &str = "ic-flash";
 
@@ -45,7 +45,7 @@ impl Allow {
         let filled = Rc::new(Cell::new(0.0));
         let drawn = Rc::clone(&filled);
         ring.connect_draw(move |ring, context| {
-            // If drawing fails, the hint is still there.
+            // If drawing fails, the hint is still visible.
             let _ = draw(ring, context, drawn.get());
             gtk::glib::Propagation::Proceed
         });
@@ -59,7 +59,7 @@ impl Allow {
         }
     }
 
-    /// Shows a stage. Returns when to show it again if it changes with time.
+    /// Shows a stage. Returns the time until it must be shown again, if it changes with time.
     pub(super) fn show(&self, stage: Stage, slow: bool, now: Instant) -> Option<Duration> {
         let (filled, again) = hint::ring(stage, now);
         if (self.filled.replace(filled) - filled).abs() > f64::EPSILON {
@@ -80,7 +80,7 @@ impl Allow {
         again
     }
 
-    /// Reacts to a press that did not count: hint and ring flash, and screen readers get the hint
+    /// Reacts to a press that was not accepted: the hint and the ring flash, and screen readers announce the hint
     /// again.
     pub(super) fn flash(&self) {
         rows::announce(&self.button, &self.hint.text());
@@ -99,14 +99,14 @@ impl Allow {
         });
     }
 
-    /// Returns whether this point of the window is on the button.
+    /// Returns `true` if this point of the window is on the button.
     pub(super) fn has(&self, window: &gtk::Dialog, x: f64, y: f64) -> bool {
         #[expect(clippy::cast_possible_truncation, reason = "a point of a screen")]
         let point = window.translate_coordinates(&self.button, x as i32, y as i32);
         point.is_some_and(|(x, y)| self.holds(x, y))
     }
 
-    /// Returns whether this point is inside the button.
+    /// Returns `true` if this point, in the button's coordinates, is on the button.
     pub(super) fn holds(&self, x: i32, y: i32) -> bool {
         let size = self.button.allocation();
         (0..size.width()).contains(&x) && (0..size.height()).contains(&y)

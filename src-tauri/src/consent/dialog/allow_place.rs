@@ -1,15 +1,15 @@
-//! Keeps Allow away from its place in the previous dialog.
+//! Moves Allow away from its place in the previous dialog.
 
 use super::Inner;
 use gtk::gdk;
 use gtk::prelude::*;
 use std::rc::Rc;
 
-/// Place of a dialog's Allow, which the next one must avoid.
+/// Place of Allow in a dialog, which the next dialog must avoid.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::consent) struct AllowPlace {
     pub(super) mirrored: bool,
-    /// Screen coordinates, if the display server reports them.
+    /// Screen coordinates, or `None` if the display server does not report them.
     on_screen: Option<gdk::Rectangle>,
 }
 

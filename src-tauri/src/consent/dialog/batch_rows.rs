@@ -1,7 +1,6 @@
-//! The calls of a batch, each with a tick box that starts ticked.
+//! Rows for the calls of a batch, each with a tick box that is initially ticked.
 //!
-//! - INVARIANT: rows never move. A settled call stays in place without its tick, and no rows are
-//!   added.
+//! - INVARIANT: rows never move. The row of a settled call stays, unticked, and no rows are added.
 
 use super::denials::Changed;
 use super::rows::{self, Block};
@@ -10,7 +9,7 @@ use gtk::prelude::*;
 use gtk::{Align, Orientation};
 use std::rc::Rc;
 
-/// Maximum height in pixels of a call's text before it scrolls.
+/// Maximum height of a call's text before it scrolls, in pixels.
 const BLOCK_HEIGHT: i32 = 120;
 
 pub(super) struct Ticks {
@@ -56,12 +55,12 @@ impl Ticks {
         self.changed.replace(Some(Box::new(changed)));
     }
 
-    /// Returns the calls that Allow applies to.
+    /// Returns the question ids of the ticked calls.
     pub(super) fn ticked(&self) -> Vec<String> {
         self.calls.iter().filter(|call| call.tick.is_active()).map(|call| call.id.clone()).collect()
     }
 
-    /// Returns the calls that are not settled.
+    /// Returns the question ids of the calls that are not settled.
     pub(super) fn open(&self) -> Vec<String> {
         self.calls.iter().filter(|call| call.tick.is_sensitive()).map(|call| call.id.clone()).collect()
     }

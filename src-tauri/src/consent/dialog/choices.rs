@@ -1,6 +1,6 @@
-//! The scope and lifetime choices of the dialog.
+//! Controls for the extent and the lifetime of the permission.
 //!
-//! - Starts with the narrowest and shortest. The selection is always one of the offers.
+//! - The narrowest extent and the shortest lifetime are initially selected. The selection is always one of the offers.
 
 use super::rows;
 use crate::consent::view::Choice;

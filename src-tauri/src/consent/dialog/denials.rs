@@ -1,7 +1,7 @@
-//! The scopes of a denial: the call, everything the agent has pending, everything like it in this
-//! session, or everything of the agent until it is resumed.
+//! Controls for the extent of a denial: this call, all pending calls of the agent, all such calls of the session, or
+//! everything until the agent is resumed.
 //!
-//! - Starts with the call alone. Every choice only denies.
+//! - This call is initially selected. Every choice only denies.
 
 use super::rows;
 use gtk::Orientation;
@@ -10,7 +10,7 @@ use ironcurtain_consent::DenialReach;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-/// Callback for a changed selection.
+/// Callback that is called when the selection changes.
 pub(super) type Changed = Rc<RefCell<Option<Box<dyn Fn()>>>>;
 
 pub(super) struct Denials {
@@ -20,7 +20,7 @@ pub(super) struct Denials {
 }
 
 impl Denials {
-    /// Builds the choices; `denial` describes the session-wide one.
+    /// Builds the controls. `denial` describes the calls that a denial for the session covers.
     pub(super) fn build(denial: &str) -> Self {
         let this = Self {
             list: gtk::Box::new(Orientation::Vertical, 4),

@@ -1,7 +1,7 @@
 //! Icons of the agent and its server, as in the window.
 //!
-//! - An agent's icon is its initials on a colour that is derived from its name. It is not proof of
-//!   identity; the text beside it says what is verified.
+//! - An agent's icon shows its initials on a colour derived from its name. It proves no identity; the text beside it
+//!   states the verified facts.
 
 use super::rows;
 use crate::consent::view::ServerSign;
@@ -11,13 +11,13 @@ use std::f64::consts::PI;
 
 /// Size of an agent's icon, in pixels.
 const AGENT: i32 = 48;
-/// Size of a server's icon, in pixels, and of the grid that it is drawn on.
+/// Size of a server's icon, in pixels and in units of its drawing grid.
 const SERVER: i32 = 16;
 const GRID: f64 = 24.0;
-/// Letters of the colours in the style.
+/// Suffixes of the style classes for the colours.
 const HUES: [char; 8] = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'];
 
-/// Creates the icon of the agent of this name.
+/// Creates the icon of the agent with this name.
 pub(super) fn agent(name: &str) -> gtk::Label {
     let icon = gtk::Label::new(Some(&initials(name)));
     icon.set_size_request(AGENT, AGENT);
@@ -29,7 +29,7 @@ pub(super) fn agent(name: &str) -> gtk::Label {
     icon
 }
 
-/// Creates the icon of a server, in the colour of the text.
+/// Creates the icon of a server in the colour of the surrounding text.
 pub(super) fn server(sign: ServerSign) -> gtk::DrawingArea {
     let icon = gtk::DrawingArea::new();
     icon.set_size_request(SERVER, SERVER);
@@ -82,7 +82,7 @@ fn lines(canvas: &cairo::Context, points: &[(f64, f64)]) {
     points.iter().for_each(|(x, y)| canvas.line_to(*x, *y));
 }
 
-/// Returns the initials of the first two words, or the first two letters of the only word.
+/// Returns the initials of the first two words, or the first two letters of a single word.
 fn initials(name: &str) -> String {
     let mut words =
         name.split(|c: char| c.is_whitespace() || c == '_' || c == '-').filter(|word| !word.is_empty());

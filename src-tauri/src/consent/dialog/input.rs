@@ -1,9 +1,7 @@
-//! Translates toolkit events to events of [`Arming`](crate::consent::arming::Arming). Decides
-//! nothing.
+//! Translates toolkit events to events of [`Arming`](crate::consent::arming::Arming). Decides nothing.
 //!
-//! - Reports every press within the window before its widget gets it.
-//! - Presses of Allow never reach the toolkit's own button, which would treat Enter, Space and a
-//!   click alike.
+//! - Reports every press in the window before the pressed widget receives it.
+//! - Presses of Allow never reach the toolkit's button, which does not distinguish Enter, Space and clicks.
 
 use super::Inner;
 use crate::consent::arming::{By, Event};
@@ -14,11 +12,11 @@ use std::rc::Rc;
 
 use gdk::keys::constants as keys;
 
-/// Minimum distance in pixels between two reported pointer positions.
+/// Minimum distance between two reported positions of the pointer, in pixels.
 const STEP: u32 = 3;
 
 impl Inner {
-    /// Connects all input events of this window.
+    /// Connects the handlers for all input events of the window.
     pub(super) fn connect_input(self: &Rc<Self>) {
         self.connect_presses();
         self.connect_allow();
@@ -28,7 +26,7 @@ impl Inner {
 
     fn connect_presses(self: &Rc<Self>) {
         let window = &self.layout.window;
-        // By default the toolkit delays motion events until it draws, which is after the press that
+        // By default, the toolkit delays motion events until it draws, so they would arrive after the press that
         // follows them.
         window.connect_realize(|window| {
             if let Some(window) = window.window() {
@@ -71,7 +69,7 @@ impl Inner {
             }
             Propagation::Proceed
         });
-        // A grab by another window may have suppressed the crossing event.
+        // Another window's pointer grab may have suppressed the crossing event.
         button.add_events(gdk::EventMask::POINTER_MOTION_MASK);
         let weak = Rc::downgrade(self);
         button.connect_motion_notify_event(move |_, event| {
@@ -91,7 +89,7 @@ impl Inner {
         });
         let weak = Rc::downgrade(self);
         button.connect_button_press_event(move |_, event| {
-            // The toolkit reports a double click as an additional event.
+            // The toolkit reports a double click as an additional event, which is ignored.
             if let Some(inner) = weak.upgrade().filter(|_| event.event_type() == gdk::EventType::ButtonPress)
             {
                 inner.on(if event.button() == 1 { Event::Down(By::Pointer) } else { Event::Press });
@@ -121,7 +119,7 @@ impl Inner {
         });
         let weak = Rc::downgrade(self);
         button.connect_clicked(move |_| {
-            // Pointer and key events never get this far.
+            // Pointer and key events were handled before, so only a screen reader's action arrives here.
             if let Some(inner) = weak.upgrade() {
                 inner.on(Event::Action);
             }
@@ -200,8 +198,8 @@ impl Inner {
         }
     }
 
-    /// Reports that the pointer is on Allow. Skips small movements, because each report checks
-    /// everything that the dialog shows.
+    /// Reports that the pointer is on Allow. Small movements are skipped, because each report checks everything that
+    /// the dialog shows.
     fn pointer_on_allow(self: &Rc<Self>, (x, y): (f64, f64)) {
         #[expect(clippy::cast_possible_truncation, reason = "a point of a screen")]
         let at = (x as i32, y as i32);
@@ -247,7 +245,7 @@ impl Inner {
         Propagation::Stop
     }
 
-    /// Returns whether the End key should scroll to unread text.
+    /// Returns `true` if the End key should scroll to text that was not read.
     fn has_more_to_read(&self) -> bool {
         !self.layout.note.has_focus() && self.read.borrow().unread().is_some()
     }
@@ -260,13 +258,13 @@ impl Inner {
         Propagation::Proceed
     }
 
-    /// Returns whether the pointer was at this point of the screen at the last check.
+    /// Returns `true` if the pointer was at this point of the screen at the last check.
     fn pointer_stood_at(&self, (x, y): (f64, f64)) -> bool {
         let (was_x, was_y) = self.pointer_was.get();
         (x - f64::from(was_x)).abs() < 2.0 && (y - f64::from(was_y)).abs() < 2.0
     }
 
-    /// Records the pointer's position.
+    /// Stores the position of the pointer.
     pub(super) fn record_pointer(&self) {
         let seat = gdk::Display::default().and_then(|display| display.default_seat());
         if let Some(pointer) = seat.and_then(|seat| seat.pointer()) {
@@ -276,14 +274,14 @@ impl Inner {
     }
 }
 
-/// Returns whether the key is a modifier such as Alt or Shift: Alt+A starts with one.
+/// Returns `true` if the key is a modifier such as Alt or Shift, with which Alt+A starts.
 fn is_held_with_others(key: &gdk::EventKey) -> bool {
     let modifiers = *keys::Shift_L..=*keys::Hyper_R;
     let levels = *keys::ISO_Lock..=*keys::ISO_Level5_Lock;
     key.is_modifier() || modifiers.contains(&*key.keyval()) || levels.contains(&*key.keyval())
 }
 
-/// Returns whether the key is the letter A, also in keyboard layouts of other scripts.
+/// Returns `true` if the key is the letter A, in keyboard layouts of any script.
 fn is_a(key: &gdk::EventKey) -> bool {
     let is = |value: gdk::keys::Key| value == keys::a || value == keys::A;
     is(key.keyval())

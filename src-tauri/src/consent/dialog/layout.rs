@@ -1,7 +1,7 @@
-//! The widgets of the dialog, from top to bottom.
+//! Builds the widgets of the dialog, from top to bottom.
 //!
-//! - The choices, the outcome of Allow and the buttons always stay on the screen. The part above
-//!   them scrolls if necessary.
+//! - The choices, the effect of Allow and the buttons are always on the screen. The part above them scrolls if
+//!   necessary.
 
 use super::allow::Allow;
 use super::batch_rows::Ticks;
@@ -19,23 +19,22 @@ use ironcurtain_visible as visible;
 use std::cell::OnceCell;
 use std::time::Duration;
 
-/// Height of an open expander, in pixels.
+/// Height of an expanded text block, in pixels.
 const BLOCK_HEIGHT: i32 = 180;
-/// Maximum share of the screen for the part above the choices, in percent, and its minimum height
-/// in pixels.
+/// Maximum height of the part above the choices, in percent of the screen, and its minimum height in pixels.
 const SCREEN_SHARE: i32 = 50;
 const LEAST_HEIGHT: i32 = 120;
-/// Height that the window manager adds to a window, in pixels.
+/// Height of the window manager's frame, in pixels.
 const FRAME: i32 = 48;
-/// Width of the countdown in characters if the text is large; otherwise it is as wide as its text.
+/// Width of the countdown for large text, in characters. Otherwise it is as wide as its text.
 const NARROW: i32 = 14;
-/// Maximum number of characters in the window's title.
+/// Maximum length of the window title, in characters.
 const TITLE_CHARS: usize = 200;
-/// Maximum height of the outcome in pixels before it scrolls.
+/// Maximum height of the effect's text before it scrolls, in pixels.
 const OUTCOME_HEIGHT: i32 = 96;
 
 thread_local! {
-    /// Applies to the whole screen, so it is added only once.
+    /// Style provider, which is added only once because it applies to the whole screen.
     static STYLED: OnceCell<gtk::CssProvider> = const { OnceCell::new() };
 }
 const STYLE: &str = include_str!("style.css");
@@ -43,34 +42,34 @@ const ICON: &[u8] = include_bytes!("../../../../icons/128x128.png");
 
 pub(super) struct Layout {
     pub(super) window: gtk::Dialog,
-    /// Everything that must be read, from the top of the scrolling part.
+    /// Everything that must be read, at the top of the scrolling part.
     required: gtk::Box,
-    /// Text blocks in it that have separate scroll bars.
+    /// Text blocks with their own scroll bars in `required`.
     blocks: Vec<Block>,
     /// Scrolling part above the choices.
     pub(super) upper: gtk::ScrolledWindow,
     pub(super) choices: Choices,
-    /// Calls of a batch.
+    /// Calls of a batch, with their tick boxes.
     pub(super) ticks: Ticks,
     pub(super) outcome: gtk::Label,
-    /// Container of the outcome, which must be read to its end too.
+    /// Container of the effect's text, which must also be read to its end.
     outcome_room: gtk::ScrolledWindow,
     pub(super) note_toggle: gtk::ToggleButton,
     pub(super) note: gtk::Entry,
-    /// The note and its caption.
+    /// The note for the agent and its caption.
     pub(super) note_row: gtk::Box,
     pub(super) denials: Denials,
     pub(super) clock: gtk::Label,
     more: gtk::Label,
-    /// Shows the agent's pending questions together, or each separately again.
+    /// Button that shows the agent's pending questions together, or each of them separately.
     pub(super) together: gtk::Button,
-    /// Column with the countdown. Contains `together` only if several questions can be shown together.
+    /// Column of the countdown. It contains `together` only if several questions can be shown together.
     waiting: gtk::Box,
     pub(super) one_by_one: gtk::Button,
     pub(super) deny: gtk::Button,
     pub(super) allow: Allow,
     buttons: gtk::Box,
-    /// The choices and the ways to deny, which scroll on small screens.
+    /// The choices and the extents of a denial, which scroll on small screens.
     lower: gtk::ScrolledWindow,
     choosing: gtk::Box,
 }
@@ -127,7 +126,7 @@ impl Layout {
         let buttons = buttons(&waiting, &beside, &deny, &allow.button);
         allow.hint.set_line_wrap(true);
         allow.hint.set_max_width_chars(rows::fitting(rows::WIDE));
-        // A hint with more lines would move Allow and restart its rest.
+        // A hint with more lines would move Allow and thus restart the rest.
         allow.hint.set_text(hint::LONGEST);
         allow.hint.set_size_request(-1, allow.hint.preferred_height().1);
         allow.hint.set_text("");
@@ -176,10 +175,10 @@ impl Layout {
 }
 
 impl Layout {
-    /// Sets how many questions are pending behind this one, and how many could be shown together.
+    /// Sets the number of further pending questions and of questions that could be shown together.
     pub(super) fn set_more(&self, more: usize, together: usize) {
         self.more.set_visible(together == 0);
-        // Screen readers still read a hidden widget, so remove it.
+        // A hidden widget is removed, because screen readers still read it.
         match (together > 0, self.together.parent()) {
             (true, None) => {
                 self.waiting.pack_start(&self.together, false, false, 0);
@@ -198,8 +197,8 @@ impl Layout {
         self.together.set_label(&words);
     }
 
-    /// Returns the extent of each part that must be read and its scroll offset, the question itself
-    /// first, or `None` for a part that is not laid out.
+    /// Returns the extent and the scroll offset of each part that must be read, the question itself first. `None`
+    /// stands for a part that is not laid out.
     pub(super) fn reading(&self) -> Vec<Option<(Extent, f64)>> {
         let outcome = {
             let at = self.outcome_room.vadjustment();
@@ -216,15 +215,15 @@ impl Layout {
         Some((Extent { height: f64::from(end), room: at.page_size() }, at.value()))
     }
 
-    /// Returns the adjustments of all parts that must be read, in the order of [`Layout::reading`].
+    /// Returns the scroll adjustments of all parts that must be read, in the order of [`Layout::reading`].
     pub(super) fn scrolled(&self) -> Vec<gtk::Adjustment> {
         let blocks = self.blocks.iter().map(Block::adjustment);
         let ends = [self.outcome_room.vadjustment()];
         std::iter::once(self.upper.vadjustment()).chain(blocks).chain(ends).collect()
     }
 
-    /// Limits the height of the two scrolling parts, so that the window with its frame fits into
-    /// the work area. The outcome and the buttons are always on the screen.
+    /// Limits the height of both scrolling parts, so that the window and its frame fit into the work area. The
+    /// effect's text and the buttons always stay on the screen.
     pub(super) fn fit(&self) {
         let screen = rows::screen_size().1;
         let choosing = self.choosing.preferred_height().1.max(1);
@@ -234,7 +233,7 @@ impl Layout {
         let too_high = || (self.window.preferred_height().1 - (screen - FRAME)).max(0);
         let over = too_high();
         if over > 0 {
-            // Otherwise it may still grow: a text knows its height only after it is laid out.
+            // If it has not been drawn, it may still grow, because text knows its height only after its layout.
             let drawn = self.upper.preferred_height().1.min(upper);
             self.upper.set_max_content_height((drawn - over).clamp(LEAST_HEIGHT, upper));
         }
@@ -242,8 +241,8 @@ impl Layout {
         self.lower.set_max_content_height(left);
     }
 
-    /// From now on, keeps the focused control in view. Call it after showing the window, so that
-    /// the dialog starts at its top instead of its first control.
+    /// Keeps the focused control in view from now on. Must be called after the window is shown, so that the dialog
+    /// starts at its top and not at its first control.
     pub(super) fn scroll_to_focus(&self) {
         if let Some(body) =
             self.upper.child().and_then(|viewport| viewport.downcast::<gtk::Viewport>().ok()?.child())
@@ -260,8 +259,7 @@ impl Layout {
         self.allow.hint.set_xalign(if mirrored { 0.0 } else { 1.0 });
     }
 
-    /// Scrolls the unread part at this index of [`Layout::reading`] by some pages, or the question
-    /// itself.
+    /// Scrolls the part at this index of [`Layout::reading`], or else the question itself, by a number of pages.
     pub(super) fn scroll(&self, unread: Option<usize>, pages: f64) {
         let part = unread.filter(|_| pages > 0.0).unwrap_or_default();
         if let Some(block) = part.checked_sub(1).and_then(|at| self.blocks.get(at)) {
@@ -302,7 +300,7 @@ fn window(sentence: &str) -> gtk::Dialog {
     window
 }
 
-/// Builds everything that must be read, and returns its scrolling text blocks.
+/// Builds everything that must be read. Returns it with its scrolling text blocks.
 fn required(view: &ConsentView, ticks: &Ticks) -> (gtk::Box, Vec<Block>) {
     let list = gtk::Box::new(Orientation::Vertical, 0);
     list.pack_start(&head(view, ticks), false, false, 0);
@@ -344,7 +342,7 @@ fn head(view: &ConsentView, ticks: &Ticks) -> gtk::Box {
     head
 }
 
-/// Builds the container of the outcome, which scrolls instead of being cut.
+/// Builds the container of the effect's text, which scrolls instead of being cut.
 fn outcome_room(outcome: &gtk::Label) -> gtk::ScrolledWindow {
     let room = gtk::ScrolledWindow::builder()
         .hscrollbar_policy(gtk::PolicyType::Never)
@@ -378,10 +376,10 @@ fn note() -> (gtk::Entry, gtk::Box) {
     (note, row)
 }
 
-/// Builds the countdown and the count of other pending questions.
+/// Builds the countdown and the number of further pending questions.
 fn waiting(clock: &gtk::Label, more: &gtk::Label, together: &gtk::Button) -> gtk::Box {
     clock.set_xalign(0.0);
-    // It must have its height before the window is fitted to the screen.
+    // The label must have its height before the window is fitted to the screen.
     clock.set_text(&waiting_words(Duration::ZERO));
     if rows::fitting(rows::WIDE) < rows::WIDE {
         clock.set_line_wrap(true);
@@ -418,8 +416,7 @@ fn scroller(body: &gtk::Box) -> gtk::ScrolledWindow {
         .overlay_scrolling(false)
         .propagate_natural_height(true)
         .build();
-    // A viewport gives its child the minimum height by default, which would squeeze the list of
-    // paths.
+    // By default, a viewport gives its child the minimum height, which would compress the list of paths.
     let viewport = gtk::Viewport::new(gtk::Adjustment::NONE, gtk::Adjustment::NONE);
     viewport.set_vscroll_policy(gtk::ScrollablePolicy::Natural);
     viewport.set_shadow_type(gtk::ShadowType::None);
@@ -436,7 +433,7 @@ fn picture(size: i32) -> Option<gtk::gdk_pixbuf::Pixbuf> {
     loader.pixbuf()?.scale_simple(size, size, InterpType::Bilinear)
 }
 
-/// Applies the style in the theme's current colours.
+/// Applies the style with the current colours of the theme.
 fn style() {
     STYLED.with(|styled| {
         let provider = styled.get_or_init(|| {

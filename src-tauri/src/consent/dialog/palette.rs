@@ -1,13 +1,12 @@
-//! The colours of the dialog, for light and dark desktops.
+//! Colours of the dialog, for light and dark desktops.
 //!
-//! - Inactive windows have the same colours, so that the dialog is readable before it is clicked.
-//! - INVARIANT: sentences have a contrast of at least 7:1, all other text of 4.5:1. A test computes
-//!   it.
+//! - Inactive windows have the same colours, so that the dialog is readable before the user clicks it.
+//! - INVARIANT: the contrast of sentences is at least 7:1 and that of other text at least 4.5:1. A test verifies this.
 
-/// Red, green and blue.
+/// Red, green and blue component.
 pub(super) type Colour = (u8, u8, u8);
 
-/// Set of colours.
+/// Colours for a light or a dark desktop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Palette {
     ground: Colour,
@@ -17,13 +16,13 @@ pub(super) struct Palette {
     ink: Colour,
     pub(super) quiet: Colour,
     pub(super) danger: Colour,
-    /// Amber.
+    /// Amber, for warnings.
     pub(super) warn: Colour,
     pub(super) added: Colour,
     pub(super) removed: Colour,
 }
 
-/// Background of the default button and of the band of an unsandboxed server, both with white text.
+/// Background of the default button and of the warning about an unsandboxed server. Both have white text.
 const DENY: Colour = (0x34, 0x48, 0x92);
 const BAND: Colour = (0x9c, 0x12, 0x12);
 const WHITE: Colour = (0xff, 0xff, 0xff);
@@ -52,13 +51,13 @@ const DARK: Palette = Palette {
     removed: (0xff, 0xb0, 0xa8),
 };
 
-/// Returns the colours for a light or dark desktop.
+/// Returns the colours for a dark or a light desktop.
 pub(super) fn of(dark: bool) -> Palette {
     if dark { DARK } else { LIGHT }
 }
 
 impl Palette {
-    /// Returns the colour definitions that the style uses.
+    /// Returns the CSS colour definitions.
     pub(super) fn definitions(self) -> String {
         let Self { ground, field, edge, ink, quiet, .. } = self;
         let named = [
@@ -103,7 +102,7 @@ mod tests {
         }
     }
 
-    /// Computes the contrast as defined by WCAG 2.
+    /// Computes the contrast ratio of WCAG 2.
     fn contrast(one: Colour, other: Colour) -> f64 {
         let part = |value: u8| {
             let value = f64::from(value) / 255.0;

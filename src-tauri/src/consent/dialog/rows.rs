@@ -1,6 +1,6 @@
-//! Labels, path rows, fact rows and text blocks.
+//! Builds labels, rows for paths and facts, and text blocks.
 //!
-//! - Text is set as plain text with separate attributes, and never parsed as markup.
+//! - All text is plain, with separate attributes. It is never parsed as markup.
 
 use super::palette::{self, Colour, Palette};
 use crate::consent::read_progress::Extent;
@@ -9,31 +9,30 @@ use gtk::glib;
 use gtk::prelude::*;
 use gtk::{Align, Orientation, gdk, pango};
 
-/// Width of labels in characters, which is also their minimum width. A scroller requests its content's height at the
-/// minimum width, where a label with a minimum of one character would be a tall column.
+/// Width of labels in characters. It is also the minimum width, at which a scroller asks for the height: a label with
+/// a smaller minimum would be counted as a tall column.
 pub(super) const WIDE: i32 = 64;
 pub(super) const HEADLINE: i32 = 42;
 const FACT: i32 = 56;
 const PATH: i32 = 52;
-/// Width of the note next to a path.
+/// Width of the note beside a path, in characters.
 const NOTE: i32 = 14;
 const NOTE_CHARS: usize = 14;
 const CAPTION: i32 = 6;
-/// Minimum width of a label.
+/// Minimum width of a label, in characters.
 const LEAST: i32 = 12;
-/// Maximum width of a choice's label before its middle is elided; the sentence below shows it in
-/// full.
+/// Maximum width of a choice's label, in characters. A longer label is shortened in the middle; the sentence below
+/// shows it in full.
 const LABEL_CHARS: i32 = 56;
 
-/// Horizontal space besides the text, in pixels: borders, a scroll bar, and the window manager's frame.
+/// Horizontal space in addition to the text, in pixels: borders, a scroll bar and the window manager's frame.
 const BESIDE: i32 = 110;
 
-/// Returns this width in characters, or less if the text is large and the screen small. Every label
-/// uses the same measure.
+/// Returns this width in characters, or less if the text is large and the screen small. All labels use the same unit.
 pub(super) fn fitting(chars: i32) -> i32 {
     let context = gtk::Label::new(None).pango_context();
     let mut font = context.font_description().unwrap_or_default();
-    // The sentence about the outcome is the widest, and it is bold.
+    // The sentence about the effect is the widest text, and it is bold.
     font.set_weight(pango::Weight::Semibold);
     let metrics = context.metrics(Some(&font), None);
     let one = metrics.approximate_char_width().max(metrics.approximate_digit_width()).max(1);
@@ -41,7 +40,7 @@ pub(super) fn fitting(chars: i32) -> i32 {
     if room < WIDE { (chars * room / WIDE).max(LEAST) } else { chars }
 }
 
-/// Returns width and height of the smallest screen, since the dialog may open on any.
+/// Returns the width and height of the smallest screen, because the dialog may open on any screen.
 pub(super) fn screen_size() -> (i32, i32) {
     let display = gdk::Display::default();
     let monitors = display.iter().flat_map(|display| {
@@ -61,7 +60,7 @@ pub(super) fn describe(widget: &impl IsA<gtk::Widget>, name: &str, description: 
     }
 }
 
-/// Makes screen readers announce a text, if the toolkit supports it.
+/// Makes screen readers announce the text, if the toolkit supports it.
 pub(super) fn announce(widget: &impl IsA<gtk::Widget>, text: &str) {
     if let Some(accessible) = widget.accessible()
         && glib::subclass::SignalId::lookup("announcement", accessible.type_()).is_some()
@@ -70,7 +69,7 @@ pub(super) fn announce(widget: &impl IsA<gtk::Widget>, text: &str) {
     }
 }
 
-/// Creates a label that wraps, even within words.
+/// Creates a label that wraps its text, within words if necessary.
 pub(super) fn wrapped(text: &str, chars: i32) -> gtk::Label {
     let label = gtk::Label::new(None);
     label.set_text(text);
@@ -85,7 +84,7 @@ pub(super) fn wrapped(text: &str, chars: i32) -> gtk::Label {
     label
 }
 
-/// Creates a label from text in several tones.
+/// Creates a label from spans of different tones.
 pub(super) fn spans(spans: &[Span], chars: i32) -> gtk::Label {
     let label = wrapped("", chars);
     let palette = palette::of(is_dark());
@@ -105,7 +104,7 @@ pub(super) fn spans(spans: &[Span], chars: i32) -> gtk::Label {
     label
 }
 
-/// Creates a list with one row per line.
+/// Creates a list with a row for each line.
 pub(super) fn lines(lines: &[LineView], name: &str) -> gtk::Box {
     let list = gtk::Box::new(Orientation::Vertical, 4);
     for one in lines {
@@ -116,7 +115,7 @@ pub(super) fn lines(lines: &[LineView], name: &str) -> gtk::Box {
     list
 }
 
-/// Creates a prominent warning across the dialog.
+/// Creates a prominent warning across the width of the dialog.
 pub(super) fn band(text: &str) -> gtk::Label {
     let label = wrapped(text, WIDE);
     label.style_context().add_class("ic-band");
@@ -139,7 +138,7 @@ pub(super) fn radio(text: &str, group: Option<&gtk::RadioButton>) -> gtk::RadioB
     radio
 }
 
-/// Creates labelled rows, with the icon of the server beside its row.
+/// Creates a row for each fact. The row about the server has the server's icon.
 pub(super) fn facts(facts: &[Fact], server: &impl IsA<gtk::Widget>) -> gtk::Box {
     let list = gtk::Box::new(Orientation::Vertical, 6);
     list.style_context().add_class("ic-facts");
@@ -161,8 +160,8 @@ pub(super) fn facts(facts: &[Fact], server: &impl IsA<gtk::Widget>) -> gtk::Box 
     list
 }
 
-/// Creates a row with its caption at the left. Boxes keep the reading order of screen readers; a
-/// grid would reverse it.
+/// Creates a row with a caption on the left. Boxes keep the reading order of screen readers, whereas a grid would
+/// reverse it.
 pub(super) fn captioned(name: &str, content: &impl IsA<gtk::Widget>) -> gtk::Box {
     let caption = gtk::Label::new(Some(name));
     caption.set_width_chars(CAPTION);
@@ -175,7 +174,7 @@ pub(super) fn captioned(name: &str, content: &impl IsA<gtk::Widget>) -> gtk::Box
     row
 }
 
-/// Plain text behind an expander, with the height of its text up to `height`.
+/// An expander with plain text. It is as high as its text, up to a maximum height.
 #[derive(Clone)]
 pub(super) struct Block {
     pub(super) expander: gtk::Expander,
@@ -183,7 +182,7 @@ pub(super) struct Block {
     view: gtk::TextView,
 }
 
-/// Creates a collapsed block. Its text is laid out when it is first expanded.
+/// Creates a collapsed block. Its text is laid out when the user first expands it.
 pub(super) fn block(title: &str, text: &str, diff: bool, height: i32) -> Block {
     let view = gtk::TextView::new();
     view.set_editable(false);
@@ -222,16 +221,15 @@ pub(super) fn block(title: &str, text: &str, diff: bool, height: i32) -> Block {
 }
 
 impl Block {
-    /// Returns the adjustment of the scrolling part.
+    /// Returns the adjustment of the block's scroll bar.
     pub(super) fn adjustment(&self) -> gtk::Adjustment {
         self.scroller.vadjustment()
     }
 
-    /// Returns the extent of its text and the scroll offset, or `None` if it is collapsed or not
-    /// laid out.
+    /// Returns the extent of the text and the scroll offset. Returns `None` if the block is collapsed or not laid out.
     ///
-    /// The toolkit lays out long texts bit by bit and reports a growing height. A height too small
-    /// for all lines is not final.
+    /// The toolkit lays out long text step by step and reports a growing height, so a height too small for all lines
+    /// is not final.
     pub(super) fn extent(&self) -> Option<(Extent, f64)> {
         let buffer = self.view.buffer()?;
         if !self.expander.is_expanded() || buffer.char_count() == 0 || !self.view.is_mapped() {
@@ -248,7 +246,7 @@ impl Block {
 fn line(line: &LineView) -> gtk::Box {
     let row = gtk::Box::new(Orientation::Vertical, 1);
     if !line.words.is_empty() {
-        // Align the sizes of several lines; longer notes follow the text.
+        // The sizes of several lines are aligned. A longer note follows the text.
         let is_short = |note: &&String| note.chars().count() <= NOTE_CHARS;
         let (beside, behind) =
             (line.note.as_ref().filter(is_short), line.note.as_ref().filter(|note| !is_short(note)));
@@ -279,7 +277,7 @@ fn line(line: &LineView) -> gtk::Box {
     row
 }
 
-/// Disables hyphens at line ends, because they would appear to be part of the path.
+/// Disables hyphenation, because a hyphen would look like part of the path.
 fn no_hyphens() -> pango::AttrList {
     let attributes = pango::AttrList::new();
     attributes.insert(pango::AttrInt::new_insert_hyphens(false));
@@ -301,7 +299,7 @@ fn tone(tone: Tone, palette: Palette) -> Vec<pango::Attribute> {
     }
 }
 
-/// Colours added and removed lines; their `+` and `-` carry the same meaning.
+/// Colours added and removed lines, in addition to their signs `+` and `-`.
 fn colour(buffer: &gtk::TextBuffer, palette: Palette) {
     let Some(table) = buffer.tag_table() else { return };
     let [added, removed] = [palette.added, palette.removed].map(|(red, green, blue)| {
@@ -322,7 +320,7 @@ fn colour(buffer: &gtk::TextBuffer, palette: Palette) {
     }
 }
 
-/// Returns whether the theme is dark. Uses a temporary window, because a widget outside a window has no colours.
+/// Returns `true` if the theme is dark. Creates a temporary window, because a widget without a window has no colours.
 pub(super) fn is_dark() -> bool {
     let path = gtk::WidgetPath::new();
     path.append_type(gtk::Window::static_type());

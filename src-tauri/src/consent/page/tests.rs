@@ -1,13 +1,13 @@
-//! Reports in and out of order, and the answers that they lead to.
+//! Tests of reports in and out of order, and of the resulting answers.
 
 use super::*;
 use crate::consent::view::tests::question;
 use std::path::Path;
 
-/// Everything that must be read is in view.
+/// Measurement with everything that must be read in view.
 const ALL_IN_VIEW: Did = Did::LaidOut { above: 0.0, room: 400.0, height: 380.0 };
 
-/// A page, the time it opened, and the number of its next report.
+/// A page, the time at which it opened and the number of its next report.
 struct Scene {
     page: Page,
     opened: Instant,
@@ -25,7 +25,7 @@ impl Scene {
         Self { page, opened, next: 0 }
     }
 
-    /// Reports an event at this many milliseconds after the page opened.
+    /// Reports an event `ms` milliseconds after the page opened.
     fn at(&mut self, ms: u64, did: Did) -> Option<DialogResult> {
         let number = self.next;
         self.next += 1;
@@ -40,15 +40,14 @@ impl Scene {
         self.page.changing(self.opened + Duration::from_millis(ms)).hint
     }
 
-    /// Does everything that must precede a press of Allow, so that a press counts 1.3 s after
-    /// opening.
+    /// Reports everything that must precede a press of Allow. A press is then accepted 1.3 s after the page opened.
     fn aimed(mut self) -> Self {
         assert_eq!(self.at(10, ALL_IN_VIEW), None);
         self.point(1_000);
         self
     }
 
-    /// Moves the pointer onto Allow and moves it there.
+    /// Moves the pointer onto Allow and on it.
     fn point(&mut self, ms: u64) {
         assert_eq!(self.at(ms, Did::OnAllow { x: 500, y: 500 }), None);
         assert_eq!(self.at(ms, Did::OnAllow { x: 520, y: 500 }), None);
@@ -143,7 +142,7 @@ fn a_report_out_of_order_counts_as_another_press() {
         let mut scene = Scene::new().aimed();
         assert_eq!(scene.numbered(1_300, number, Did::Down { by: By::Pointer }), None);
         assert_eq!(scene.numbered(2_010, number + 1, Did::Up { by: By::Pointer }), None, "{why}");
-        // After a rest the same user can still allow.
+        // After a rest, the same user can still allow the call.
         let mut again = Scene { next: number + 2, ..scene };
         assert_eq!(
             again.hint(3_000),
@@ -182,7 +181,7 @@ fn closing_and_timeout_deny() {
     assert_eq!(closed.page.close(), None);
     let mut late = Scene::new().aimed();
     assert_eq!(late.page.late(late.opened + Duration::from_millis(45_000)), None);
-    // Activity restarts the countdown.
+    // Activity of the user restarts the countdown.
     late.at(45_005, Did::Down { by: By::Pointer });
     assert_eq!(late.page.late(late.opened + Duration::from_millis(90_000)), None);
     assert_eq!(late.at(92_000, Did::Up { by: By::Pointer }), Some(DialogResult::TimedOut));

@@ -1,7 +1,7 @@
-//! Several calls of one agent in one view: a row for each, the worst first. Pure.
+//! Content of a dialog for several calls of one agent, with a row for each call, worst first. Pure.
 //!
-//! - INVARIANT: a row shows everything that the question's separate dialog requires the user to
-//!   read. Allow covers exactly the ticked calls, once each.
+//! - INVARIANT: a row shows everything that the user would have to read in the question's own dialog. Allow applies to
+//!   the ticked calls, once each.
 
 use super::lines::{arguments, line};
 use super::shorten::Rest;
@@ -11,29 +11,29 @@ use ironcurtain_consent::{Consequence, Question, Verb};
 use std::cmp::Reverse;
 use std::path::Path;
 
-/// Help text for the tick boxes.
+/// Help text of the tick boxes.
 const UNTICK_HINT: &str = "Untick a call to be asked about it separately.";
 
-/// One call of several.
+/// A call of a batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CallView {
-    /// Id of its question.
+    /// Id of the call's question.
     pub(crate) id: String,
     /// Tool and server, such as "edit_file, a tool of the server filesystem".
     pub(crate) tool: String,
-    /// All consequences, the worst first.
+    /// All effects, worst first.
     pub(crate) lines: Vec<LineView>,
-    /// Arguments that no line mentions.
+    /// Arguments that no effect mentions.
     pub(crate) with: Vec<LineView>,
-    /// Text that it would change.
+    /// Content that the call would write.
     pub(crate) preview: Option<TextBlock>,
-    /// Full texts that are shortened above.
+    /// Complete texts that are shortened in the fields above.
     pub(crate) rest: Option<TextBlock>,
 }
 
 impl ConsentView {
-    /// Creates the view of these questions of one agent; `None` for fewer than two. `alone` is the
-    /// number of the agent's questions that must be answered separately.
+    /// Creates the view for these questions of one agent, or returns `None` for fewer than two. `alone` is the number
+    /// of the agent's questions that must be answered separately.
     pub(crate) fn together(questions: &[&Question], alone: usize, home: &Path) -> Option<Self> {
         let mut questions = questions.to_vec();
         questions.sort_by_key(|question| Reverse(question.consequences.first().map(|worst| worst.verb)));
@@ -55,8 +55,8 @@ impl ConsentView {
         })
     }
 
-    /// Returns the label of Allow and the outcome in one sentence for this number of ticked calls.
-    /// Both fit on one line, because a growing dialog would move what is under the pointer.
+    /// Returns the label of Allow and the sentence about its effect for this number of ticked calls. Both fit on one
+    /// line, because a growing dialog would move its controls under the pointer.
     pub(crate) fn effect(&self, ticked: usize) -> (String, String) {
         let who = self.headline.first().map(|name| name.text.as_str()).unwrap_or_default();
         match ticked {
@@ -90,7 +90,7 @@ fn headline(questions: &[&Question]) -> Vec<Span> {
     spans
 }
 
-/// Returns the note about questions that are not shown here.
+/// Returns a note about the questions that the batch does not contain.
 fn left_out(alone: usize) -> Option<String> {
     let grave = "does more than read or change an existing file, or changes one of these files again";
     match alone {

@@ -1,4 +1,4 @@
-//! Everything known about a question as plain text, one fact per line.
+//! Lists everything known about a question as plain text, one fact per line.
 
 use crate::consent::text;
 use ironcurtain_consent::{Piece, Question};

@@ -1,4 +1,4 @@
-//! The rows about the client, and about the tool and server.
+//! Builds the row about the client and the row about the tool and server.
 
 use super::{Fact, Span, Tone, span};
 use crate::consent::text;
@@ -8,9 +8,9 @@ use std::path::Path;
 
 /// Label of the row about the server.
 pub(crate) const HOW: &str = "How";
-/// Maximum number of parent programs to name; the details list all.
+/// Maximum number of parent processes in the row. The details list all.
 const PARENTS: usize = 2;
-/// Maximum length of a path in a row.
+/// Maximum length of a path in a row, in characters.
 const PATH_CHARS: usize = 160;
 
 pub(super) fn facts(question: &Question, home: &Path) -> Vec<Fact> {
@@ -43,8 +43,7 @@ fn who(client: &ClientView, home: &Path) -> Vec<Vec<Span>> {
     lines
 }
 
-/// Returns a row such as "git_push, a tool of the server git, sandboxed", without repeating the
-/// headline or the warning.
+/// Returns a row such as "git_push, a tool of the server git, sandboxed". Omits words of the headline and the warning.
 fn how(question: &Question) -> Vec<Span> {
     let is_named = question.consequences.iter().any(|deed| matches!(deed.verb, Verb::Use | Verb::Call));
     let tool = question.tool.as_ref().filter(|_| !is_named);

@@ -1,4 +1,4 @@
-//! The headline: the client and the worst thing that it wants to do.
+//! Builds the headline, which names the client and the worst effect of the call.
 
 use super::lines::{notes, object, short_object};
 use super::shorten::Rest;
@@ -7,8 +7,7 @@ use crate::consent::text;
 use ironcurtain_consent::{Consequence, Piece, Question, Verb};
 use std::path::Path;
 
-/// Returns "Claude Code wants to" with the whole call if it does one thing, else the worst thing or
-/// a count.
+/// Returns "Claude Code wants to", followed by the effect. Of several effects, names the worst or their number.
 pub(super) fn headline(question: &Question, rest: &mut Rest, home: &Path) -> Vec<Span> {
     let mut spans =
         vec![span(text::name(&question.client.name), Tone::Strong), span(" wants to ", Tone::Plain)];
@@ -23,14 +22,14 @@ pub(super) fn headline(question: &Question, rest: &mut Rest, home: &Path) -> Vec
     spans
 }
 
-/// Returns the notes on a call's only consequence, shown below the headline.
+/// Returns the notes about the only effect of a call, which are shown below the headline.
 pub(super) fn below(question: &Question, rest: &mut Rest, home: &Path) -> Option<LineView> {
     let [only] = question.consequences.as_slice() else { return None };
     let notes = notes(only, rest, home);
     (!notes.is_empty()).then(|| LineView { words: Vec::new(), note: None, notes })
 }
 
-/// Returns the summary for notifications, without names of things.
+/// Returns the summary for notifications, which names no objects.
 pub(super) fn kind(question: &Question) -> String {
     let client = text::name(&question.client.name);
     let Some(worst) = question.consequences.first() else { return text::isolated(&format!("{client} asks")) };
@@ -59,8 +58,7 @@ fn deed(deed: &Consequence, object: Vec<Span>) -> Vec<Span> {
     spans
 }
 
-/// Returns a text such as "read 20 files in ~/Pictures/2026" if the call does one kind of thing to
-/// files or folders.
+/// Returns text such as "read 20 files in ~/Pictures/2026" if all effects are of one kind and on files or folders.
 fn same_files(all: &[Consequence], home: &Path) -> Option<Vec<Span>> {
     let first = all.first()?;
     let path = |deed: &'_ Consequence| match deed.object.as_slice() {
@@ -82,7 +80,7 @@ fn same_files(all: &[Consequence], home: &Path) -> Option<Vec<Span>> {
     Some(spans)
 }
 
-/// Returns the deepest folder that contains all paths; `None` if that is the root.
+/// Returns the deepest folder that contains all paths, or `None` if only the root folder does.
 fn common_folder(paths: &[String]) -> Option<String> {
     let mut folders = paths.iter().map(|path| Path::new(path).parent());
     let mut common = folders.next()??.to_path_buf();

@@ -1,4 +1,4 @@
-//! The lines below the headline: each consequence, and each argument that no line mentions.
+//! Builds the lines below the headline: the effects, and the arguments that no effect mentions.
 
 use super::shorten::Rest;
 use super::{LineView, Span, Tone, span};
@@ -7,24 +7,24 @@ use ironcurtain_consent::{Consequence, Piece, Question, Verb};
 use ironcurtain_visible as visible;
 use std::path::Path;
 
-/// Maximum length of the agent's text in a line. Paths are shown whole: the system limits them.
+/// Maximum length of the agent's text in a line, in characters. A path is shown in full, because `PATH_MAX` limits it.
 const TEXT_CHARS: usize = 300;
-/// Maximum length of the agent's text in a headline of several things.
+/// Maximum length of the agent's text in a headline about several things, in characters.
 const HEADLINE_CHARS: usize = 80;
-/// Maximum size of an argument in its row, in lines and characters.
+/// Maximum size of an argument in its row, in lines and in characters.
 const ARGUMENT: (usize, usize) = (12, 400);
-/// Maximum number of lines, and of arguments, that get a row each.
+/// Maximum number of rows for effects, and of rows for arguments.
 const MOST_LINES: usize = 200;
 const MOST_ARGUMENTS: usize = 20;
 
-/// Returns all consequences, the worst first, or nothing if the headline says everything.
+/// Returns all effects, worst first. Empty if the headline contains everything.
 pub(super) fn lines(question: &Question, rest: &mut Rest, home: &Path) -> Vec<LineView> {
     let all = &question.consequences;
     if all.len() < 2 {
         return Vec::new();
     }
     let (shown, more) = all.split_at(all.len().min(MOST_LINES));
-    // If all are of the same kind, the headline contains the verb.
+    // If all effects are of the same kind, the headline contains their verb.
     let is_alike = all.iter().all(|deed| {
         matches!(deed.object.as_slice(), [Piece::Path(_)])
             && all.first().is_some_and(|worst| deed.verb == worst.verb)
@@ -39,7 +39,7 @@ pub(super) fn lines(question: &Question, rest: &mut Rest, home: &Path) -> Vec<Li
     lines
 }
 
-/// Returns the line of one consequence; `verb` says whether to include the verb.
+/// Returns the line about an effect. `verb` is `true` to include the verb.
 pub(super) fn line(deed: &Consequence, verb: bool, rest: &mut Rest, home: &Path) -> LineView {
     let mut words = if verb { vec![span(deed.verb.lead(), Tone::Strong)] } else { Vec::new() };
     words.extend(object(deed, rest, home));
@@ -49,7 +49,7 @@ pub(super) fn line(deed: &Consequence, verb: bool, rest: &mut Rest, home: &Path)
     LineView { words, note, notes: notes(deed, rest, home) }
 }
 
-/// Returns the arguments that no line mentions.
+/// Returns a row for each argument that no effect mentions.
 pub(super) fn arguments(question: &Question, rest: &mut Rest) -> Vec<LineView> {
     let (shown, more) = question.with.split_at(question.with.len().min(MOST_ARGUMENTS));
     let mut lines: Vec<LineView> = shown.iter().map(|(name, value)| argument(name, value, rest)).collect();
@@ -63,7 +63,7 @@ pub(super) fn arguments(question: &Question, rest: &mut Rest) -> Vec<LineView> {
     lines
 }
 
-/// Returns the object of a line, moving long texts to `rest`.
+/// Returns the object of an effect. Adds the full text of shortened parts to `rest`.
 pub(super) fn object(deed: &Consequence, rest: &mut Rest, home: &Path) -> Vec<Span> {
     let mut name = if deed.verb == Verb::Run { "command" } else { deed.verb.word() };
     let mut spans = Vec::new();
@@ -74,7 +74,7 @@ pub(super) fn object(deed: &Consequence, rest: &mut Rest, home: &Path) -> Vec<Sp
                 let shown = rest.line(name, said, TEXT_CHARS);
                 spans.push(span(visible::quoted(&shown.text), Tone::Strong));
                 spans.extend(shown.mark.map(|mark| span(mark, Tone::Plain)));
-                // A tool is called with an argument: put its name before its value.
+                // The tool's name precedes the value of its argument.
                 if matches!(deed.verb, Verb::Use | Verb::Call) {
                     name = said;
                 }
@@ -91,7 +91,7 @@ pub(super) fn object(deed: &Consequence, rest: &mut Rest, home: &Path) -> Vec<Sp
     spans
 }
 
-/// Returns the object in few words, because a line below shows it in full.
+/// Returns the object in a few words. A line below shows it in full.
 pub(super) fn short_object(deed: &Consequence, home: &Path) -> Vec<Span> {
     let piece = |piece: &Piece| match piece {
         Piece::Ours(words) => span(*words, Tone::Plain),
@@ -103,7 +103,7 @@ pub(super) fn short_object(deed: &Consequence, home: &Path) -> Vec<Span> {
     deed.object.iter().map(piece).collect()
 }
 
-/// Returns the name that the agent used, and a link that leads out of its folder.
+/// Returns the name that the agent used, and a symlink that leads out of its folder.
 pub(super) fn notes(deed: &Consequence, rest: &mut Rest, home: &Path) -> Vec<Span> {
     let is_path = deed.object.iter().any(|piece| matches!(piece, Piece::Path(_)));
     let through = if is_path { "reached through" } else { "requested as" };
@@ -121,7 +121,7 @@ pub(super) fn notes(deed: &Consequence, rest: &mut Rest, home: &Path) -> Vec<Spa
 fn argument(name: &str, value: &str, rest: &mut Rest) -> LineView {
     let shown = rest.lines(name, value, ARGUMENT);
     let line = |line: &str| format!("\n\u{2502} {}", text::line(line));
-    // Prefix each line of a multi-line value, so that it cannot imitate our own text.
+    // Each line of the value gets a prefix, so that it cannot look like IronCurtain's own text.
     let value = if shown.text.contains('\n') {
         shown.text.split_terminator('\n').map(line).collect()
     } else {

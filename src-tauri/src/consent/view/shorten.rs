@@ -1,27 +1,27 @@
-//! Shortens texts that are too long for their place, and collects the full texts in a block.
+//! Shortens long text, and collects the complete text in a block.
 //!
-//! - INVARIANT: the block contains the full text of everything shortened here, and must be read to
-//!   its end before Allow counts.
+//! - INVARIANT: the block contains the complete text of everything that was shortened. It must be read to its end
+//!   before Allow is accepted.
 
 use super::TextBlock;
 use crate::consent::text;
 use ironcurtain_visible as visible;
 
-/// Full texts of everything that was shortened.
+/// Complete texts of everything that was shortened.
 #[derive(Debug, Default)]
 pub(super) struct Rest(Vec<(String, String)>);
 
-/// Text on one line.
+/// Text on one line, which may be shortened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Shown {
     /// The text, or its start and its end.
     pub(super) text: String,
-    /// Our note about the omitted part.
+    /// Note about the omitted part, in IronCurtain's words.
     pub(super) mark: Option<String>,
 }
 
 impl Rest {
-    /// Shortens a text to one line of at most this many characters.
+    /// Returns the text on one line of at most `most` characters.
     pub(super) fn line(&mut self, name: &str, full: &str, most: usize) -> Shown {
         let lines: Vec<&str> = full.trim_end_matches('\n').split('\n').collect();
         let (text, mark) = match lines.as_slice() {
@@ -43,7 +43,7 @@ impl Rest {
         Shown { text, mark }
     }
 
-    /// Keeps a text of at most this many lines and characters; else shortens it to one line.
+    /// Returns the text if it has at most this many lines and characters. Otherwise shortens it to one line.
     pub(super) fn lines(&mut self, name: &str, full: &str, (lines, chars): (usize, usize)) -> Shown {
         if full.chars().count() > chars || full.lines().count() > lines {
             return self.line(name, full, chars / 2);
@@ -51,12 +51,12 @@ impl Rest {
         Shown { text: full.to_owned(), mark: None }
     }
 
-    /// Adds a text that is not shown anywhere else.
+    /// Adds text that is shown only in the block.
     pub(super) fn add(&mut self, name: &str, full: &str) {
         self.0.push((name.to_owned(), full.to_owned()));
     }
 
-    /// Returns the block; `None` if nothing was shortened.
+    /// Returns the block, or `None` if nothing was shortened.
     pub(super) fn into_block(self) -> Option<TextBlock> {
         if self.0.is_empty() {
             return None;

@@ -1,4 +1,4 @@
-//! Whole-value tests of the view.
+//! Tests that compare complete views.
 
 use super::*;
 use ironcurtain_consent::{Consequence, Offer};
@@ -163,7 +163,7 @@ fn links_are_noted_and_those_out_of_their_folder_warn() {
         },
     ];
     assert_eq!(view.lines, expected);
-    // A single consequence is in the headline and is not repeated below.
+    // The headline contains a single effect, which is not repeated below.
     let alone = of(vec![linked]);
     assert_eq!(alone.sentence(), "Claude Code wants to change ~/a (1 byte)");
     assert_eq!(alone.lines, [LineView { words: vec![], note: None, notes }]);

@@ -1,4 +1,4 @@
-//! Whole menus, for each state.
+//! Tests that compare complete menus, one for each state.
 
 use super::*;
 use ironcurtain_protocol::{AskedOn, ClientView};

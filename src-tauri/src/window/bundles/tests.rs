@@ -1,4 +1,4 @@
-//! Bundles are shown, written exactly as shown, or deleted.
+//! Tests that bundles are shown, written exactly as shown, or deleted.
 
 use crate::window::add_server::Draft;
 use crate::window::file_picker::Picked;

@@ -1,10 +1,8 @@
-//! The web engine that draws the page in separate processes, which exit with this one.
-//!
-//! - INVARIANT: the engine is set up before it loads our page. If its policy changes during the
-//!   load, the page ignores the mouse wheel (WebKitGTK 2.50 on X11). So a window opens empty, and
-//!   [`prepare`] loads the page.
-//! - A page whose process crashes is reloaded. After a second crash within [`AGAIN`] the window is
-//!   closed.
+//! The web engine, which shows the page in separate processes that exit with this one.
+//! - INVARIANT: the engine is configured before it loads the page. If its policy changes during loading, the page
+//!   ignores the mouse wheel (WebKitGTK 2.50 on X11). The window therefore opens empty, and [`prepare`] loads the
+//!   page.
+//! - A page whose process crashed is reloaded. After a second crash within [`AGAIN`], the window is closed.
 
 use gtk::prelude::*;
 use std::cell::Cell;
@@ -12,20 +10,20 @@ use std::time::{Duration, Instant};
 use tauri::{Url, WebviewUrl, WebviewWindow};
 use webkit2gtk::{HardwareAccelerationPolicy, SettingsExt, WebViewExt};
 
-/// Minimum time between two crashes that both lead to a reload.
+/// Minimum time between two crashes that are both followed by a reload.
 const AGAIN: Duration = Duration::from_secs(10);
 
-/// Returns the address of an empty window.
+/// Returns the address of an empty page.
 pub(super) fn empty() -> tauri::Result<WebviewUrl> {
     Ok(WebviewUrl::CustomProtocol(address("about:blank")?))
 }
 
-/// Sets up the engine of an empty window and loads the page.
+/// Configures the engine of an empty window and loads the page.
 pub(super) fn prepare(window: &WebviewWindow) -> tauri::Result<()> {
     let page = address("tauri://localhost")?;
     draw_plainly(window)?;
     revive(window, page.clone())?;
-    // The engine does not apply the desktop's text size.
+    // The engine ignores the text size of the desktop.
     window.set_zoom(text_scale())?;
     window.navigate(page)
 }
@@ -34,9 +32,9 @@ fn address(text: &str) -> tauri::Result<Url> {
     Url::parse(text).map_err(tauri::Error::InvalidUrl)
 }
 
-/// Disables compositing on X11. The page is text that changes at most twice a second: without a
-/// graphics card, compositing takes seven times the work (26 % of a core at 10 calls a second,
-/// against 4 %). On Wayland the engine draws nothing without it.
+/// Disables compositing on X11. The page is text that changes at most twice a second, and without a graphics card
+/// compositing takes seven times as long (26 % of a core at 10 calls a second instead of 4 %). On Wayland, the engine
+/// shows nothing without compositing.
 fn draw_plainly(window: &WebviewWindow) -> tauri::Result<()> {
     window.with_webview(|view| {
         let view = view.inner();
@@ -48,7 +46,7 @@ fn draw_plainly(window: &WebviewWindow) -> tauri::Result<()> {
     })
 }
 
-/// Reloads the page after its process has crashed.
+/// Reloads the page after its process crashed.
 fn revive(window: &WebviewWindow, page: Url) -> tauri::Result<()> {
     let dead = window.clone();
     window.with_webview(move |view| {
@@ -62,9 +60,9 @@ fn revive(window: &WebviewWindow, page: Url) -> tauri::Result<()> {
     })
 }
 
-/// Returns the text scale of the desktop's settings.
+/// Returns the text scale in the desktop's settings.
 fn text_scale() -> f64 {
     let dpi = gtk::Settings::default().map_or(0, |settings| settings.property::<i32>("gtk-xft-dpi"));
-    // The setting is in 1024ths of a dot per inch; -1 means unset.
+    // The setting is in 1/1024 dots per inch. It is -1 if unset.
     if dpi <= 0 { 1.0 } else { (f64::from(dpi) / 1024.0 / 96.0).clamp(1.0, 3.0) }
 }

@@ -1,13 +1,13 @@
-//! System picker of other platforms, through the library `rfd`.
+//! Picker of other platforms, through the `rfd` crate.
 
 use super::{Picked, Picker, Purpose};
 use ironcurtain_admin::catalog::BUNDLE_ENDINGS;
 use rfd::{AsyncFileDialog, FileHandle};
 use std::path::PathBuf;
 
-/// Returns the picked paths; none if the user cancels.
+/// Returns the picked paths. Empty if the user cancels.
 pub(super) async fn open(Picker { title, start, purpose, before }: Picker) -> Vec<PathBuf> {
-    // Windows have no id here.
+    // Windows have no X11 id on these platforms.
     let _ = before;
     let dialog = AsyncFileDialog::new().set_title(title).set_directory(start);
     let one = |picked: Option<FileHandle>| picked.map(|one| vec![one]);

@@ -1,4 +1,4 @@
-//! One row per call, from the entries of the log.
+//! Combines the log's entries to one row for each call.
 
 use super::meaning::{Meanings, reason_of};
 use ironcurtain_audit::{DecidedBy, Entry, EscalationResult, Event};
@@ -10,10 +10,10 @@ use serde::Serialize;
 /// Maximum length of a detail, in characters.
 const LONGEST_DETAIL: usize = 4000;
 
-/// One call with its decision and outcome, or another entry of the log.
+/// A call with its decision and its result, or another entry of the log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(in crate::window) struct Call {
-    /// Sequence number of its first entry.
+    /// Sequence number of the first entry.
     pub(super) seq: u64,
     time_ms: u64,
     event: String,
@@ -25,24 +25,24 @@ pub(in crate::window) struct Call {
     outcome: Option<String>,
     summary: String,
     paths: Vec<String>,
-    /// Operation on its paths, such as `read`; empty for other entries.
+    /// Word for the call's effect on its paths, such as `read`. Empty for other entries.
     verb: &'static str,
-    /// Ground of the decision, in a few words.
+    /// Reason for the decision, in a few words.
     reason: String,
 }
 
 impl Call {
-    /// Joins the entries of one call, newest first.
+    /// Combines the entries of one call, newest first. Returns `None` if there are none.
     pub(super) fn of(entries: Vec<Entry>, meanings: &impl Meanings) -> Option<Self> {
         let answer = entries.iter().find_map(|entry| entry.escalation_result.clone());
         let seq = entries.iter().map(|entry| entry.seq).min()?;
         let end = entries.iter().find(|entry| entry.event == Event::Outcome).cloned();
-        // The decision says what came of the call; a question before it only that the user was asked.
+        // The decision contains the result of the question; the question's entry only says that the user was asked.
         let rank = |entry: &Entry| (entry.event != Event::Decision, entry.event == Event::Outcome);
         let main = entries.into_iter().min_by_key(rank)?;
         let is_end = main.event == Event::Outcome;
         let call = Self { seq, ..Self::alone(main, answer.as_ref(), meanings) };
-        // An outcome whose decision is in another file is no decision.
+        // If the decision is in another file, the entry of the result contains no decision.
         let decision = call.decision.filter(|_| !is_end);
         let outcome = end.map(|end| shown_entry(end).summary);
         Some(Self { decision, outcome, ..call })
@@ -58,7 +58,7 @@ impl Call {
     }
 }
 
-/// An entry that another program has already formatted.
+/// Converts an entry that another program has formatted.
 impl From<ActivityView> for Call {
     fn from(view: ActivityView) -> Self {
         let by = view.decided_by.map(DecidedBy::from);
@@ -80,8 +80,7 @@ impl From<ActivityView> for Call {
     }
 }
 
-/// Returns everything on record about a call beyond its row, each fact with its name. The entries
-/// are newest first.
+/// Returns the facts about a call that its row does not show, with their names. The entries are sorted newest first.
 pub(super) fn details_of(entries: &[Entry]) -> Vec<(String, String)> {
     let mut told: Vec<(String, String)> = Vec::new();
     for detail in entries.iter().rev().flat_map(details) {
@@ -92,7 +91,7 @@ pub(super) fn details_of(entries: &[Entry]) -> Vec<(String, String)> {
     told
 }
 
-/// Returns the facts of an entry beyond its sentence.
+/// Returns the facts in an entry that its sentence does not contain.
 fn details(entry: &Entry) -> Vec<(String, String)> {
     let mut told: Vec<(&str, String)> = Vec::new();
     if let Some(decision) = &entry.policy_decision {

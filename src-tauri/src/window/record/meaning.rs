@@ -1,4 +1,4 @@
-//! Words for what a call does and why it was decided so.
+//! Words for the effect of a call and for the reason of its decision.
 
 use ironcurtain_audit::{DecidedBy, Entry, EscalationResult, Event};
 use ironcurtain_config::PolicySnapshot;
@@ -9,9 +9,9 @@ use serde_json::Map;
 /// Maximum length of a rule's name, in characters.
 const LONGEST_NAME: usize = 60;
 
-/// Source of what calls do.
+/// Source of words for the effects of calls.
 pub(in crate::window) trait Meanings {
-    /// Returns what an entry's call does to its paths; empty for other entries.
+    /// Returns a word for the effect of an entry's call on its paths. Empty for other entries.
     fn verb_of(&self, entry: &Entry) -> &'static str;
 }
 
@@ -34,7 +34,7 @@ impl Meanings for PolicySnapshot {
     }
 }
 
-/// Returns what a tool of this name does, if nothing else is known.
+/// Returns the word for a tool's effect, derived from its name alone.
 pub(super) fn verb_of_name(tool: &str) -> &'static str {
     Verb::of_tool(tool).map_or("call", word)
 }
@@ -60,7 +60,7 @@ fn word(verb: Verb) -> &'static str {
     }
 }
 
-/// Returns the ground of a decision in a few words. The user's answer precedes it.
+/// Returns the reason for a decision in a few words. An answer by the user takes precedence.
 pub(super) fn reason_of(
     by: Option<&DecidedBy>,
     rule: Option<&String>,
@@ -113,7 +113,7 @@ pub(super) fn reason_of(
 pub(super) mod tests {
     use super::*;
 
-    /// Knows tools by their names alone.
+    /// Implementation that derives the effects of tools from their names alone.
     pub(in super::super) struct ByName;
 
     impl Meanings for ByName {

@@ -1,4 +1,4 @@
-//! Fake data as a user may have them, for the documentation's picture of the whole desktop.
+//! Realistic fake data for the documentation's picture of the whole desktop.
 
 use super::fake_data;
 use ironcurtain_protocol::{ActivityView, ClientView, QuestionsView, RootView, SessionView};
@@ -52,7 +52,7 @@ pub(super) fn questions() -> QuestionsView {
     QuestionsView { waiting: vec![], missed: vec![], denied: vec![] }
 }
 
-/// Returns the calls, without those that only tests need.
+/// Returns the calls of the fake data, without the ones that only tests need.
 pub(super) fn activity(now: u64) -> Vec<ActivityView> {
     fake_data::activity(now).into_iter().filter(|call| !call.summary.contains('<')).collect()
 }

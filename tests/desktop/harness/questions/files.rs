@@ -22,7 +22,7 @@ pub(super) fn edit(base: Question) -> Question {
     }
 }
 
-/// Returns an overwrite of an existing file, shown as changed lines.
+/// Returns a question about overwriting an existing file, with a diff.
 pub(super) fn whole(base: Question) -> Question {
     let path = "/home/ada/Documents/tax/2026/summary.md";
     let diff = " # Tax summary 2026\n \n-Income from employment: 47,100\n+Income from employment: 48,200\n Deductions: 3,150\n\
@@ -64,7 +64,7 @@ pub(super) fn many(base: Question, count: u64) -> Question {
     }
 }
 
-/// Returns a read of one file.
+/// Returns a question about reading one file.
 pub(super) fn to_read(base: Question, name: &str) -> Question {
     Question {
         tool: Some("read_text_file".into()),
@@ -74,7 +74,7 @@ pub(super) fn to_read(base: Question, name: &str) -> Question {
     }
 }
 
-/// Returns a write of a git hook.
+/// Returns a question about writing a git hook.
 pub(super) fn hook(base: Question) -> Question {
     let object = vec![
         Piece::Ours("a program that runs "),
@@ -96,7 +96,7 @@ pub(super) fn hook(base: Question) -> Question {
     }
 }
 
-/// Returns a move of a file over another.
+/// Returns a question about moving a file over another.
 pub(super) fn moved(base: Question) -> Question {
     let (from, to) = ("/home/ada/src/app/a.txt", "/home/ada/src/old/a.txt");
     let object = vec![Piece::Path(from.into()), Piece::Ours(" to "), Piece::Path(to.into())];
@@ -112,7 +112,7 @@ pub(super) fn moved(base: Question) -> Question {
     }
 }
 
-/// Returns right-to-left names, one of which tries to reverse the order.
+/// Returns a question with right-to-left names, one of which tries to reverse the order.
 pub(super) fn hebrew(base: Question) -> Question {
     let folder = "/home/ada/\u{5de}\u{5e1}\u{5de}\u{5db}\u{5d9}\u{5dd}/2026/\u{5d3}\u{5d5}\u{5d7}.txt";
     let turned = "/home/ada/\u{5d0}\u{5d1}\u{202e}gnp.exe";
@@ -159,7 +159,7 @@ pub(super) fn folders(base: Question) -> Question {
     }
 }
 
-/// Returns a path wider than the dialog.
+/// Returns a question about a path that is wider than the dialog.
 pub(super) fn long(base: Question) -> Question {
     let path =
         format!("/home/ada/{}annual-report-final-version-2.md", "a-folder-with-a-long-name/".repeat(9));

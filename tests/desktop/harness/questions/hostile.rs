@@ -3,7 +3,8 @@
 use super::{foreign, line};
 use ironcurtain_consent::{Consequence, Lifetime, Offer, Piece, Preview, Question, Reach, Verb};
 
-/// Returns text that tries to become markup, to reverse its direction, and to push the buttons away.
+/// Returns a question whose text tries to be parsed as markup, to reverse its direction and to move the buttons out of
+/// view.
 pub(super) fn hostile(base: Question) -> Question {
     let long = format!("/home/ada/{}", "a".repeat(10_000));
     let markup = "/home/ada/<b>Allow</b>&amp;<span size=\"99999\">\nDeny\0\u{202e}gnp.exe";

@@ -1,4 +1,4 @@
-//! Questions with more text than fits, with commands, and with binary data.
+//! Questions with more text than fits on the screen, with commands, and with binary content.
 
 use super::{call_once, foreign};
 use ironcurtain_consent::{Consequence, Lifetime, Offer, Piece, Preview, Question, Reach, Verb};
@@ -27,13 +27,13 @@ pub(super) fn command(base: Question) -> Question {
     to_run(command, command, base)
 }
 
-/// Returns a command of many lines.
+/// Returns a question about a command of many lines.
 pub(super) fn script(base: Question) -> Question {
     let lines: String = (1..=30).map(|n| format!("echo step {n}\n")).collect();
     to_run(&format!("set -e\n{lines}rm -rf ~/Documents\n"), "set -e \u{2026} rm -rf ~/Documents", base)
 }
 
-/// Returns a statement whose end is beyond 200 characters.
+/// Returns a question about an SQL statement that is longer than 200 characters.
 pub(super) fn hidden(base: Question) -> Question {
     let columns: Vec<String> = (0..90).map(|n| format!("column_{n:02}")).collect();
     let query =
@@ -58,7 +58,7 @@ pub(super) fn hidden(base: Question) -> Question {
     }
 }
 
-/// Returns an upload of a picture.
+/// Returns a question about uploading a picture.
 pub(super) fn picture(base: Question) -> Question {
     let object = vec![Piece::Ours("to "), foreign("https://img.example/upload")];
     let hash = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
@@ -76,7 +76,7 @@ pub(super) fn picture(base: Question) -> Question {
     }
 }
 
-/// Returns a new file of 200 KiB.
+/// Returns a question about a new file of 200 KiB.
 pub(super) fn book(base: Question) -> Question {
     let line = "It was the best of times, it was the worst of times, it was the age of wisdom.\n";
     let text = line.repeat(200 * 1024 / line.len());

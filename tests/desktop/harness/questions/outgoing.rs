@@ -3,7 +3,7 @@
 use super::{call_once, foreign, line};
 use ironcurtain_consent::{Consequence, Lifetime, Offer, Piece, Question, Reach, Verb};
 
-/// Returns a push of a repository to an unknown remote.
+/// Returns a question about pushing a repository to an unknown remote.
 pub(super) fn push(base: Question) -> Question {
     let remote = vec![foreign("main"), Piece::Ours(" to "), foreign("https://evil.example/stolen.git")];
     let pushed = Consequence { asked_for: Some("origin".into()), object: remote, ..line(Verb::Push, "", "") };
@@ -73,7 +73,7 @@ pub(super) fn issue(base: Question) -> Question {
     }
 }
 
-/// Returns a network access by a server on its own initiative.
+/// Returns a question about a host that a server wants to reach on its own.
 pub(super) fn host(base: Question) -> Question {
     use Lifetime::{Always, Hour, Once, QuarterHour, Session};
     Question {
@@ -100,7 +100,7 @@ pub(super) fn host(base: Question) -> Question {
     }
 }
 
-/// Returns a call that names a URL.
+/// Returns a question about a call with a URL.
 pub(super) fn fetch(base: Question) -> Question {
     let address = "https://files.example.org/packages/source/r/requests/requests-2.34.2.tar.gz?from=agent";
     let mut offers = base.offers;
@@ -160,7 +160,7 @@ pub(super) fn tool(base: Question) -> Question {
     }
 }
 
-/// Returns a call of an unannotated tool with forty lines of arguments, all of which must be read.
+/// Returns a question about an unannotated tool with forty lines of arguments, all of which must be read.
 pub(super) fn unknown(base: Question) -> Question {
     let script: String =
         (1..=40).map(|n| format!("step {n}: copy report-{n:02}.csv to the archive\n")).collect();

@@ -1,4 +1,4 @@
-//! Compares a draft with the existing annotations.
+//! Compares a draft with the annotations in the file.
 
 use super::declared::same_arguments;
 use super::entry::{Draft, DraftTool};
@@ -11,31 +11,31 @@ use serde_json::Value;
 pub enum AnnotationChange {
     /// The tool had no annotation.
     New,
-    /// The annotation stays the same.
+    /// The annotation is unchanged.
     Same,
     /// The annotation changes.
     Other {
-        /// True if the server has changed the tool's argument schema since it was annotated.
+        /// `true` if the server has changed the tool's argument schema since it was annotated.
         schema_changed: bool,
         /// Descriptions of the changes, by argument.
         arguments: Vec<String>,
     },
-    /// The annotation is dropped, because the tool can no longer be annotated.
+    /// The annotation is removed, because the tool can no longer be annotated.
     LeftOut,
-    /// The tool had no annotation, and cannot be annotated.
+    /// The tool had no annotation and cannot be annotated.
     StillLeftOut,
 }
 
-/// Changes that a draft makes.
+/// Changes that writing a draft would make.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AnnotationChanges {
-    /// Change of each tool, in the order of the draft.
+    /// Change of each listed tool, in the order of the draft.
     pub tools: Vec<(String, AnnotationChange)>,
-    /// Annotated tools that the server does not list anymore, but whose annotations are kept.
+    /// Annotated tools that the server no longer lists. Their annotations are kept.
     pub unseen: Vec<String>,
-    /// Annotated tools that the server does not list anymore, and whose annotations are dropped.
+    /// Annotated tools that the server no longer lists. Their annotations are removed.
     pub gone: Vec<String>,
-    /// True if the server describes its tools exactly as when they were annotated; `None` if the old description is unknown.
+    /// `true` if the server's descriptions of its tools are the annotated ones. `None` if those are unknown.
     pub unchanged: Option<bool>,
 }
 
@@ -46,7 +46,7 @@ impl AnnotationChanges {
         self.tools.iter().find(|(name, _)| name == tool).map(|(_, change)| change)
     }
 
-    /// Returns whether writing the draft would change nothing.
+    /// Returns `true` if writing the draft would change nothing.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.gone.is_empty()
@@ -59,8 +59,8 @@ impl AnnotationChanges {
 }
 
 impl Draft {
-    /// Leaves out tools with an argument of unknown meaning, for writing without confirmation. Keeps a tool that is already annotated
-    /// in exactly this way, because the user confirmed it.
+    /// Omits tools with an argument of unknown meaning, so that the draft can be written without confirmation. A tool
+    /// that already has exactly this annotation is kept, because the user confirmed it.
     pub fn leave_out_unknown(&mut self, changes: &AnnotationChanges) {
         for tool in &mut self.tools {
             let stays = changes.of(&tool.listed.name) == Some(&AnnotationChange::Same);
@@ -143,9 +143,9 @@ fn same(one: &[Role], other: &[Role]) -> bool {
     one.iter().all(|role| other.contains(role)) && other.iter().all(|role| one.contains(role))
 }
 
-/// Returns whether a role that was checked may no longer be checked, by default or under a condition.
+/// Returns `true` if a role that is now checked would no longer be checked for some value.
 ///
-/// Conditions are not compared by meaning: if they differ, every old case is compared with every new one.
+/// Conditions are not evaluated. If the conditions differ, each old case is compared with each new one.
 fn is_looser(old: &ArgumentRoles, new: &ArgumentRoles) -> bool {
     let lost = |old: &[Role], new: &[Role]| old.iter().any(|role| *role != Role::None && !new.contains(role));
     let alike = |(old, new): (&ConditionalRoles, &ConditionalRoles)| {
@@ -157,7 +157,7 @@ fn is_looser(old: &ArgumentRoles, new: &ArgumentRoles) -> bool {
     ways(old).any(|old| ways(new).any(|new| lost(old, new)))
 }
 
-/// Returns the default roles, followed by the roles under each condition.
+/// Returns the default roles and then the roles under each condition.
 fn ways(roles: &ArgumentRoles) -> impl Iterator<Item = &[Role]> {
     std::iter::once(&*roles.default).chain(roles.when.iter().map(|guard| &*guard.roles))
 }

@@ -1,18 +1,18 @@
-//! Compares two argument schemas, ignoring texts for display.
+//! Compares argument schemas without the texts that are only for display.
 
 use serde_json::Value;
 
-/// Keywords that do not affect validation.
+/// Keywords that only document a schema.
 const FOR_PEOPLE: [&str; 7] =
     ["$schema", "$comment", "title", "description", "default", "example", "examples"];
 
-/// Keywords whose value maps names to schemas.
+/// Keywords whose value is an object from names to schemas.
 const NAMED: [&str; 4] = ["properties", "patternProperties", "$defs", "definitions"];
 
-/// Keywords that contain values, not schemas.
+/// Keywords whose value contains no schemas.
 const VALUES: [&str; 3] = ["enum", "const", "required"];
 
-/// Returns whether both schemas declare the same arguments. `additionalProperties: false` counts as the default.
+/// Returns `true` if both schemas declare the same arguments. A missing `additionalProperties` counts as `false`.
 pub(super) fn same_arguments(one: &Value, other: &Value) -> bool {
     bare(one) == bare(other)
 }

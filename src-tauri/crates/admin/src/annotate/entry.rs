@@ -5,7 +5,7 @@ use ironcurtain_policy_tools::propose::{Confidence, Proposal, ProposalHints, Too
 use ironcurtain_visible as visible;
 use serde_json::{Map, Value, json};
 
-/// Maximum length of a description kept as a comment, in characters.
+/// Maximum length of a description that is stored as a comment, in characters.
 const COMMENT: usize = 200;
 
 /// Annotations proposed for one server.
@@ -17,7 +17,7 @@ pub struct Draft {
     pub input_hash: String,
     /// Tools, in the server's order.
     pub tools: Vec<DraftTool>,
-    /// Existing annotations to keep of tools that the server no longer lists.
+    /// Existing annotations of tools that the server no longer lists, which are kept.
     pub(super) unseen: Vec<Value>,
 }
 
@@ -28,7 +28,7 @@ pub struct DraftTool {
     pub listed: ListedTool,
     /// Proposed roles and hints.
     pub proposal: Proposal,
-    /// True if the tool is omitted because the meaning of an argument is unknown. The user can specify it.
+    /// `true` if the tool is omitted because an argument's meaning is unknown. The user can specify its role.
     pub is_unclear: bool,
 }
 
@@ -53,7 +53,7 @@ impl Draft {
         Self { server: server.to_owned(), input_hash, tools: tools.collect(), unseen: Vec::new() }
     }
 
-    /// Drops the annotations of tools that the server no longer lists.
+    /// Removes the annotations of tools that the server no longer lists.
     pub fn drop_unseen(&mut self) {
         self.unseen.clear();
     }
@@ -68,14 +68,14 @@ impl Draft {
 }
 
 impl DraftTool {
-    /// Returns the first line of the description, shortened and safe to display.
+    /// Returns the first line of the tool's description, shortened and escaped for display.
     #[must_use]
     pub fn summary(&self) -> String {
         let first = self.listed.description.trim().lines().next().unwrap_or_default();
         visible::head(&visible::line(first), COMMENT)
     }
 
-    /// Returns the arguments of unknown meaning.
+    /// Returns the names of arguments whose meaning is unknown.
     pub(super) fn unknown(&self) -> impl Iterator<Item = &str> {
         let arguments = match &self.proposal {
             Proposal::Annotated { arguments, .. } => arguments.as_slice(),

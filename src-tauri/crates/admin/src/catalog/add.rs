@@ -1,7 +1,7 @@
-//! Adds a server to the user's configuration.
+//! Adds a server's entry and annotations to the user's configuration.
 //!
 //! - Keeps existing entries, and replaces one only if the user asks for it.
-//! - Validates both files strictly, in their old and new form, before writing either.
+//! - Validates both files, before and after the change, before it writes either.
 
 use super::{Addition, CatalogError, KnownServer, SettingError};
 use crate::file_edit::{self, FileEditError};
@@ -13,33 +13,33 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Known server to add, and the user's choices.
+/// A server from the catalog to add, with the user's choices.
 #[derive(Debug, Clone, Copy)]
 pub struct AddRequest<'a> {
-    /// Known server.
+    /// Server in the catalog.
     pub known: &'a KnownServer,
-    /// Name to add it under.
+    /// Name of the new entry.
     pub name: &'a str,
-    /// Folder where its package is installed. Without it, the entry names the package, which must be installed.
+    /// Folder of the installed package. With `None`, the entry names the package, which must be installed separately.
     pub from: Option<&'a Path>,
-    /// Settings chosen by the user.
+    /// Values of the server's settings.
     pub settings: &'a BTreeMap<String, String>,
-    /// True to replace an existing entry and annotations of this name.
+    /// `true` to replace an existing entry with the same name and its annotations.
     pub replace: bool,
 }
 
-/// Files and folders of an added server.
+/// Files and folders that adding a server has written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AddedServer {
-    /// Servers file.
+    /// Path of the servers file.
     pub servers: PathBuf,
-    /// Annotations file, if annotations were written.
+    /// Path of the annotations file, if annotations were written.
     pub annotations: Option<PathBuf>,
-    /// Data folder, if any.
+    /// Data folder of the server, if it has one.
     pub data: Option<PathBuf>,
 }
 
-/// Failure to add a server.
+/// Error from adding a server.
 #[derive(Debug, thiserror::Error)]
 pub enum AddError {
     /// The entry could not be generated.
@@ -60,12 +60,12 @@ pub enum AddError {
     /// A folder could not be created.
     #[error(transparent)]
     Home(#[from] HomeError),
-    /// The name is taken.
+    /// An entry with the same name exists.
     #[error(
         "`{name}` already exists in `{file}`; use `--replace` to replace it, or `--name` to choose another name"
     )]
     There {
-        /// File with the existing entry.
+        /// File that contains the existing entry.
         file: PathBuf,
         /// Name of the server.
         name: String,
@@ -78,7 +78,7 @@ pub enum AddError {
 /// Adds a known server to `mcp-servers.json`, and its annotations to `tool-annotations.json`.
 ///
 /// # Errors
-/// [`AddError`]. If one of the files is invalid, both stay unchanged.
+/// Returns an [`AddError`] on failure. If one of the files is invalid, both stay unchanged.
 pub fn add(home: &Home, adding: AddRequest<'_>) -> Result<AddedServer, AddError> {
     let AddRequest { known, name, from, settings, replace } = adding;
     let settings = known.checked_settings(home, settings)?;
@@ -88,7 +88,7 @@ pub fn add(home: &Home, adding: AddRequest<'_>) -> Result<AddedServer, AddError>
 /// Adds a server to `mcp-servers.json`, and its annotations, if any, to `tool-annotations.json`.
 ///
 /// # Errors
-/// [`AddError`]. If one of the files is invalid, both stay unchanged.
+/// Returns an [`AddError`] on failure. If one of the files is invalid, both stay unchanged.
 pub fn add_server(home: &Home, adding: &Addition, replace: bool) -> Result<AddedServer, AddError> {
     let (servers, after) = servers(home, adding, replace)?;
     let annotations = match &adding.annotations {
@@ -100,7 +100,8 @@ pub fn add_server(home: &Home, adding: &Addition, replace: bool) -> Result<Added
         private_dir(data)?;
     }
     private_dir(&home.policy())?;
-    // Write annotations first: without a server they are harmless, but a server without annotations could be used.
+    // Annotations are harmless without a server, but a server without annotations could be used, so they are written
+    // first.
     if let Some(change) = &annotations {
         file_edit::replace(&change.file, &change.text)?;
     }
@@ -108,16 +109,16 @@ pub fn add_server(home: &Home, adding: &Addition, replace: bool) -> Result<Added
     Ok(AddedServer { servers: servers.file, annotations: annotations.map(|change| change.file), data })
 }
 
-/// Returns the configured servers including the one to add, without writing anything.
+/// Returns the configured servers together with the new one. Writes nothing.
 ///
 /// # Errors
-/// [`AddError`], as for [`add_server`].
+/// Returns an [`AddError`] in the same cases as [`add_server`].
 pub fn candidates(home: &Home, adding: &Addition, replace: bool) -> Result<Servers, AddError> {
     let (file, after) = servers(home, adding, replace)?;
     Ok(file.servers(&after)?)
 }
 
-/// Returns the servers file, and its text with the server added.
+/// Returns the servers file and its new text with the server's entry.
 fn servers(home: &Home, adding: &Addition, replace: bool) -> Result<(ServersFile, String), AddError> {
     let file = ServersFile::open(home)?;
     if !replace && file.entry(&adding.name).is_ok() {
@@ -127,7 +128,7 @@ fn servers(home: &Home, adding: &Addition, replace: bool) -> Result<(ServersFile
     Ok((file, after))
 }
 
-/// New annotations file.
+/// New text of the annotations file.
 struct AnnotationsChange {
     file: PathBuf,
     text: String,

@@ -1,4 +1,4 @@
-//! Server to add: from the catalog, a package, an address, or a snippet from its documentation.
+//! A server to add: from the catalog, a package, an address or a snippet in its documentation.
 //!
 //! - A server that is not in the catalog gets minimal access: no files except its own data folder, which is also its home
 //!   directory, and a question for each call of an unannotated tool. A package from a registry gets a network in which the user
@@ -24,41 +24,41 @@ use url::Url;
 /// Commands that start a package of a registry.
 const PACKAGE_RUNNERS: [&str; 2] = ["npx", "uvx"];
 
-/// Server to add.
+/// A server to add, with the content of its new entry.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Addition {
-    /// Name to add it under.
+    /// Name of the new entry.
     pub name: String,
-    /// Entry in the servers file.
+    /// Entry for the servers file.
     pub entry: Value,
-    /// Annotations of its tools, if known.
+    /// Annotations of the server's tools, or `None` if they are not known.
     pub annotations: Option<Value>,
-    /// Data folder, if any.
+    /// Data folder of the server, if it has one.
     pub data: Option<PathBuf>,
-    /// Keys of the snippet that were ignored.
+    /// Keys of the snippet that have no effect.
     pub ignored: Vec<String>,
-    /// Id in the catalog, if any.
+    /// Id in the catalog, or `None` if the catalog does not contain the server.
     pub known: Option<String>,
 }
 
 /// The user's choices for a server to add.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AdditionChoices {
-    /// Name to add it under, instead of the default name.
+    /// Name of the new entry, or `None` for the default name.
     pub name: Option<String>,
-    /// Folder where its package is installed.
+    /// Folder of the installed package, if the user named one.
     pub from: Option<PathBuf>,
-    /// Settings of a catalog server.
+    /// Values of a catalog server's settings.
     pub settings: BTreeMap<String, String>,
-    /// Secrets to pass to it.
+    /// Stored secrets that the server receives.
     pub secrets: GivenSecrets,
 }
 
 impl Addition {
-    /// Creates the addition of a known server.
+    /// Creates the addition for a server in the catalog.
     ///
     /// # Errors
-    /// [`CatalogError`] if a setting is missing or unknown.
+    /// Returns a [`CatalogError`] if a setting is missing or unknown.
     pub fn known(
         home: &Home,
         known: &KnownServer,
@@ -74,10 +74,11 @@ impl Addition {
         Ok(Self { name, entry, annotations, data, ignored: Vec::new(), known })
     }
 
-    /// Creates an addition from a catalog id, a package or an address. A package that is in the catalog gets its catalog entry.
+    /// Creates an addition from a catalog id, a package or an address. A package in the catalog uses its catalog
+    /// entry.
     ///
     /// # Errors
-    /// [`AdditionError`].
+    /// Returns an [`AdditionError`] if the input does not describe a server that can be added.
     pub fn named(home: &Home, what: &str, choices: &AdditionChoices) -> Result<Self, AdditionError> {
         let AdditionChoices { name, from, settings, secrets } = choices;
         let catalog = Catalog::shipped()?;
@@ -105,7 +106,7 @@ impl Addition {
     /// Creates an addition from a command in a server's documentation, such as `npx -y @scope/package`.
     ///
     /// # Errors
-    /// [`AdditionError`].
+    /// Returns an [`AdditionError`] if the input does not describe a server that can be added.
     pub fn command(home: &Home, words: &[String], choices: &AdditionChoices) -> Result<Self, AdditionError> {
         let words = translated(words);
         let package = match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
@@ -127,10 +128,10 @@ impl Addition {
         Self::from_untrusted_entry(home, own, entry, choices)
     }
 
-    /// Creates an addition from a snippet of client settings that contains one server.
+    /// Creates an addition from a settings snippet that contains exactly one server.
     ///
     /// # Errors
-    /// [`AdditionError`].
+    /// Returns an [`AdditionError`] if the input does not describe a server that can be added.
     pub fn snippet(home: &Home, text: &str, choices: &AdditionChoices) -> Result<Self, AdditionError> {
         let mut servers = servers_in(text, choices.name.as_deref())?;
         let only = if servers.len() == 1 { servers.keys().next().cloned() } else { None };
@@ -155,7 +156,7 @@ impl Addition {
         Ok(Self { ignored, ..Self::with_minimal_access(home, name, entry) })
     }
 
-    /// Creates an addition with minimal access.
+    /// Creates an addition whose entry allows minimal access.
     pub(super) fn with_minimal_access(home: &Home, name: String, mut entry: Map<String, Value>) -> Self {
         entry.insert("unannotated".to_owned(), json!("ask"));
         if is_remote(&entry) {
@@ -177,10 +178,10 @@ impl Addition {
         Self { name, entry, annotations: None, data, ignored: Vec::new(), known: None }
     }
 
-    /// Returns the existing entry for the same address, to add a token to it.
+    /// Returns an addition from the existing entry with the same address, so that a token can be added to it.
     ///
     /// # Errors
-    /// [`ServerChangeError`].
+    /// Returns a [`ServerChangeError`] if the change is not possible or the servers file is invalid.
     pub fn at_address(home: &Home, wanted: &Self) -> Result<Option<Self>, ServerChangeError> {
         let file = ServersFile::open(home)?;
         let url = wanted.entry.get("url").and_then(Value::as_str).and_then(|url| Url::parse(url).ok());
@@ -192,14 +193,14 @@ impl Addition {
         Ok(Some(Self { name, entry, annotations: None, data: None, ignored: Vec::new(), known: None }))
     }
 
-    /// Passes one of the user's secrets as this variable or header.
+    /// Adds a stored secret to the entry as this variable or header.
     pub fn give(&mut self, key: &str, secret: &SecretName) {
         if let Some(entry) = self.entry.as_object_mut() {
             give(entry, &GivenSecrets::from([(key.to_owned(), secret.clone())]));
         }
     }
 
-    /// Allows a host.
+    /// Adds a host to the hosts that the entry allows.
     pub fn allow_host(&mut self, host: &str) {
         let Some(sandbox) = self.entry.get_mut("sandbox").and_then(Value::as_object_mut) else { return };
         let network = sandbox.entry("network").or_insert_with(|| json!({}));
@@ -215,7 +216,7 @@ impl Addition {
 }
 
 impl Catalog {
-    /// Returns the known server of a package, written as `npm:NAME` or `pypi:NAME`.
+    /// Returns the server in the catalog that uses this package, written `npm:NAME` or `pypi:NAME`.
     fn of_package(&self, what: &str) -> Option<&KnownServer> {
         let is_it = |known: &&KnownServer| match &known.source {
             Source::Npm { package, .. } => {
@@ -229,7 +230,7 @@ impl Catalog {
     }
 }
 
-/// Returns the default name and the entry of a package or an address.
+/// Returns the default name and the entry for a package or an address.
 fn entry_of(what: &str) -> Option<(String, Map<String, Value>)> {
     let run = |command: &str, args: Value| {
         Map::from_iter([("command".to_owned(), json!(command)), ("args".to_owned(), args)])
@@ -237,7 +238,7 @@ fn entry_of(what: &str) -> Option<(String, Map<String, Value>)> {
     if is_remote_address(what) {
         return Some((host_name(what), Map::from_iter([("url".to_owned(), json!(what))])));
     }
-    // Only npm has scopes, and versions after `@`.
+    // Only npm packages have scopes and versions after `@`.
     let is_npm = |what: &&str| is_scoped(what) || is_package_name(what) && what.contains('@');
     if let Some(package) = what.strip_prefix("npm:").or_else(|| Some(what).filter(is_npm)) {
         return Some((short_name(package), run("npx", json!(["-y", package]))));

@@ -1,18 +1,18 @@
-//! Failure to build the server to add.
+//! Errors from determining the server to add.
 
 use super::foreign::ForeignTextError;
 use super::{Catalog, CatalogError, SettingError};
 
-/// Failure to build the server to add.
+/// Error from determining the server to add.
 #[derive(Debug, thiserror::Error)]
 pub enum AdditionError {
-    /// The catalog entry is invalid, or a setting is missing.
+    /// The catalog entry is invalid, or a required setting is missing.
     #[error(transparent)]
     Catalog(#[from] CatalogError),
     /// A setting has an invalid value.
     #[error(transparent)]
     Setting(#[from] SettingError),
-    /// The name is not a catalog id, a package or an address.
+    /// The text is not a catalog id, a package or an address.
     #[error(
         "unknown server `{name}`; the catalog has `{ids}`; for other servers, give a package as `npm:NAME` or `pypi:NAME`, an `https://` address, or the path of a file with client settings (`-` for standard input)"
     )]
@@ -22,32 +22,32 @@ pub enum AdditionError {
         /// Ids in the catalog.
         ids: String,
     },
-    /// The name may be a package of either registry.
+    /// The name could be a package on npm or on `PyPI`.
     #[error(
         "`{0}` is not in the catalog; for a package, write `npm:{0}` or `pypi:{0}`; to list the catalog, run `ironcurtain servers catalog`"
     )]
     Ambiguous(String),
-    /// A command line has an unmatched quote.
+    /// A command line contains an unmatched quote.
     #[error("the command `{0}` has an unmatched quote")]
     Quotes(String),
-    /// More than one server is named.
+    /// The command line names more than one server.
     #[error("unexpected argument `{0}`; add one server at a time")]
     Unexpected(String),
-    /// The command starts a container.
+    /// The command starts a container, which would bypass the sandbox.
     #[error(
         "`{0}` starts a container outside the sandbox, where IronCurtain cannot limit it; add the server's package instead (`npm:NAME` or `pypi:NAME`), or the address of a container that you start yourself"
     )]
     Container(String),
-    /// Settings were given for a server that is not in the catalog.
+    /// Settings were given for a server outside the catalog.
     #[error("`--set` requires a server from the catalog; `{0}` is not in it")]
     Settings(String),
     /// The snippet is not a JSON object.
     #[error("failed to parse the snippet: {0}")]
     NotJson(#[from] serde_json::Error),
-    /// The snippet must contain exactly one server.
+    /// The snippet contains no server or several.
     #[error("expected one server in the snippet, found {0}; remove the others")]
     NotOne(usize),
-    /// The snippet sets more than what is started.
+    /// The snippet sets options other than the program or address.
     #[error("{0}; nothing was added")]
     Foreign(#[from] ForeignTextError),
 }

@@ -1,10 +1,10 @@
-//! Bundle (`.mcpb`): a packaged server for desktop clients, converted to a server to add.
+//! A bundle (`.mcpb`): a packaged server for desktop clients, which is converted to a server to add.
 //!
-//! - A bundle gets minimal access like any unknown server: it reads its own files, and writes to its own data folder.
-//! - The user names every folder that the bundle works with. Adding the bundle grants none of them: the user is asked
-//!   for each agent. Defaults suggested by the bundle are displayed, but never used for paths.
-//! - Secrets appear in its entry only as `keyring:NAME`.
-//! - The unpacked files are removed again unless the server is added.
+//! - A bundle gets minimal access, like any unknown server: it reads its own files and writes to its own data folder.
+//! - The user names each folder that the bundle works with. Adding the bundle grants no access: the user is asked for
+//!   each agent. Paths that the bundle suggests are displayed but never used.
+//! - The entry contains secrets only as `keyring:NAME`.
+//! - The unpacked files are removed unless the server is added.
 
 mod error;
 mod fill;
@@ -26,10 +26,10 @@ use std::fs::remove_dir_all;
 use std::mem::take;
 use std::path::{Path, PathBuf};
 
-/// File name extensions of bundles; `dxt` is the older one.
+/// File name extensions of bundles. `dxt` is the older one.
 pub const BUNDLE_ENDINGS: [&str; 2] = ["mcpb", "dxt"];
 
-/// Unpacked bundle. Dropping it removes its folder.
+/// An unpacked bundle. Dropping it removes the unpacked files.
 #[derive(Debug)]
 pub struct Bundle {
     /// Manifest of the bundle.
@@ -37,21 +37,21 @@ pub struct Bundle {
     folder: UnpackedFolder,
 }
 
-/// Folder that is removed on drop, unless the path was taken.
+/// Folder of unpacked files, which is removed on drop unless [`Bundle::keep`] was called.
 #[derive(Debug)]
 struct UnpackedFolder(PathBuf);
 
 impl Bundle {
-    /// Returns whether a file has the extension of a bundle.
+    /// Returns `true` if the file name has the extension of a bundle.
     #[must_use]
     pub fn is_named_so(file: &Path) -> bool {
         file.extension().is_some_and(|end| BUNDLE_ENDINGS.iter().any(|known| end == *known))
     }
 
-    /// Unpacks a bundle to IronCurtain's data folder and reads its manifest. Does not run its code.
+    /// Unpacks a bundle into IronCurtain's data folder and parses its manifest. Runs no code of the bundle.
     ///
     /// # Errors
-    /// [`BundleError`], in which case the unpacked files are removed.
+    /// Returns a [`BundleError`] on failure, in which case the unpacked files are removed.
     pub fn open(home: &Home, file: &Path) -> Result<Self, BundleError> {
         let name = random_name().map_err(BundleError::Folder)?;
         let folder = UnpackedFolder(home.data.join("bundles").join(name));
@@ -60,16 +60,16 @@ impl Bundle {
         Ok(Self { manifest, folder })
     }
 
-    /// Returns the folder with the unpacked files.
+    /// Returns the folder of the unpacked files.
     #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder.0
     }
 
-    /// Returns its server, configured with the user's answers. `name` replaces the bundle's own name.
+    /// Returns the bundle's server, configured with the user's answers. `name` replaces the default name.
     ///
     /// # Errors
-    /// [`BundleError`].
+    /// Returns a [`BundleError`] if a required value is missing or a value is invalid.
     pub fn addition(
         &self,
         home: &Home,
@@ -102,7 +102,7 @@ impl Bundle {
         Ok(added)
     }
 
-    /// Rejects a name for which the bundle's secrets would have the names of another server's secrets.
+    /// Returns an error if a secret of the bundle would have the same name as another server's secret.
     fn not_of_another(&self, home: &Home, name: &str) -> Result<(), BundleError> {
         let settings = self.manifest.user_config.iter();
         let secrets = settings.filter(|(_, setting)| setting.kind() == SettingKind::Secret);
@@ -118,14 +118,14 @@ impl Bundle {
         Ok(())
     }
 
-    /// Keeps the folder for the added server.
+    /// Keeps the unpacked files, because the server was added.
     pub fn keep(mut self) {
         take(&mut self.folder.0);
     }
 }
 
 impl Addition {
-    /// Allows reading the bundle's files, and lists the paths that the user named in `worksWith`.
+    /// Allows reading the bundle's files, and adds the paths that the user named to `worksWith`.
     fn open(&mut self, folder: &Path, paths: &[String]) {
         if let Some(files) = self.entry.pointer_mut("/sandbox/filesystem").and_then(Value::as_object_mut) {
             files.insert("allowRead".to_owned(), json!([folder]));
@@ -139,7 +139,7 @@ impl Addition {
 impl Drop for UnpackedFolder {
     fn drop(&mut self) {
         if !self.0.as_os_str().is_empty() {
-            // Leftovers are harmless.
+            // Files that remain are harmless.
             let _ = remove_dir_all(&self.0);
         }
     }

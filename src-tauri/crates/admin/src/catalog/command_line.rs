@@ -1,13 +1,13 @@
-//! Command lines in documentation. Pure.
+//! Parses command lines in documentation. Pure.
 //!
-//! - Commands of other package runners become the `npx` or `uvx` command for the same package.
+//! - Converts commands of other package runners to the `npx` or `uvx` command for the same package.
 
 use super::addition_error::AdditionError;
 use super::names::is_remote_address;
 use serde_json::{Map, Value, json};
 use std::path::Path;
 
-/// Programs that command lines in documentation begin with.
+/// Programs with which documented command lines start.
 pub const COMMANDS: [&str; 18] = [
     "npx", "uvx", "npm", "pnpm", "yarn", "bun", "bunx", "uv", "pipx", "node", "deno", "python", "python3",
     "cmd", "docker", "podman", "nerdctl", "env",
@@ -16,10 +16,10 @@ pub const COMMANDS: [&str; 18] = [
 /// Programs that start containers.
 pub(super) const CONTAINERS: [&str; 3] = ["docker", "podman", "nerdctl"];
 
-/// Options of other package runners that answer their own question, or choose their runtime.
+/// Options of other package runners that suppress a prompt or select a runtime. They are removed.
 const RUNNER_OPTIONS: [&str; 4] = ["-y", "--yes", "--bun", "--"];
 
-/// Returns the variables that a command line sets, and its command: `env KEY=VALUE npx ...`.
+/// Splits a command line such as `env KEY=VALUE npx ...` into the variables that it sets and the command.
 pub(super) fn with_assignments(words: &[String]) -> (Map<String, Value>, &[String]) {
     let mut rest = words.strip_prefix(&["env".to_owned()]).unwrap_or(words);
     let mut env = Map::new();
@@ -34,18 +34,19 @@ pub(super) fn with_assignments(words: &[String]) -> (Map<String, Value>, &[Strin
     (env, rest)
 }
 
-/// Returns whether a text is the name of an environment variable. Versions of packages are written with `==`.
+/// Returns `true` if the text is the name of an environment variable. A package version has `==` instead of `=`.
 fn is_variable(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_uppercase() || c == '_')
         && name.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_')
 }
 
-/// Returns whether a word begins a command line rather than naming a server.
+/// Returns `true` if the word is the program of a command line, not the name of a server.
 pub(super) fn is_command(word: &str) -> bool {
     COMMANDS.contains(&word) || (Path::new(word).is_absolute() && !is_remote_address(word))
 }
 
-/// Returns the `npx` or `uvx` command for a command of another package runner; other commands unchanged.
+/// Converts the command of another package runner to the `npx` or `uvx` command. Other commands are returned
+/// unchanged.
 pub(super) fn translated(words: &[String]) -> Vec<String> {
     let all: Vec<&str> = words.iter().map(String::as_str).collect();
     let (runner, rest) = match all.as_slice() {
@@ -65,15 +66,15 @@ fn owned(words: &[&str]) -> Vec<String> {
     words.iter().map(|word| (*word).to_owned()).collect()
 }
 
-/// Replaces the command of an entry by the `npx` or `uvx` command for the same package.
+/// Converts the command of an entry to the `npx` or `uvx` command for the same package.
 ///
 /// # Errors
-/// [`AdditionError::Container`] if it starts a container.
+/// Returns [`AdditionError::Container`] if the command starts a container.
 pub(super) fn normalized(mut entry: Map<String, Value>) -> Result<Map<String, Value>, AdditionError> {
     let Some(command) = entry.get("command").and_then(Value::as_str) else { return Ok(entry) };
     let args = entry.get("args").and_then(Value::as_array).into_iter().flatten();
     let args = args.map(|arg| arg.as_str().map(str::to_owned)).collect::<Option<Vec<String>>>();
-    // The parser of entries reports arguments that are not text.
+    // The entry's parser reports arguments that are not strings.
     let Some(args) = args else { return Ok(entry) };
     let words: Vec<String> = std::iter::once(command.to_owned()).chain(args).collect();
     let words = translated(&words);

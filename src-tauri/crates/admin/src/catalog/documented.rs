@@ -1,6 +1,6 @@
-//! Parses the forms in which documentation names a server: a package, an address, a command line, or a JSON snippet.
+//! Parses the forms in which documentation names a server: a package, an address, a command line or a JSON snippet.
 //!
-//! - Pure. Runs no command and makes no request: it only decides which program or address an entry names.
+//! - Pure. Runs no command and makes no request; only determines the program or the address.
 
 use super::AdditionChoices;
 use super::addition::Addition;
@@ -12,11 +12,11 @@ use ironcurtain_config::home::Home;
 use serde_json::{Value, json};
 
 impl Addition {
-    /// Creates an addition from the words in a server's documentation: a catalog id, a package, an address, a command
-    /// line in one or several words, or a JSON snippet.
+    /// Creates an addition from words in documentation: a catalog id, a package, an address, a command line (as one
+    /// word or several) or a JSON snippet.
     ///
     /// # Errors
-    /// [`AdditionError`].
+    /// Returns an [`AdditionError`] if the input does not describe a server that can be added.
     pub fn documented(
         home: &Home,
         words: &[String],

@@ -1,21 +1,21 @@
-//! Generates a `mcp-servers.json` entry for this machine from a catalog entry.
+//! Creates the `mcp-servers.json` entry of a catalog server for this machine.
 
 use super::{CatalogError, KnownServer, Source};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// System Python, available in every sandbox.
+/// Path of the system's Python, which exists in every sandbox.
 const PYTHON: &str = "/usr/bin/python3";
 
-/// Values of this machine for the entry of a known server.
+/// Values that the entry of a catalog server needs.
 #[derive(Debug, Clone, Copy)]
 pub struct EntryValues<'a> {
-    /// Persistent data folder of the server.
+    /// Data folder that the server keeps between sessions.
     pub data: &'a Path,
-    /// Folder where its package is installed. Without it, the entry names the package, which must be installed.
+    /// Folder of the installed package. With `None`, the entry names the package, which must be installed separately.
     pub from: Option<&'a Path>,
-    /// Settings chosen by the user.
+    /// Values of the server's settings.
     pub settings: &'a BTreeMap<String, String>,
 }
 
@@ -23,7 +23,7 @@ impl KnownServer {
     /// Returns the complete entry.
     ///
     /// # Errors
-    /// [`CatalogError`] if a setting is missing or unknown.
+    /// Returns a [`CatalogError`] if a setting is missing or unknown.
     pub fn entry(&self, filling: EntryValues<'_>) -> Result<Value, CatalogError> {
         let words = self.words(&filling)?;
         let from = filling.from.map(text).transpose()?;
@@ -42,7 +42,7 @@ impl KnownServer {
         entry.insert("description".to_owned(), json!(self.about));
         let mut sandbox = self.entry.sandbox.clone();
         if let Some(from) = from {
-            // The folder may contain other files of the user next to `node_modules`.
+            // Only `node_modules` is shown to the server, because the folder may contain other files of the user.
             let program = match &self.source {
                 Source::Npm { .. } => format!("{from}/node_modules"),
                 Source::Pypi { .. } | Source::Own { .. } => from,
@@ -62,14 +62,14 @@ impl KnownServer {
         Ok(entry)
     }
 
-    /// Returns whether the server has a data folder.
+    /// Returns `true` if the server has a data folder.
     #[must_use]
     pub(crate) fn keeps_data(&self) -> bool {
         let files = self.entry.sandbox.get("filesystem").and_then(|files| files.get("allowWrite"));
         files.and_then(Value::as_array).into_iter().flatten().any(|path| path == "{data}")
     }
 
-    /// Returns each placeholder with its value.
+    /// Returns all placeholders with their values.
     fn words(&self, filling: &EntryValues<'_>) -> Result<Vec<(String, String)>, CatalogError> {
         if let Some(name) = filling.settings.keys().find(|name| !self.settings.contains_key(*name)) {
             return Err(CatalogError::NoSetting { id: self.id.clone(), name: name.clone() });
@@ -84,7 +84,7 @@ impl KnownServer {
         Ok(words)
     }
 
-    /// Returns the command, with its variables and the arguments that precede those of the entry.
+    /// Returns the command with its variables and the arguments that precede those of the entry.
     fn run(&self, from: Option<&str>) -> Result<Run, CatalogError> {
         let plain =
             |command: &str, args: Vec<String>| Run { command: command.into(), args, env: BTreeMap::new() };
@@ -126,7 +126,7 @@ struct Run {
     env: BTreeMap<String, String>,
 }
 
-/// Adds a readable folder to sandbox settings.
+/// Adds a folder to `allowRead` in the sandbox settings.
 fn shown(sandbox: &mut Map<String, Value>, dir: String) {
     let files = sandbox.entry("filesystem").or_insert_with(|| json!({}));
     let Some(files) = files.as_object_mut() else { return };
@@ -136,7 +136,7 @@ fn shown(sandbox: &mut Map<String, Value>, dir: String) {
     }
 }
 
-/// Replaces the placeholders in all strings of a value.
+/// Replaces the placeholders in all strings of a JSON value.
 fn put(value: &mut Value, words: &[(String, String)]) {
     match value {
         Value::String(text) => {

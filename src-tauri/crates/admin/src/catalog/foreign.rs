@@ -1,24 +1,24 @@
-//! Validates text that the user did not write: a snippet from documentation, an address, a bundle, or an agent client's settings.
+//! Validates text that the user did not write: a documentation snippet, an address, a bundle or the settings of an
+//! agent client.
 //!
-//! - INVARIANT: an entry from such text refers to a secret only if the user passed that secret by
-//!   name. Otherwise it could send another server's secret to any address.
-//! - Such text determines which program is started or which address is connected to. It cannot set
-//!   options that control a server's access.
+//! - INVARIANT: an entry from such text refers to a secret only if the user passed that secret by name. Otherwise, the
+//!   text could send another server's secret to any address.
+//! - Such text determines the program or the address. It cannot set options that control the server's access.
 
 use ironcurtain_secrets::SecretName;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-/// Prefix of a secret's name.
+/// Prefix of a reference to a secret.
 const MARK: &str = "keyring:";
 
-/// Keys that determine the program or address.
+/// Keys that determine the program or the address. They are used.
 const TAKEN: [&str; 8] = ["command", "args", "env", "type", "url", "serverUrl", "httpUrl", "headers"];
 
-/// Keys for display and for agent clients, without effect here.
+/// Keys without effect in IronCurtain, for display or for agent clients.
 const IGNORED: [&str; 4] = ["alwaysAllow", "autoApprove", "description", "disabled"];
 
-/// Options that only the user may set.
+/// Keys that only the user may set.
 const OURS: [&str; 9] = [
     "allowedAddresses",
     "fileWrites",
@@ -31,28 +31,28 @@ const OURS: [&str; 9] = [
     "worksWith",
 ];
 
-/// Secrets that the user passes to a server, by variable or header.
+/// Stored secrets that the user passes to a server, by variable or header.
 pub type GivenSecrets = BTreeMap<String, SecretName>;
 
-/// Reason for rejecting text that the user did not write.
+/// Reason that text was rejected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ForeignTextError {
-    /// A variable or header refers to one of the user's secrets.
+    /// A variable or header refers to a secret that the user did not pass.
     #[error(
         "`{place}` asks for your secret `{secret}`, which may belong to another server; to pass it to this server, add `--secret {key}={secret}` to the `ironcurtain` command"
     )]
     Secret {
-        /// Location in the entry, such as `env.API_KEY`.
+        /// Path in the entry, such as `env.API_KEY`.
         place: String,
         /// Name of the variable or header.
         key: String,
         /// Name of the secret.
         secret: String,
     },
-    /// Another field refers to a secret.
+    /// A key other than a variable or header refers to a secret.
     #[error("`{0}` contains `keyring:`, which refers to one of your secrets; remove it")]
     Mark(String),
-    /// An option is set that only the user may set.
+    /// The text sets an option that only the user may set.
     #[error("it sets `{0}`, which only you may decide; remove it, and set it in `mcp-servers.json` yourself")]
     Ours(String),
     /// The entry has an unknown key.
@@ -60,18 +60,18 @@ pub enum ForeignTextError {
     Unknown(String),
 }
 
-/// Validated entry from text that the user did not write.
+/// A validated entry from text that the user did not write.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Checked {
     pub(crate) entry: Map<String, Value>,
-    /// Keys that were removed.
+    /// Keys that were removed because they have no effect.
     pub(crate) ignored: Vec<String>,
 }
 
-/// Validates an entry, removes ignored keys and adds the user's secrets.
+/// Validates an entry, removes keys without effect and adds the secrets that the user passed.
 ///
 /// # Errors
-/// [`ForeignTextError`] with the location.
+/// Returns a [`ForeignTextError`] that names the position in the entry.
 pub(crate) fn checked(
     mut entry: Map<String, Value>,
     given: &GivenSecrets,
@@ -96,7 +96,7 @@ pub(crate) fn checked(
     Ok(Checked { entry, ignored })
 }
 
-/// Sets the variable or header of each given secret.
+/// Sets the variable or header for each secret that the user passed.
 pub(super) fn give(entry: &mut Map<String, Value>, given: &GivenSecrets) {
     for (key, secret) in given {
         let (holder, key, kind) = place_of(entry, key);
@@ -107,7 +107,7 @@ pub(super) fn give(entry: &mut Map<String, Value>, given: &GivenSecrets) {
     }
 }
 
-/// Returns whether a text contains the prefix of a secret's name.
+/// Returns `true` if the text contains a reference to a secret.
 pub(super) fn mentions_secret(text: &str) -> bool {
     text.to_ascii_lowercase().contains(MARK)
 }
@@ -140,8 +140,8 @@ fn names_no_secret(place: &str, value: &Value) -> Result<(), ForeignTextError> {
     }
 }
 
-/// Returns the location of a secret in an entry: `env` or `headers`, the key as written there, and the prefix before the secret, such as
-/// `Bearer `.
+/// Returns the position of a secret in an entry: `env` or `headers`, the key as spelled there, and the text before the
+/// secret, such as `Bearer `.
 fn place_of(entry: &Map<String, Value>, key: &str) -> (&'static str, String, String) {
     if !is_remote(entry) {
         return ("env", key.to_owned(), String::new());
@@ -159,7 +159,7 @@ fn place_of(entry: &Map<String, Value>, key: &str) -> (&'static str, String, Str
     ("headers", written.map_or(key, |(name, _)| name).to_owned(), kind)
 }
 
-/// Returns whether an entry has the address of a remote server.
+/// Returns `true` if the entry has the address of a remote server.
 pub(super) fn is_remote(entry: &Map<String, Value>) -> bool {
     ["url", "serverUrl", "httpUrl"].iter().any(|key| entry.contains_key(*key))
 }

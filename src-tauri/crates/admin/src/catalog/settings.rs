@@ -1,6 +1,6 @@
-//! Checks the values that the user gives for the settings of a known server.
+//! Checks the values for the settings of a catalog server.
 //!
-//! - Only looks at the paths. Starts nothing.
+//! - Only checks the paths on disk. Starts nothing.
 
 use super::KnownServer;
 use ironcurtain_config::home::Home;
@@ -47,10 +47,10 @@ enum Problem {
 }
 
 impl KnownServer {
-    /// Returns the settings with absolute paths. Settings that the server does not have are returned as they are.
+    /// Returns the settings with absolute paths. Unknown settings are returned unchanged.
     ///
     /// # Errors
-    /// [`SettingError`] if a value is empty, or names no existing folder or program.
+    /// Returns a [`SettingError`] if a value is empty, or names no existing folder or program.
     pub fn checked_settings(
         &self,
         home: &Home,

@@ -1,19 +1,19 @@
-//! JSON snippets of client settings in documentation. Pure.
+//! Parses JSON snippets of client settings in documentation. Pure.
 
 use super::addition_error::AdditionError;
 use super::foreign::is_remote;
 use serde_json::{Map, Value};
 
-/// Keys that clients use around servers in their settings.
+/// Keys under which agent clients store servers in their settings.
 const WRAPPERS: [&str; 4] = ["mcpServers", "servers", "context_servers", "mcp"];
 
 /// Returns the servers in a snippet of client settings, by name.
 ///
-/// Accepts what documentation prints around them: Markdown fences, comments, trailing commas, a missing pair of outer
-/// braces, and the wrappers of clients.
+/// Accepts the usual forms of documentation: Markdown fences, comments, trailing commas, missing outer braces and the
+/// wrapper keys of agent clients.
 ///
 /// # Errors
-/// [`AdditionError::NotJson`].
+/// Returns [`AdditionError::NotJson`] if the snippet is not a JSON object.
 pub(super) fn servers_in(text: &str, name: Option<&str>) -> Result<Map<String, Value>, AdditionError> {
     let text = without_fence(text);
     let braced;
@@ -53,7 +53,7 @@ fn lenient() -> jsonc_parser::ParseOptions {
     }
 }
 
-/// Removes the fence of a Markdown code block, and whitespace.
+/// Removes whitespace and the fence of a Markdown code block.
 pub(super) fn without_fence(text: &str) -> &str {
     let text = text.trim();
     let Some(rest) = text.strip_prefix("```") else { return text };

@@ -16,13 +16,13 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Name of the single entry that provides several servers.
+/// Name of an entry that provides several servers.
 const ALL: &str = "ironcurtain";
 
-/// Entries to add to a client's settings.
+/// Entries that are added to a client's settings.
 #[derive(Debug, Clone, Copy)]
 pub enum ConnectRequest<'a> {
-    /// One entry for each of IronCurtain's servers.
+    /// One entry for each configured server.
     Each,
     /// One entry for this server.
     Server(&'a str),
@@ -30,74 +30,75 @@ pub enum ConnectRequest<'a> {
     AsOne,
     /// A single entry for the servers of a profile.
     Profile(&'a str),
-    /// One entry for each server that the client starts directly; each of them becomes one of IronCurtain's servers.
+    /// One entry for each server that the client starts directly. Each of these servers is added to IronCurtain's
+    /// configuration.
     Move {
-        /// True to move their plain secrets to the keyring.
+        /// `true` to move unprotected secrets of the servers to the keyring.
         secrets: bool,
-        /// Only the servers with these names.
+        /// Names of the servers to move, or `None` for all.
         only: Option<&'a [String]>,
-        /// Secrets to pass to the moved servers.
+        /// Stored secrets that the moved servers receive.
         given: &'a GivenSecrets,
     },
 }
 
-/// Change of a client's settings, ready to be written.
+/// Planned change of a client's settings, which [`Clients::write`] writes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClientChange {
     /// Display name of the client.
     pub client: &'static str,
-    /// Settings file.
+    /// Path of the client's settings file.
     pub file: PathBuf,
     /// Change of the settings file.
     pub edit: Edit,
-    /// The client's own commands that make the change; empty if the file is edited directly.
+    /// The client's own commands that make the change. Empty if the file is edited directly.
     pub commands: Vec<OwnCommand>,
-    /// Change of `mcp-servers.json`, if servers are moved there.
+    /// Path of `mcp-servers.json` and its change, if servers are moved there.
     pub servers: Option<(PathBuf, Edit)>,
     /// Secrets to store in the keyring before anything is written ([`plain_secrets::keep`]).
     pub secrets: Vec<PlainSecret>,
-    /// Entries that are written or removed.
+    /// Names of the entries that are written or removed.
     pub names: Vec<String>,
-    /// Entries that keep bypassing IronCurtain.
+    /// Entries that continue to bypass IronCurtain.
     pub left: Vec<Unmoved>,
-    /// Original values of the replaced entries.
+    /// Original values of the replaced entries. `None` for an entry that did not exist.
     originals: BTreeMap<String, Option<Value>>,
-    /// True if no entry starts the shim yet.
+    /// `true` if no entry starts the shim before the change.
     is_free: bool,
-    /// True for connecting, false for disconnecting.
+    /// `true` for connecting, `false` for disconnecting.
     is_connecting: bool,
-    /// Secrets in the client's settings, to hide when displaying the change.
+    /// Secrets in the client's settings, which are hidden when the change is displayed.
     hidden: Vec<Secret>,
 }
 
-/// Entry that is not changed.
+/// An entry that a change does not affect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unmoved {
     /// Name of the entry.
     pub name: String,
-    /// Reason for not changing it.
+    /// Reason that the entry is unchanged.
     pub why: NotConnected,
 }
 
-/// Reason for not changing a client's entry.
+/// Reason that a client's entry is unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotConnected {
-    /// The entry is not a stdio server.
+    /// The entry connects to a remote server.
     #[error("it connects directly to `{0}`")]
     Remote(String),
-    /// The entry contains a variable of the client.
+    /// The entry contains a variable that only the client can replace.
     #[error("it uses `{0}`, which only the client can replace")]
     Variable(String),
-    /// One of IronCurtain's servers has the same name and starts something else.
+    /// A configured server has the same name but another command.
     #[error("one of your servers already has this name, and starts `{0}`")]
     Taken(String),
     /// The entry has an unrecognized format.
     #[error("its format is not recognized")]
     Unknown,
-    /// The entry sets more than what is started.
+    /// The entry sets options other than the program or address.
     #[error("it is rejected: {0}")]
     Foreign(#[from] ForeignTextError),
-    /// The entry has the name of one of IronCurtain's servers, but starts something directly.
+    /// The entry has the name of a configured server, but starts a program directly.
     #[error("it starts `{0}` directly; to run it through IronCurtain, use `--move`")]
     Bypassing(String),
 }
@@ -116,7 +117,7 @@ impl ClientChange {
     }
 }
 
-/// Servers of a client that become IronCurtain's.
+/// Servers of a client that are moved to IronCurtain's configuration.
 struct Moved {
     servers: (PathBuf, Edit),
     secrets: Vec<PlainSecret>,
@@ -125,10 +126,10 @@ struct Moved {
 }
 
 impl Clients {
-    /// Plans to connect a client.
+    /// Plans the change that connects a client.
     ///
     /// # Errors
-    /// [`ClientError`].
+    /// Returns a [`ClientError`] if the client or its settings cannot be used.
     pub fn connect(
         &self,
         target: ClientTarget<'_>,
@@ -145,7 +146,7 @@ impl Clients {
         let servers = Servers::load(&self.home)?;
         let (mut moved, mut left, mut secrets) = (None, Vec::new(), Vec::new());
         let each = |name: String| (self.shim(ShimSelection::Server(&name)), name);
-        // Commands and names of the entries to write.
+        // Commands and names of the new entries.
         let wanted: Vec<(StartCommand, String)> = match request {
             ConnectRequest::AsOne => vec![(self.shim(ShimSelection::All), ALL.to_owned())],
             ConnectRequest::Profile(name) if !Config::load(&self.home)?.profiles.contains_key(name) => {
@@ -187,7 +188,7 @@ impl Clients {
             }
         }
         let text = read(&file)?;
-        // An entry that already starts the same command keeps its formatting.
+        // An entry that already starts the same command is not rewritten.
         let is_there = |name: &str, launch: &StartCommand| {
             at(name).is_some_and(|entry| entry.launch.as_ref() == Some(launch) && !entry.is_disabled)
         };
@@ -227,10 +228,10 @@ impl Clients {
         })
     }
 
-    /// Plans to disconnect a client, for one server or for all.
+    /// Plans the change that disconnects a client, for one server or for all.
     ///
     /// # Errors
-    /// [`ClientError`].
+    /// Returns a [`ClientError`] if the client or its settings cannot be used.
     pub fn disconnect(
         &self,
         target: ClientTarget<'_>,
@@ -280,10 +281,12 @@ impl Clients {
         })
     }
 
-    /// Writes a change: first the record of the original settings, then IronCurtain's servers, then the client's settings.
+    /// Writes a change in this order: the record of the original settings, IronCurtain's servers, the client's
+    /// settings.
     ///
     /// # Errors
-    /// [`ClientError::Changed`] if a file has changed since the change was planned, or an error of writing.
+    /// Returns [`ClientError::Changed`] if a file has changed since the change was planned, or another [`ClientError`]
+    /// if writing fails.
     pub fn write(&self, change: &ClientChange) -> Result<(), ClientError> {
         if read(&change.file)? != change.edit.before {
             return Err(ClientError::Changed(change.file.clone()));
@@ -309,7 +312,7 @@ impl Clients {
         Ok(())
     }
 
-    /// Converts entries of a client to IronCurtain's servers.
+    /// Converts entries of a client to configured servers.
     fn moving<'a>(
         &self,
         entries: impl Iterator<Item = &'a SettingsEntry>,
@@ -343,7 +346,7 @@ impl Clients {
     }
 }
 
-/// Returns IronCurtain's entry for a client's entry; `None` if the same server already exists.
+/// Returns the server entry for a client's entry. Returns `None` if the same server is already configured.
 fn movable(
     entry: &SettingsEntry,
     there: &Servers,
@@ -379,7 +382,7 @@ fn starts(entry: &SettingsEntry) -> String {
     command.or_else(|| entry.url.clone()).unwrap_or_else(|| entry.value.to_string())
 }
 
-/// Restores the original entries, and removes entries that did not exist.
+/// Restores the original values of entries, and removes entries that did not exist.
 fn restored(
     client: &KnownClient,
     file: &Path,

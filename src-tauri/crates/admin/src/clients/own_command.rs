@@ -1,7 +1,8 @@
-//! Client's own command for editing its settings.
+//! A client's own command for editing its settings.
 //!
-//! - Preferred if available: a running client rewrites its settings file, and would overwrite direct edits.
-//! - Used only for entries that start the shim, because they contain no secrets, which must not be on a command line.
+//! - Preferred if it exists: a running client rewrites its settings file and would overwrite direct edits.
+//! - Used only for entries that start the shim. Other entries may contain secrets, which must not be on a command
+//!   line.
 
 use super::{ClientError, program};
 use ironcurtain_client_config::{KnownClient, StartCommand};
@@ -9,10 +10,10 @@ use std::fmt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-/// Id of the client that has such a command, and the name of its program.
+/// Id of the client that has such a command, and the command's program.
 const CLAUDE_CODE: (&str, &str) = ("claude-code", "claude");
 
-/// Client's own command.
+/// Command line that edits a client's settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwnCommand {
     program: PathBuf,
@@ -20,7 +21,8 @@ pub struct OwnCommand {
 }
 
 impl OwnCommand {
-    /// Returns the command that adds an entry for the shim to the user's settings, if the client supports that.
+    /// Returns the command that adds an entry for the shim to the user's settings. Returns `None` if the client has
+    /// none.
     pub(super) fn adding(client: &KnownClient, name: &str, launch: &StartCommand) -> Option<Self> {
         let env = launch.env.iter().flat_map(|(key, value)| ["-e".to_owned(), format!("{key}={value}")]);
         let words = ["mcp", "add", "-s", "user", name].map(ToOwned::to_owned).into_iter().chain(env);
@@ -28,7 +30,7 @@ impl OwnCommand {
         Self::of(client, words.chain(start))
     }
 
-    /// Returns the command that removes an entry from the user's settings, if the client supports that.
+    /// Returns the command that removes an entry from the user's settings. Returns `None` if the client has none.
     pub(super) fn removing(client: &KnownClient, name: &str) -> Option<Self> {
         Self::of(client, ["mcp", "remove", "-s", "user", name].map(ToOwned::to_owned).into_iter())
     }
@@ -39,7 +41,7 @@ impl OwnCommand {
         Some(Self { program, arguments: arguments.collect() })
     }
 
-    /// Runs the command and waits for it.
+    /// Runs the command and waits until it exits.
     pub(super) fn run(&self) -> Result<(), ClientError> {
         let failed = |said: String| ClientError::OwnCommand { command: self.to_string(), said };
         let output = Command::new(&self.program)

@@ -1,7 +1,7 @@
-//! Record of changes to clients' settings, with copies of the original files.
+//! Record of the changes to clients' settings, with copies of the original files.
 //!
-//! - Stored in the state folder, which no agent can reach, because settings may contain secrets.
-//! - Written before the settings, so that every change has a recorded original.
+//! - Stored in the state folder, which no agent can read, because settings may contain secrets.
+//! - Written before the settings, so that the original of each change is recorded.
 
 use super::ClientError;
 use crate::file_edit::{self, FileEditError};
@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Changed settings files.
+/// All settings files that were changed.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Record {
@@ -25,17 +25,17 @@ pub(super) struct Record {
     folder: PathBuf,
 }
 
-/// Changes of one settings file.
+/// Changes that were made to one settings file.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Written {
-    /// Name of the copy of the original file; `None` if there was no file.
+    /// File name of the copy of the original, or `None` if the file did not exist.
     pub before: Option<String>,
-    /// True if disconnecting may restore the copy, because no entry in it starts the shim.
+    /// `true` if disconnecting may restore the copy, which contains no entry that starts the shim.
     pub is_whole: bool,
-    /// SHA-256 of the text that was written.
+    /// SHA-256 of the file's content after the change.
     pub after: String,
-    /// Written entries, with their original values.
+    /// Written entries and their original values.
     pub entries: BTreeMap<String, Option<Value>>,
 }
 
@@ -55,12 +55,12 @@ impl Record {
         Ok(Self { folder, ..record })
     }
 
-    /// Returns the changes of a file.
+    /// Returns the recorded changes of a file.
     pub(super) fn of(&self, file: &Path) -> Option<&Written> {
         self.files.get(file)
     }
 
-    /// Returns the original text of a file, if only IronCurtain has changed it since.
+    /// Returns the original content of a file, if only IronCurtain has changed it since. Returns `None` otherwise.
     pub(super) fn untouched(
         &self,
         file: &Path,
@@ -76,8 +76,8 @@ impl Record {
         }
     }
 
-    /// Records a change before it is written, and saves a copy of the file. `entries` are the original values of the replaced entries;
-    /// `is_free` is true if no entry starts the shim yet.
+    /// Records a planned change and copies the file. `entries` are the original values of the replaced entries.
+    /// `is_free` is `true` if no entry starts the shim yet.
     pub(super) fn note(
         &mut self,
         file: &Path,
@@ -92,7 +92,7 @@ impl Record {
         let known = self.files.remove(file);
         let mut old_copy = None;
         let mut written = match known {
-            // Disconnecting still restores the oldest copy.
+            // The oldest copy remains the one that disconnecting restores.
             Some(written) if is_ours(&written) => written,
             known => {
                 let (copy, entries) = known.map(|known| (known.before, known.entries)).unwrap_or_default();
@@ -108,11 +108,11 @@ impl Record {
         Ok(self.discard(old_copy)?)
     }
 
-    /// Removes entries of a file from the record, and the file with its last entry.
+    /// Removes entries from the record of a file. Removes the file when no entry is left.
     pub(super) fn forget(&mut self, file: &Path, names: &[String], edit: &Edit) -> Result<(), ClientError> {
         let mut old_copy = None;
         if let Some(written) = self.files.get_mut(file) {
-            // Restoring the copy would discard changes made by others.
+            // Restoring the copy would discard changes by other programs.
             written.is_whole &= edit.before.as_deref().map(digest).as_ref() == Some(&written.after);
             written.entries.retain(|name, _| !names.contains(name));
             written.after = digest(edit.after.as_deref().unwrap_or_default());
@@ -130,7 +130,7 @@ impl Record {
         Ok(name)
     }
 
-    /// Deletes a copy that is no longer needed, because it may contain secrets.
+    /// Deletes a copy that is no longer needed and may contain secrets.
     fn discard(&self, copy: Option<String>) -> Result<(), FileEditError> {
         let Some(copy) = copy.map(|name| self.folder.join(name)) else { return Ok(()) };
         match std::fs::remove_file(&copy) {

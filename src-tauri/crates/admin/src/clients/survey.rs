@@ -1,4 +1,4 @@
-//! Lists agent clients and the servers that each starts.
+//! Lists agent clients and the servers that their entries start.
 
 use super::{ClientError, ClientTarget, Clients};
 use ironcurtain_client_config::{
@@ -12,85 +12,85 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ClientReport {
-    /// Name on the command line.
+    /// Id of the client on the command line.
     pub id: &'static str,
-    /// Display name.
+    /// Display name of the client.
     pub name: &'static str,
-    /// Settings file, which may not exist.
+    /// Path of the settings file, which may not exist.
     pub file: PathBuf,
     /// State of the client.
     pub state: ClientState,
-    /// Server entries in its settings.
+    /// Server entries in the client's settings.
     pub entries: Vec<EntryReport>,
-    /// Error of reading its settings.
+    /// Error from reading the settings, or `None` on success.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
 }
 
-/// State of a client: that of its worst entry.
+/// State of a client. Its worst entry determines it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ClientState {
-    /// Not installed.
+    /// The client is not installed.
     Missing,
-    /// Installed, but no entry starts the shim.
+    /// The client is installed, but no entry starts the shim.
     NotConnected,
-    /// All its servers run through IronCurtain.
+    /// All servers of the client run through IronCurtain.
     Connected,
-    /// Some of its servers run through IronCurtain, and others bypass it.
+    /// Some servers of the client run through IronCurtain, and others bypass it.
     Bypassing,
-    /// An entry starts a shim that does not exist, or that of another installation.
+    /// An entry starts a shim that does not exist or belongs to another installation.
     Drifted,
-    /// Its settings could not be read.
+    /// The settings could not be read.
     Unreadable,
 }
 
-/// Entry of a client.
+/// A server entry in a client's settings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EntryReport {
     /// Name of the entry.
     pub name: String,
-    /// Program or address that the entry uses.
+    /// Program or address in the entry.
     #[serde(flatten)]
     pub way: EntryUse,
 }
 
-/// Use of an entry: the program it starts or the address it connects to.
+/// Program that an entry starts, or address that it connects to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "use")]
 pub enum EntryUse {
-    /// Starts the shim.
+    /// The entry starts the shim.
     Shield {
-        /// Server that it provides; `None` for several.
+        /// Server that the shim provides, or `None` for several.
         server: Option<String>,
-        /// Profile whose servers it provides. Without a server and a profile, it provides all servers.
+        /// Profile whose servers the shim provides. Without a server and a profile, it provides all servers.
         #[serde(skip_serializing_if = "Option::is_none")]
         profile: Option<String>,
     },
-    /// Starts a shim that does not exist, or that of another installation.
+    /// The entry starts a shim that does not exist or belongs to another installation.
     OtherShim {
         /// Path of the shim.
         path: String,
     },
-    /// Starts a server directly.
+    /// The entry starts a server directly.
     Server {
         /// Command line.
         command: String,
     },
-    /// Connects to a remote server directly.
+    /// The entry connects to a remote server directly.
     Remote {
         /// Address of the server.
         url: String,
     },
-    /// Disabled in the client.
+    /// The entry is disabled.
     Disabled,
-    /// Unrecognized format.
+    /// The format of the entry is not recognized.
     Unknown,
 }
 
 impl Clients {
-    /// Returns all supported clients, even those that are not installed.
+    /// Returns the state of every supported client, installed or not.
     #[must_use]
     pub fn survey(&self) -> Vec<ClientReport> {
         let found = |client: &'static KnownClient| {
@@ -103,7 +103,8 @@ impl Clients {
     /// Returns the state of one client.
     ///
     /// # Errors
-    /// [`ClientError::Unknown`], [`ClientError::NoProject`], [`ClientError::Missing`].
+    /// Returns [`ClientError::Unknown`], [`ClientError::NoProject`] or [`ClientError::Missing`] if there is no such
+    /// client or project support.
     pub fn look(&self, target: ClientTarget<'_>) -> Result<ClientReport, ClientError> {
         let (client, found) = self.find(target)?;
         Ok(self.report(client, &found))
@@ -149,7 +150,7 @@ impl Clients {
     }
 }
 
-/// Returns the entries in a client's settings.
+/// Parses the entries in a client's settings file.
 pub(super) fn entries(client: &KnownClient, file: &Path) -> Result<Vec<SettingsEntry>, ClientError> {
     let text = read(file)?;
     client
@@ -157,7 +158,7 @@ pub(super) fn entries(client: &KnownClient, file: &Path) -> Result<Vec<SettingsE
         .map_err(|problem| ClientError::Document { file: file.to_path_buf(), problem })
 }
 
-/// Formats a command for display.
+/// Formats a command line for display.
 pub(super) fn command_line(launch: &StartCommand) -> String {
     let words = std::iter::once(&launch.command).chain(&launch.args);
     words.map(String::as_str).collect::<Vec<_>>().join(" ")

@@ -1,4 +1,4 @@
-//! Connects, moves and disconnects a client in its own home folder.
+//! Tests that connect, move and disconnect a client in a temporary home directory.
 
 use super::*;
 use crate::catalog::GivenSecrets;
@@ -113,7 +113,7 @@ fn servers_are_moved_to_ironcurtain_and_back() {
         desk.connect(ConnectRequest::Move { secrets: false, only: None, given: &NO_SECRETS }).unwrap().names,
         [""; 0]
     );
-    // If the file has changed since, only our entry is restored and the other changes are kept.
+    // If the file has changed, only IronCurtain's entries are restored and other changes are kept.
     std::fs::write(desk.file(), text.replace("// mine", "// theirs")).unwrap();
     desk.disconnect(None).unwrap();
     let text = desk.text().unwrap();
@@ -133,7 +133,7 @@ fn only_the_named_servers_are_moved() {
     let now: Value = serde_json::from_str(&desk.text().unwrap().replace("// mine", "")).unwrap();
     assert_eq!(now["mcpServers"]["notes"], before["mcpServers"]["notes"]);
     assert_eq!(desk.state(), ClientState::Bypassing);
-    // `more` has already been moved, and `none` never existed.
+    // `more` was already moved, and `none` never existed.
     for name in ["more", "none"] {
         let only = [name.to_owned()];
         let request = ConnectRequest::Move { secrets: false, only: Some(&only), given: &NO_SECRETS };
@@ -298,7 +298,7 @@ fn project_settings_may_only_be_a_symlink_within_the_project() {
         Err(ClientError::LeavesProject { file, .. }) => file,
         other => panic!("{other:?}"),
     };
-    // To the user's settings, to a missing file, and through a folder.
+    // A symlink to the user's settings, to a missing file and through a folder.
     link(&desk.file(), ".mcp.json");
     assert_eq!(refused("claude-code"), project.join(".mcp.json"));
     link(&desk.dir.path().join("missing"), "opencode.json");
@@ -307,7 +307,7 @@ fn project_settings_may_only_be_a_symlink_within_the_project() {
     assert_eq!(refused("cursor"), project.join(".cursor"));
     assert_eq!(desk.text().unwrap(), BEFORE);
     assert!(!desk.dir.path().join("missing").exists());
-    // A symlink within the project is allowed.
+    // A symlink inside the project is allowed.
     std::fs::write(project.join("shared/mcp.json"), "{}").unwrap();
     link(Path::new("shared"), ".vscode");
     desk.clients.write(&desk.clients.connect(target("vscode"), ConnectRequest::Each).unwrap()).unwrap();

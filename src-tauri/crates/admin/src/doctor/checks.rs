@@ -1,4 +1,4 @@
-//! The individual checks.
+//! The checks, one function each.
 
 use super::{Diagnosis, Doctor, Running};
 use crate::clients::{ClientReport, ClientState};
@@ -11,18 +11,18 @@ use ironcurtain_secrets::{Keyring, SecretPlace, SecretStore, Shelf, in_time};
 use std::fs;
 use std::path::Path;
 
-/// Required programs.
+/// Programs that IronCurtain needs.
 const NEEDED: [&str; 3] = ["ironcurtain-shim", "ironcurtain-sandbox", "ironcurtain-filesystem"];
 
 const APP: &str = "ironcurtain-desktop";
 
-/// Free bytes in the state folder below which to warn; enough for some files of the audit log.
+/// Free space in the state folder below which the check warns: 1 GiB, enough for some files of the audit log.
 const LITTLE_ROOM: u64 = 1 << 30;
 
-/// Free bytes below which the audit log soon cannot be written, so that every call is denied.
+/// Free space below which the check fails: 64 MiB. When the audit log cannot be written, every call is denied.
 const NO_ROOM: u64 = 64 << 20;
 
-/// Number of free inodes below which sessions cannot start.
+/// Number of free inodes below which no session can start.
 const FEW_INODES: u64 = 16;
 
 /// Number of inotify watches that a large project folder needs. The kernel's default was 8,192 for years.
@@ -74,7 +74,7 @@ pub(super) fn running(running: &Running) -> Diagnosis {
     }
 }
 
-/// Checks where secrets are stored.
+/// Checks the store for secrets.
 pub(super) async fn secrets(store: &SecretStore, servers: &Servers, running: &Running) -> Diagnosis {
     let about = "secrets";
     let looked = store.clone();
@@ -109,7 +109,7 @@ pub(super) async fn secrets(store: &SecretStore, servers: &Servers, running: &Ru
     }
 }
 
-/// Checks where the running trusted process asks the user, or where one started by a client would.
+/// Checks the front end through which the trusted process asks the user, or would ask if a client started it.
 pub(super) fn questions(doctor: &Doctor, running: &Running) -> Diagnosis {
     let about = "questions";
     let terminal = "`ironcurtain daemon --ask terminal` asks on a terminal";
@@ -225,7 +225,7 @@ pub(super) fn disk(home: &Home) -> Diagnosis {
         Err(problem) => return Diagnosis::warning("disk", format!("`{}`: {problem}", home.state.display())),
     };
     let free = found.f_bavail.saturating_mul(found.f_frsize);
-    // Some file systems have no fixed number of inodes, and report 0.
+    // A file system without a fixed number of inodes reports 0.
     if found.f_files > 0 && found.f_favail < FEW_INODES {
         let says = format!("no inodes left at `{}`, so no session can start", home.state.display());
         return Diagnosis::problem("disk", says).with_fix("remove files that you do not need");
@@ -296,7 +296,7 @@ mod tests {
         let home = Home::under(dir.path(), dir.path());
         let found = |head: Option<&str>| {
             let file = home.audit_head();
-            // The file may not exist yet.
+            // A missing file is not an error.
             let _ = fs::remove_file(&file);
             head.iter().for_each(|text| fs::write(&file, text).unwrap());
             record(&home)

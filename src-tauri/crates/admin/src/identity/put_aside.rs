@@ -1,4 +1,4 @@
-//! Sets everything stored under a server's name aside, without deleting it.
+//! Sets aside everything stored under a server name without deleting it.
 
 use super::{IdentityChangeError, SuspendedServer};
 use crate::file_edit;
@@ -12,7 +12,7 @@ use ironcurtain_secrets::{named, named_in_header};
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 
-/// Adds a note of everything to set aside to `put-aside.json`, and returns its path.
+/// Adds the state that will be set aside to `put-aside.json`. Returns the path of that file.
 pub(super) fn note(server: &SuspendedServer) -> Result<PathBuf, IdentityChangeError> {
     let home = &server.home;
     let file = home.config.join("put-aside.json");
@@ -77,7 +77,7 @@ fn annotations(home: &Home, name: &str) -> Result<Option<Value>, IdentityChangeE
     Ok(all.get("servers").and_then(|servers| servers.get(name)).cloned())
 }
 
-/// Returns the variables and headers of a server's entry that refer to secrets; empty without an entry.
+/// Returns the variables and headers that refer to secrets in a server's entry. Empty if the server has no entry.
 fn secrets(home: &Home, name: &str) -> Result<Map<String, Value>, IdentityChangeError> {
     let entry = match ServersFile::open(home)?.entry(name) {
         Ok((_, entry)) => entry,

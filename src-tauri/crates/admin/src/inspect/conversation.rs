@@ -1,4 +1,4 @@
-//! MCP conversation with a server that is being inspected.
+//! The exchange of MCP messages with a server that is being inspected.
 
 use super::fault::{MESSAGE, MOST_BYTES, ServerFault};
 use ironcurtain_daemon::server::process::{Process, ProcessHold, ServerStderr};
@@ -16,13 +16,13 @@ use tokio::io::AsyncWriteExt;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
 
-/// Maximum number of lines to skip that are not messages.
+/// Maximum number of output lines that are skipped because they are not messages.
 const NOISE: usize = 100;
 
-/// Timeout for the server to exit.
+/// Maximum time for the server to exit.
 const END: Duration = Duration::from_secs(5);
 
-/// Maximum number of bytes kept of its standard error.
+/// Maximum number of bytes of standard error that are kept.
 const KEPT: usize = 2000;
 
 pub(super) struct Conversation {
@@ -34,9 +34,9 @@ pub(super) struct Conversation {
     next: u64,
     heard: u64,
     noise: usize,
-    /// True if the server has announced that its tools changed.
+    /// `true` if the server has sent `notifications/tools/list_changed`.
     changed: bool,
-    /// First line that was not a message.
+    /// First output line that was not a message.
     odd: Option<String>,
 }
 
@@ -79,7 +79,7 @@ impl Conversation {
         }
     }
 
-    /// Converts an error response. It was sent by the server or, if a remote server did not answer, by our transport.
+    /// Converts an error response. The server sent it or, if a remote server did not answer, IronCurtain's transport.
     fn refused(&self, method: &str, error: &RawValue) -> ServerFault {
         let error: serde_json::Value = serde_json::from_str(error.get()).unwrap_or_default();
         let message = error.get("message").and_then(serde_json::Value::as_str).unwrap_or("(no message)");
@@ -90,7 +90,7 @@ impl Conversation {
         ServerFault::Refused { method: method.to_owned(), message }
     }
 
-    /// Waits until the server announces that its tools changed. Returns `false` if it does not within this time.
+    /// Waits until the server announces changed tools. Returns `false` if it does not within this time.
     pub(super) async fn changes(&mut self, within: Duration) -> Result<bool, ServerFault> {
         let deadline = Instant::now() + within;
         while !self.changed {
@@ -101,7 +101,7 @@ impl Conversation {
         Ok(true)
     }
 
-    /// Handles a message that is not the awaited response.
+    /// Handles a message that is not the expected response.
     async fn take(&mut self, message: Option<Incoming>) -> Result<(), ServerFault> {
         match message {
             Some(Incoming::Request { id, method, .. }) => self.serve(&id, &method).await,
@@ -118,25 +118,25 @@ impl Conversation {
         self.write(&notification_line(method, None)).await
     }
 
-    /// Kills the server, waits until it has exited, and returns a text with the first line that was not a message and the end of its
-    /// standard error.
+    /// Kills the server and waits until it has exited. Returns its first output line that was not a message and the
+    /// last lines of its standard error.
     pub(super) async fn end(self) -> String {
         let Self { stdin, mut stdout, stderr, hold, odd, .. } = self;
         drop((stdin, hold));
         let gone = async { while let Ok(Some(_)) = stdout.next().await {} };
-        // A process that keeps the pipe open longer is ignored.
+        // A process that keeps the pipe open longer is not waited for.
         let _ = tokio::time::timeout(END, gone).await;
         let last = tokio::time::timeout(END, stderr).await;
         let last = last.ok().and_then(Result::ok).unwrap_or_default();
         let last = visible::head(&visible::lines(last.trim()), KEPT);
-        // Start several lines on a new line, because the caller marks each line.
+        // Several lines start on a new line, because the caller marks each line.
         let apart = if last.contains('\n') { "\n" } else { " " };
         let odd = odd.map(|line| format!("; it printed a line that is not a protocol message: `{line}`"));
         let last = if last.is_empty() { last } else { format!("; it said:{apart}{last}") };
         odd.unwrap_or_default() + &last
     }
 
-    /// Reads the next line. Returns `None` if it is not a message.
+    /// Reads the next line. Returns `None` if the line is not a message.
     async fn hear(&mut self, waiting_for: &str) -> Result<Option<Incoming>, ServerFault> {
         let ended = || ServerFault::Ended(waiting_for.to_owned());
         let line = match self.stdout.next().await {
@@ -167,7 +167,7 @@ impl Conversation {
         Err(ServerFault::Noise(text()))
     }
 
-    /// Answers the server's own requests. There is no user to ask and no model.
+    /// Answers a request from the server. No user and no model are available.
     async fn serve(&mut self, id: &Id, method: &str) -> Result<(), ServerFault> {
         let line = match (method, &self.root) {
             ("ping", _) => result_line(id, &json!({})),

@@ -1,22 +1,23 @@
 //! Protocol and limit violations of a server that is being inspected.
 
-/// Maximum message size in bytes.
+/// Maximum size of a message: 8 MiB.
 pub(super) const MESSAGE: usize = 8 * 1024 * 1024;
-/// Maximum total size of all messages in bytes.
+/// Maximum total size of all messages: 32 MiB.
 pub(super) const MOST_BYTES: u64 = 32 * 1024 * 1024;
-/// Maximum number of pages of the tool list.
+/// Maximum number of pages in the tool list.
 pub(super) const MOST_PAGES: usize = 100;
-/// Maximum number of tools.
+/// Maximum number of tools in the tool list.
 pub(super) const MOST_TOOLS: usize = 1000;
 
-/// Reason for rejecting a server's list of tools. The message continues a sentence that starts with the server's name.
+/// Reason that a server's list of tools was rejected. The message continues a sentence that starts with the server's
+/// name.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerFault {
     /// A request could not be serialized.
     #[error(transparent)]
     Request(#[from] serde_json::Error),
-    /// The server does not read its input.
-    #[error("exited, or does not read its input")]
+    /// The server has exited or does not read its input.
+    #[error("has exited or does not read its input")]
     NoInput,
     /// The server closed its output.
     #[error("exited before it answered `{0}`")]
@@ -29,7 +30,7 @@ pub enum ServerFault {
         /// Message of the error, safe to display.
         message: String,
     },
-    /// A remote server did not answer; the message is IronCurtain's.
+    /// A remote server did not answer. IronCurtain's transport created the message.
     #[error("did not answer: {0}")]
     Unanswered(String),
     /// A message is too large.
@@ -38,7 +39,7 @@ pub enum ServerFault {
     /// All messages together are too large.
     #[error("sent more than {MOST_BYTES} bytes")]
     TooMuch,
-    /// The server does not speak the protocol.
+    /// The server printed lines that are not protocol messages.
     #[error("printed lines that are not protocol messages, such as `{0}`")]
     Noise(String),
     /// The list of tools is invalid.
@@ -56,12 +57,12 @@ pub enum ServerFault {
     /// A tool lacks an argument schema.
     #[error("has no valid input schema for the tool `{0}`")]
     NoSchema(String),
-    /// A tool or argument has a name that could be confused with another.
+    /// The name of a tool or argument could be confused with another name.
     #[error("has a {of} whose name cannot be displayed safely: `{shown}`")]
     Name {
-        /// Tool, or argument of a tool.
+        /// Description of the named item, such as "tool".
         of: String,
-        /// Name, safe to display.
+        /// The name, escaped for display.
         shown: String,
     },
 }

@@ -1,4 +1,4 @@
-//! Lists a folder from inside a sandbox, to demonstrate how little a server without grants can see.
+//! Lists a folder from inside a sandbox, to demonstrate how little a server without grants can access.
 
 use super::{InspectError, Inspection, StartedAlone, slow, start_alone};
 use crate::named_server::named_server;
@@ -10,25 +10,25 @@ use serde_json::json;
 use std::path::Path;
 use tokio::io::AsyncReadExt;
 
-/// Program that lists the folder, and its name as a server.
+/// Program that lists the folder. It is also the name of the server.
 const PROGRAM: &str = "ls";
 
-/// Maximum number of bytes read of its output.
+/// Maximum number of bytes that are read from the program's output.
 const MOST: usize = 16 * 1024;
 
-/// Result of listing a folder inside a sandbox.
+/// Result of listing a folder from inside a sandbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FolderListing {
-    /// Names found in the folder.
+    /// Names that the program listed.
     pub seen: Vec<String>,
-    /// Error message of the program.
+    /// Error message of the program, or an empty string.
     pub complaint: String,
 }
 
 /// Lists a folder from inside a sandbox in which only `shown` is visible.
 ///
 /// # Errors
-/// [`InspectError`] if no sandbox can be created, or on timeout.
+/// Returns an [`InspectError`] if the sandbox cannot be created or the program does not exit in time.
 pub async fn list_folder(
     inspection: &Inspection,
     folder: &Path,

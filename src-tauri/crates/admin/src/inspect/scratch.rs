@@ -1,4 +1,4 @@
-//! Temporary scratch folder for a server without a session. Removed on drop.
+//! Temporary folder for a server that runs without a session. Dropping the value removes the folder.
 
 use ironcurtain_config::home::private_dir;
 use ironcurtain_paths::{CanonicalPath, random_name};

@@ -1,4 +1,4 @@
-//! Performs the handshake and reads all pages of the tool list.
+//! Initializes a server and reads all pages of its tool list.
 
 use super::conversation::Conversation;
 use super::fault::{MOST_PAGES, MOST_TOOLS, ServerFault};
@@ -12,10 +12,10 @@ use sha2::{Digest, Sha256};
 use std::collections::HashSet;
 use std::time::Duration;
 
-/// Maximum length of a name in characters.
+/// Maximum length of a tool's name, in characters.
 const NAME: usize = 128;
 
-/// Tool as described by its server.
+/// A tool as its server describes it.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ListedTool {
@@ -24,20 +24,20 @@ pub struct ListedTool {
     /// Description by the server.
     #[serde(default, deserialize_with = "or_default")]
     pub description: String,
-    /// JSON schema of its arguments.
+    /// JSON Schema of the tool's arguments.
     pub input_schema: Value,
-    /// Hints about its effects.
+    /// Hints of the server about the tool's effects, unverified.
     #[serde(default, deserialize_with = "or_default")]
     pub annotations: ToolHints,
 }
 
-/// Supported hints of a tool. Unverified claims of the server.
+/// Hints about a tool that IronCurtain uses. They are unverified claims of the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ToolHints {
-    /// True if the tool claims to change nothing.
+    /// `true` if the server claims that the tool changes nothing.
     pub read_only_hint: Option<bool>,
-    /// True if the tool may destroy data.
+    /// `true` if the server declares that the tool may destroy data.
     pub destructive_hint: Option<bool>,
 }
 
@@ -49,13 +49,14 @@ struct Page {
     next_cursor: Option<String>,
 }
 
-/// Time to wait for a server to announce more tools. Some servers add tools that need a client capability shortly after the handshake.
+/// Maximum time to wait for more tools. Some servers add tools that need a client capability shortly after the
+/// handshake.
 const SETTLED: Duration = Duration::from_secs(1);
 
-/// Maximum number of times to list the tools again.
+/// Maximum number of times that the tools are listed again.
 const MOST_LISTS: usize = 10;
 
-/// Initializes a server with all client capabilities, and lists its tools.
+/// Initializes a server with all client capabilities and lists its tools.
 pub(super) async fn list(conversation: &mut Conversation) -> Result<Vec<ListedTool>, ServerFault> {
     let of_tasks = json!({ "sampling": { "createMessage": {} }, "elicitation": { "create": {} } });
     let params = json!({
@@ -82,7 +83,7 @@ pub(super) async fn list(conversation: &mut Conversation) -> Result<Vec<ListedTo
     check(&tools).map(|()| tools)
 }
 
-/// Returns whether the server announces changes of its tools.
+/// Returns `true` if the server declares `tools.listChanged`.
 fn announces_changes(initialized: &RawValue) -> bool {
     let initialized: Value = serde_json::from_str(initialized.get()).unwrap_or_default();
     initialized.pointer("/capabilities/tools/listChanged") == Some(&Value::Bool(true))
@@ -113,7 +114,7 @@ fn page(raw: &RawValue) -> Result<Page, ServerFault> {
     serde_json::from_value(page).map_err(not_understood)
 }
 
-/// Rejects ambiguous names and invalid schemas.
+/// Returns an error if a name is ambiguous or a schema is invalid.
 fn check(tools: &[ListedTool]) -> Result<(), ServerFault> {
     let mut seen = HashSet::new();
     for tool in tools {
@@ -147,7 +148,7 @@ impl ListedTool {
     }
 }
 
-/// Returns a hash of the descriptions of all tools, independent of their order.
+/// Returns a hash of all tools' descriptions, which does not depend on their order.
 #[must_use]
 pub(crate) fn fingerprint(tools: &[ListedTool]) -> String {
     let line = |tool: &ListedTool| {

@@ -1,7 +1,7 @@
-//! Hosts and files that a server tried to reach during inspection and was refused.
+//! Hosts and files to which an inspected server was refused access.
 //!
-//! - Hosts: those that the server called but its entry does not allow.
-//! - Files: parsed from operating system errors in its output. These are guesses for display, and allow nothing.
+//! - Hosts that the server connected to but its entry does not allow.
+//! - Files in operating system errors that the server printed. These are guesses for display, and grant nothing.
 
 use ironcurtain_daemon::network::{ServesNetwork, Serving};
 use ironcurtain_egress::{
@@ -15,10 +15,10 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::watch;
 
-/// Maximum number of hosts and of files to report.
+/// Maximum number of hosts, and of files, that are reported.
 const MOST: usize = 20;
 
-/// Messages by which programs report that they could not access a file.
+/// Error messages with which programs report that a file cannot be accessed.
 const REFUSALS: [&str; 9] = [
     "EROFS",
     "EACCES",
@@ -31,25 +31,25 @@ const REFUSALS: [&str; 9] = [
     "permission denied",
 ];
 
-/// Hosts and files that a server was refused.
+/// Hosts and files to which a server was refused access.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Wants {
-    /// Hosts with their ports.
+    /// Refused hosts, with their ports.
     pub hosts: BTreeSet<String>,
-    /// Files and folders.
+    /// Files and folders that the server's errors mention.
     pub files: BTreeSet<String>,
-    /// Sentences about autostart files that it left behind.
+    /// Sentences about autostart files that the server left behind.
     pub left: Vec<String>,
 }
 
 impl Wants {
-    /// Returns whether there are none.
+    /// Returns `true` if nothing was refused or left behind.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.hosts.is_empty() && self.files.is_empty() && self.left.is_empty()
     }
 
-    /// Describes each of them in a sentence.
+    /// Returns a sentence for each item.
     #[must_use]
     pub fn in_words(&self, home: &Path) -> Vec<String> {
         let home = home.to_str().unwrap_or_default();
@@ -66,7 +66,7 @@ impl Wants {
     }
 }
 
-/// Extracts the files that a program reports errors about.
+/// Extracts the paths from a program's errors about files.
 pub(super) fn files(said: &str) -> BTreeSet<String> {
     let refused = said.lines().filter(|line| REFUSALS.iter().any(|words| line.contains(words)));
     refused
@@ -81,7 +81,7 @@ fn is_file(word: &str) -> bool {
     word.len() > 1 && word.len() < 1000 && word.starts_with('/') && !word.contains(['\n', '\0'])
 }
 
-/// Network of a server that is being inspected: allows the hosts in its entry, and records the others that it calls.
+/// Network for an inspected server. It allows the hosts in the server's entry and records all others.
 pub(super) struct TrialNetwork {
     server: String,
     rules: watch::Receiver<Arc<HostRules>>,
@@ -95,7 +95,7 @@ impl TrialNetwork {
         Self { server: server.to_owned(), rules, _keep: keep, refused: Arc::default() }
     }
 
-    /// Returns the hosts that were called and refused.
+    /// Returns the hosts to which connections were refused.
     pub(super) fn refused(&self) -> BTreeSet<String> {
         self.refused.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -1,4 +1,4 @@
-//! Errors of building a package.
+//! Errors from building a package.
 
 use ironcurtain_containment::{ProgramError, ViewError};
 use ironcurtain_daemon::server::SupervisorError;
@@ -9,13 +9,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::task::JoinError;
 
-/// Failure to build a package.
+/// Error from building a package.
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
     /// The package manager is not installed.
     #[error(transparent)]
     Program(#[from] ProgramError),
-    /// The sandbox's files could not be set up.
+    /// The files of the sandbox could not be set up.
     #[error(transparent)]
     View(#[from] ViewError),
     /// The sandbox could not be launched.
@@ -27,28 +27,28 @@ pub enum BuildError {
     /// The sandbox exited before it reported the program's exit status.
     #[error("the sandbox exited without reporting an error")]
     NoStatus,
-    /// The program timed out.
+    /// The program did not exit in time.
     #[error("timed out after {n} s", n = .0.as_secs())]
     Slow(Duration),
-    /// The program failed.
+    /// The program exited with a failure.
     #[error("it exited with status {status}{refused}; {said}")]
     Ended {
-        /// Exit status.
+        /// Exit status of the program.
         status: i32,
-        /// Refused connections, in words.
+        /// Connections that were refused, as a clause of the message.
         refused: String,
-        /// End of its output.
+        /// Last lines of the program's output.
         said: String,
     },
-    /// Every version of the package needs a newer Python.
+    /// Every version of the package requires a newer Python.
     #[error("it needs Python {needed} or newer; this computer has {here}")]
     OldPython {
-        /// Required version.
+        /// Oldest required version.
         needed: String,
         /// Version of the system's Python.
         here: String,
     },
-    /// The package has only source code, no wheels.
+    /// The registry has no wheel of the package, only source code.
     #[error(
         "pip found no wheels for `{0}`; IronCurtain does not install from source code, because building it would run its code; try another version, or install it yourself and add the path of its program"
     )]
@@ -89,10 +89,10 @@ pub enum BuildError {
     /// The package manager did not install the package.
     #[error("npm did not install `{0}`")]
     NotInstalled(String),
-    /// The package lacks a suitable program.
+    /// The package contains no suitable program.
     #[error("{0}")]
     NoProgram(String),
-    /// The program is not a script for the interpreter.
+    /// The program is not a script for the expected interpreter.
     #[error("`{path}` cannot be run: {problem}")]
     NotRunnable {
         /// Path of the program.
@@ -111,7 +111,7 @@ pub enum BuildError {
     Thread(#[from] JoinError),
 }
 
-/// Converts a path to text.
+/// Converts a path to a string.
 pub(super) fn text(path: &Path) -> Result<String, BuildError> {
     path.to_str().map(str::to_owned).ok_or_else(|| BuildError::NotUtf8(path.to_path_buf()))
 }

@@ -1,5 +1,5 @@
-//! Sandbox for building a package. Its only writable folder is next to the installed packages, and
-//! is always removed afterwards.
+//! Sandbox in which a package is built. Its only writable folder is next to the installed packages and is always
+//! removed afterwards.
 
 use super::build_error::{BuildError, text};
 use super::sandboxed_run::{RunOutput, RunSandbox, SandboxedProgram, run};
@@ -16,13 +16,13 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Prefix of the names of build folders; no registry's name starts with it.
+/// Prefix for the names of build folders. No registry's name starts with it.
 pub(super) const STAGING: &str = ".staging-";
 
-/// Build folder. Removed on drop.
+/// Folder in which a package is built. Dropping it removes the folder.
 pub(super) struct BuildSandbox {
     all: PathBuf,
-    /// Folder that becomes the installed package.
+    /// Subfolder that becomes the installed package.
     pub(super) tree: PathBuf,
     programs: PathBuf,
     allow_root: bool,
@@ -56,12 +56,12 @@ impl BuildSandbox {
         Ok(sandbox)
     }
 
-    /// Returns the path of a temporary file that does not become part of the package.
+    /// Returns the path of a temporary file outside the package.
     pub(super) fn path(&self, name: &str) -> PathBuf {
         self.all.join(name)
     }
 
-    /// Runs a program in the sandbox, with `env` in addition to the common variables.
+    /// Runs a program in the sandbox. `env` is added to the common environment variables.
     pub(super) async fn run(
         &self,
         argv: &[&OsStr],
@@ -110,17 +110,17 @@ impl Drop for BuildSandbox {
     }
 }
 
-/// Separator between the lines of a program's output in an error.
+/// Separator between lines of a program's output in an error message.
 pub(super) const SEPARATOR: &str = " / ";
 
-/// Maximum length of a program's output in an error.
+/// Maximum length of a program's output in an error message, in bytes.
 const LONGEST_SAID: usize = 2000;
 
-/// Returns the error of a failed run, with the end of its output and the refused connections.
+/// Returns the error for a failed run, with the last lines of its output and the refused connections.
 fn complaint(finished: &RunOutput) -> BuildError {
     let refused: String = finished.refused.iter().map(|why| format!("; refused connection: {why}")).collect();
     let lines = finished.said.lines().map(str::trim).filter(|line| !line.is_empty());
-    // The last lines say why the program failed.
+    // The last lines contain the reason for the failure.
     let mut said: Vec<&str> = Vec::new();
     for line in lines.rev() {
         if !said.is_empty() && said.iter().map(|line| line.len()).sum::<usize>() + line.len() > LONGEST_SAID {

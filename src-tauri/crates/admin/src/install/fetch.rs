@@ -1,4 +1,4 @@
-//! Installs a server's package.
+//! Installs the package of a server.
 
 use super::build_error::BuildError;
 use super::build_sandbox::BuildSandbox;
@@ -11,7 +11,7 @@ use ironcurtain_packages::{PackageRecord, Registry, RequestedPackage, RunnerComm
 use ironcurtain_server_identity::{Digests, ServerIdentity};
 use std::path::PathBuf;
 
-/// Installed package.
+/// An installed package.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Installed {
     /// Name of the server.
@@ -20,22 +20,23 @@ pub struct Installed {
     pub record: PackageRecord,
     /// Folder of the package.
     pub folder: PathBuf,
-    /// True if the package was already installed and is unchanged.
+    /// `true` if the package was already installed and has not changed.
     pub already: bool,
 }
 
-/// Installs the package of a server, unless it is already installed: the version in its entry, or the newest.
+/// Installs the package of a server, unless it is already installed. The version is that of the entry or else the
+/// newest.
 ///
 /// # Errors
-/// [`InstallError`], in which case a previously installed version is unchanged.
+/// Returns an [`InstallError`] on failure, in which case an earlier version stays installed.
 pub async fn install(installer: &Installer, name: &str) -> Result<Installed, InstallError> {
     install_among(installer, &Servers::load(&installer.home)?, name).await
 }
 
-/// Installs the package of one of these servers, which may not be in the configuration yet.
+/// Installs the package of one of `servers`, which may not be configured yet.
 ///
 /// # Errors
-/// As for [`install`].
+/// Returns an error in the same cases as [`install`].
 pub async fn install_among(
     installer: &Installer,
     servers: &Servers,
@@ -62,12 +63,13 @@ pub async fn install_among(
         };
         identity::carry_over(&installer.home, &of(&before)?.identity, &of(&record)?.identity)?;
     }
-    // Removes the previous version.
+    // Removes the previous version, which is no longer used.
     store.sweep(servers)?;
     Ok(installed(record, false))
 }
 
-/// Returns whether two records are for the same archive. Their hashes may differ, because installed files contain paths.
+/// Returns `true` if both records are for the same archive. Their hashes may differ, because installed files contain
+/// paths.
 fn is_the_same(before: &PackageRecord, now: &PackageRecord) -> bool {
     let archive = |record: &PackageRecord| {
         let RequestedPackage { registry, package, .. } = record.requested.clone();
@@ -76,11 +78,11 @@ fn is_the_same(before: &PackageRecord, now: &PackageRecord) -> bool {
     archive(before).is_some() && archive(before) == archive(now)
 }
 
-/// Removes packages that no server uses, for example of a server that was not added after all. Does nothing while another installation is
-/// running, which does it itself.
+/// Removes packages that no server uses, such as that of a server that was not added. Does nothing during another
+/// installation, which removes them itself.
 ///
 /// # Errors
-/// [`InstallError`].
+/// Returns an [`InstallError`] if a package folder, a record or the configuration cannot be read or written.
 pub fn sweep(installer: &Installer) -> Result<(), InstallError> {
     match PackageStore::try_lock(&installer.home, "")? {
         Ok(store) => store.sweep(&Servers::load(&installer.home)?),
@@ -88,13 +90,13 @@ pub fn sweep(installer: &Installer) -> Result<(), InstallError> {
     }
 }
 
-/// Returns whether a server is started by a package runner.
+/// Returns `true` if the server's entry starts a package runner.
 #[must_use]
 pub fn is_packaged(servers: &Servers, name: &str) -> bool {
     servers.find(Some(name)).is_some_and(|server| !matches!(RunnerCommand::of(server), Ok(None)))
 }
 
-/// Returns a server, and the package in its entry.
+/// Returns the server with this name and the package in its entry.
 pub(super) fn find<'a>(
     servers: &'a Servers,
     name: &str,
@@ -105,7 +107,7 @@ pub(super) fn find<'a>(
     Ok((server, command.ok_or_else(|| InstallError::NoPackage(name.to_owned()))?))
 }
 
-/// Builds a package and moves it to the packages folder, without writing a record.
+/// Builds a package and moves it to the packages folder. Writes no record.
 pub(super) async fn fetch(
     installer: &Installer,
     store: &PackageStore,

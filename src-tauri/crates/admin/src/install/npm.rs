@@ -1,7 +1,7 @@
 //! Installs npm packages without running their code.
 //!
-//! - Install scripts never run (`--ignore-scripts`), during installation or later.
-//! - Only a script for node in the package itself is started.
+//! - Install scripts never run, neither during the installation nor later (`--ignore-scripts`).
+//! - Only a Node.js script in the package itself is started.
 
 use super::build_error::{BuildError, text};
 use super::build_sandbox::BuildSandbox;
@@ -15,10 +15,10 @@ use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Component, Path};
 
-/// Maximum number of bytes to read of a script's first line.
+/// Maximum number of bytes of a script's first line.
 const FIRST_LINE: u64 = 300;
 
-/// Installs a package to the sandbox's folder.
+/// Installs a package into the folder of the sandbox.
 pub(super) async fn build(
     sandbox: &BuildSandbox,
     requested: &RequestedPackage,
@@ -40,7 +40,7 @@ pub(super) async fn build(
         "--no-fund",
         "--no-update-notifier",
         "--no-progress",
-        // Log files would be deleted with the sandbox.
+        // Log files would be deleted together with the sandbox.
         "--logs-max=0",
         "--loglevel=error",
     ];
@@ -56,13 +56,13 @@ pub(super) async fn build(
     Ok(PackageRecord::new(requested.clone(), locked.version, locked.integrity, entry_point))
 }
 
-/// Returns the paths of node and npm.
+/// Returns the paths of `node` and `npm`.
 fn programs() -> Result<(std::path::PathBuf, std::path::PathBuf), BuildError> {
     let nowhere = Path::new("/nonexistent");
     Ok((find_program("node", nowhere)?, find_program("npm", nowhere)?))
 }
 
-/// Package entry in npm's lockfile.
+/// Entry of a package in npm's lockfile.
 #[derive(Deserialize)]
 struct Locked {
     version: String,
@@ -83,7 +83,7 @@ fn locked(tree: &Path, package: &str) -> Result<Locked, BuildError> {
     })
 }
 
-/// Returns the script to start, relative to the tree.
+/// Returns the script to start, relative to the installed tree.
 fn program(tree: &Path, requested: &RequestedPackage) -> Result<String, BuildError> {
     #[derive(Deserialize)]
     struct Package {
@@ -118,7 +118,7 @@ fn program(tree: &Path, requested: &RequestedPackage) -> Result<String, BuildErr
     Ok(script)
 }
 
-/// Selects a script like `npx`: the named one, the only one, or the one with the package's name.
+/// Selects a script as `npx` does: the named one, the only one, or the one with the package's name.
 fn chosen(
     scripts: BTreeMap<String, String>,
     name: Option<&str>,
@@ -144,7 +144,7 @@ fn chosen(
     })
 }
 
-/// Rejects a file that is not a script for node.
+/// Returns an error if the file is not a Node.js script.
 fn for_node(script: &Path) -> Result<(), BuildError> {
     let bad = |problem: String| BuildError::NotRunnable { path: script.to_path_buf(), problem };
     let file = std::fs::File::open(script).map_err(|e| bad(e.to_string()))?;

@@ -1,4 +1,4 @@
-//! Installs `PyPI` packages to a virtual environment, from wheels only.
+//! Installs `PyPI` packages into a virtual environment, from wheels only.
 //!
 //! - Builds nothing from source (`--only-binary :all:`), so no code of a package runs.
 //! - The environment uses the system's Python, which is available in every sandbox, or another installed version if no version
@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::Path;
 
-/// Installs a package to the sandbox's folder.
+/// Installs a package into the folder of the sandbox.
 pub(super) async fn build(
     sandbox: &BuildSandbox,
     requested: &RequestedPackage,
@@ -75,7 +75,7 @@ async fn build_with(
     ];
     argv.extend(requested.with.iter().map(OsStr::new));
     let mut env = source.settings;
-    // Ignore all other configuration.
+    // Other configuration files are ignored.
     env.insert("PIP_CONFIG_FILE".to_owned(), "/dev/null".to_owned());
     let python = std::fs::read_dir(venv.join("lib")).into_iter().flatten().flatten().next();
     let here =
@@ -88,10 +88,10 @@ async fn build_with(
     Ok(PackageRecord::new(requested.clone(), installed.version, installed.integrity, entry_point))
 }
 
-/// Converts pip's output to a specific error, if it is recognized.
+/// Converts pip's output to a specific error if it is recognized.
 fn plain(problem: BuildError, here: &str) -> BuildError {
     let BuildError::Ended { status, refused, said } = problem else { return problem };
-    // Pip reports its progress on the same stream.
+    // Pip reports progress in the same output.
     let errors: Vec<&str> = said.split(SEPARATOR).filter(|line| line.starts_with("ERROR")).collect();
     let errors =
         if errors.is_empty() { said.clone() } else { format!("it said: {}", errors.join(SEPARATOR)) };
@@ -114,8 +114,8 @@ fn plain(problem: BuildError, here: &str) -> BuildError {
     }
 }
 
-/// Returns the dependency because of which no version of the package can be installed: every version of it lacks a wheel.
-/// Pip then reports a conflict of the package with this dependency alone.
+/// Returns the dependency that prevents the installation because no version of it has a wheel. Pip then reports that
+/// the package conflicts with this dependency alone.
 fn unbuilt_part(said: &str) -> Option<&str> {
     let conflicts = said.split(SEPARATOR).filter_map(|line| line.trim().split_once(" depends on "));
     let name = |text: &'_ str| text.find(|c: char| !(c.is_alphanumeric() || "-_.".contains(c)));
@@ -170,14 +170,15 @@ fn installed(report: &Path, package: &str) -> Result<Installed, BuildError> {
     Ok(Installed { version: item.metadata.version, integrity })
 }
 
-/// Normalizes a package name like the registry.
+/// Normalizes a package name as the registry does.
 fn one_spelling(name: &str) -> String {
     let mut words = name.split(['-', '_', '.']).filter(|word| !word.is_empty());
     let first = words.next().unwrap_or_default().to_ascii_lowercase();
     words.fold(first, |name, word| name + "-" + &word.to_ascii_lowercase())
 }
 
-/// Returns the script to start, relative to the tree: the one named by the entry, or the one with the package's name.
+/// Returns the script to start, relative to the installed tree: the one in the entry, or the one with the package's
+/// name.
 fn program(tree: &Path, requested: &RequestedPackage) -> Result<String, BuildError> {
     let package = requested.package.split('[').next().unwrap_or_default();
     let name = requested.program.as_deref().unwrap_or(package);

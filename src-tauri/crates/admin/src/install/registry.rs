@@ -1,7 +1,7 @@
-//! Finds the registries that the user has configured for npm and pip. Contains no host names itself.
+//! Finds the registries that the user has configured for npm and pip. Contains no registry hosts itself.
 //!
-//! - Runs npm and pip outside any sandbox, with the user's configuration, because they are the user's own programs.
-//! - A configured host counts as explicitly allowed, so a registry in a private network or on this machine can be reached.
+//! - Runs npm and pip without a sandbox and with the user's configuration, because they are the user's own programs.
+//! - A configured registry is explicitly allowed, so it may be in a private network or on this machine.
 
 use super::build_error::BuildError;
 use ironcurtain_egress::address::{self, AddressScope};
@@ -16,22 +16,22 @@ use std::time::Duration;
 use tokio::process::Command;
 use url::Url;
 
-/// Timeout for npm or pip to print their configuration.
+/// Maximum time for npm or pip to print its configuration.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Environment variables with trusted certificates.
+/// Environment variables that name trusted certificates.
 const TRUST: [&str; 4] = ["NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE"];
 
-/// Package source of one package manager.
+/// Registry configuration of a package manager.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Source {
-    /// Hosts that it may reach.
+    /// Hosts that the package manager may reach.
     pub(super) rules: HostRules,
-    /// Configuration to pass on: lines of an `npmrc`, or environment variables.
+    /// Configuration for the sandbox: lines of an `npmrc`, or environment variables.
     pub(super) settings: BTreeMap<String, String>,
 }
 
-/// Reads npm's configuration. `npm` is its command line.
+/// Reads npm's configuration. `npm` is the command line of npm.
 pub(super) async fn npm(npm: &[&OsStr]) -> Result<Source, BuildError> {
     let said = ask(npm, &["config", "list", "--json"]).await?;
     let all: Map<String, Value> =
@@ -40,7 +40,7 @@ pub(super) async fn npm(npm: &[&OsStr]) -> Result<Source, BuildError> {
     Ok(Source { rules: rules(&urls).await?, settings })
 }
 
-/// Reads pip's configuration. `python` is the command line of its Python.
+/// Reads pip's configuration. `python` is the command line of the Python that runs pip.
 pub(super) async fn pip(python: &[&OsStr]) -> Result<Source, BuildError> {
     let said = ask(python, &["-c", PIP])
         .await
@@ -50,7 +50,8 @@ pub(super) async fn pip(python: &[&OsStr]) -> Result<Source, BuildError> {
     Ok(Source { rules: rules(&urls).await?, settings })
 }
 
-/// Script that lets pip evaluate its defaults, files and variables, and prints the result with the file hosts of its default index.
+/// Python script that has pip evaluate its defaults, files and variables. It prints them and the file hosts of pip's
+/// default index.
 const PIP: &str = "
 import json
 from pip._internal.commands import create_command
@@ -62,7 +63,7 @@ told['file_hosts'] = [PyPI.file_storage_domain] if told['index_url'] == PyPI.sim
 print(json.dumps(told))
 ";
 
-/// Used part of pip's configuration.
+/// Parts of pip's configuration that are used.
 #[derive(Deserialize)]
 struct Pip {
     index_url: Option<String>,
@@ -96,7 +97,7 @@ impl Pip {
     }
 }
 
-/// Returns the registries and the configuration to pass on.
+/// Returns the URLs of the registries and the configuration for the sandbox.
 fn npm_settings(all: &Map<String, Value>) -> (Vec<String>, BTreeMap<String, String>) {
     let mut urls = Vec::new();
     let mut settings = BTreeMap::new();
@@ -117,11 +118,11 @@ fn npm_settings(all: &Map<String, Value>) -> (Vec<String>, BTreeMap<String, Stri
     (urls, settings)
 }
 
-/// Returns rules that allow the hosts of these URLs, and those of their addresses that are not public.
+/// Returns rules that allow the hosts of these URLs and their addresses that are not public.
 async fn rules(urls: &[String]) -> Result<HostRules, BuildError> {
     let mut allowed = Vec::new();
     for text in urls {
-        // pip also accepts folders.
+        // Pip also accepts folders in place of URLs.
         let Some((host, port)) = host(text) else { continue };
         allowed.push(format!("{host}:{port}"));
         for address in SystemResolver.resolve(host.trim_matches(['[', ']'])).await.unwrap_or_default() {
@@ -137,8 +138,8 @@ fn host(url: &str) -> Option<(String, u16)> {
     matches!(url.scheme(), "http" | "https").then_some((url.host_str()?.to_owned(), port))
 }
 
-/// Returns an address as a rule if it must be allowed explicitly. Never allows a metadata service, which would reveal this machine's
-/// credentials.
+/// Returns an address as a rule if it must be allowed explicitly. Returns `None` for a cloud metadata service, which
+/// would reveal the machine's credentials.
 fn spelled_out(address: IpAddr) -> Option<String> {
     let place = address::scope(address).or_else(|| address::is_own(address).then_some(AddressScope::Own))?;
     match place {
@@ -155,12 +156,12 @@ fn spelled_out(address: IpAddr) -> Option<String> {
     }
 }
 
-/// Returns the user's variables with trusted certificates.
+/// Returns the user's environment variables that name trusted certificates.
 pub(super) fn trust() -> impl Iterator<Item = (String, String)> {
     TRUST.iter().filter_map(|name| Some(((*name).to_owned(), std::env::var(name).ok()?)))
 }
 
-/// Runs one of the user's programs outside any project, and returns its output.
+/// Runs one of the user's programs outside any project and returns its output.
 async fn ask(program: &[&OsStr], args: &[&str]) -> Result<String, BuildError> {
     let told = BuildError::Configuration;
     let no_program = || told("no program to ask".to_owned());

@@ -1,7 +1,7 @@
 //! Runs a package manager in a sandbox that may write to one folder and reach one registry.
 //!
 //! - Serves the sandbox's proxy for the duration of the run.
-//! - All processes of the run have exited when the function returns.
+//! - When the function returns, all processes of the run have exited.
 
 use super::build_error::{BuildError, text};
 use ironcurtain_config::{FileView, LimitSettings};
@@ -20,48 +20,48 @@ use std::time::Duration;
 use tokio::io::AsyncReadExt;
 use tokio::sync::{oneshot, watch};
 
-/// Maximum number of bytes kept of each output stream.
+/// Maximum number of bytes that are kept of each output stream.
 const KEPT: usize = 4000;
 
-/// Timeout for the sandbox to exit.
+/// Maximum time for the sandbox to exit.
 const END: Duration = Duration::from_secs(10);
 
-/// Program to run.
+/// A program to run in a sandbox.
 pub(super) struct SandboxedProgram<'a> {
-    /// Absolute path of the program, and its arguments.
+    /// Absolute path of the program, followed by its arguments.
     pub(super) argv: Vec<String>,
-    /// Complete environment.
+    /// Complete environment of the program.
     pub(super) env: BTreeMap<String, String>,
     /// Working directory.
     pub(super) cwd: &'a Path,
-    /// Hosts that it may reach.
+    /// Hosts that the program may reach.
     pub(super) rules: &'a HostRules,
-    /// Timeout for the run.
+    /// Maximum time for the run.
     pub(super) patience: Duration,
 }
 
-/// Sandbox for a run.
+/// The sandbox of a run.
 pub(super) struct RunSandbox<'a> {
-    /// Directory with `ironcurtain-sandbox`.
+    /// Directory that contains `ironcurtain-sandbox`.
     pub(super) programs: &'a Path,
-    /// True to create the sandbox even as root.
+    /// `true` to create the sandbox even as root.
     pub(super) allow_root: bool,
-    /// Surroundings of the sandbox; only the session's folder is writable.
+    /// Paths of the sandbox. Only its session folder is writable.
     pub(super) around: &'a Surroundings,
 }
 
-/// Outcome of a run.
+/// Result of a run.
 #[derive(Debug)]
 pub(super) struct RunOutput {
     /// Exit status.
     pub(super) status: i32,
-    /// End of both output streams.
+    /// Last lines of both output streams.
     pub(super) said: String,
-    /// Reasons of refused and failed connections.
+    /// Errors of refused and failed connections.
     pub(super) refused: BTreeSet<String>,
 }
 
-/// Runs the program and waits for it.
+/// Runs the program and waits until it exits.
 pub(super) async fn run(
     sandbox: &RunSandbox<'_>,
     program: SandboxedProgram<'_>,
@@ -72,14 +72,14 @@ pub(super) async fn run(
     let (tell, ended) = oneshot::channel();
     let launched = tokio::task::spawn_blocking(move || {
         launch(&spec, &supervisor, move |_| {
-            // Fails if the receiver was dropped after an error.
+            // Fails only if the receiver was dropped after an error.
             let _ = tell.send(());
         })
     });
     let launched = launched.await??;
     let kill = launched.kill.clone();
     let done = tokio::time::timeout(patience, attend(launched, rules)).await;
-    // The sandbox exits when its control connection closes; otherwise it is killed.
+    // The sandbox exits when its control connection closes. If it does not in time, it is killed.
     let end = tokio::time::timeout(END, ended).await;
     if end.is_err() {
         KillHandle::kill(&kill);
@@ -88,7 +88,7 @@ pub(super) async fn run(
 }
 
 impl RunSandbox<'_> {
-    /// Returns the specification of the sandbox.
+    /// Returns the specification of the sandbox for a program.
     fn spec(&self, program: &SandboxedProgram<'_>) -> Result<Spec, BuildError> {
         let executable = program.argv.first().map(String::as_str).unwrap_or_default();
         Ok(Spec {
@@ -99,7 +99,7 @@ impl RunSandbox<'_> {
             mounts: vec![],
             network: if program.rules.is_closed() { NetworkAccess::None } else { NetworkAccess::Proxied },
             unix_sockets: UnixSockets::None,
-            // A package is not in any of the user's folders.
+            // The package folder is not inside any of the user's folders.
             closed: vec![],
             kept: vec![],
             limits: limits(&LimitSettings::default()),
@@ -109,7 +109,7 @@ impl RunSandbox<'_> {
     }
 }
 
-/// Serves the sandbox from its start until the program exits.
+/// Serves the sandbox until the program exits.
 async fn attend(launched: LaunchedSandbox, rules: HostRules) -> Result<RunOutput, BuildError> {
     let LaunchedSandbox { stdin, stdout, stderr, control, egress, .. } = launched;
     drop(stdin);
@@ -160,7 +160,7 @@ async fn output_tail(mut stream: Input) -> String {
     String::from_utf8_lossy(&kept).into_owned()
 }
 
-/// Refused and failed connections.
+/// Errors of refused and failed connections.
 #[derive(Default)]
 struct Seen(Mutex<BTreeSet<String>>);
 

@@ -1,4 +1,4 @@
-//! Package folders and records, changed by one installer at a time.
+//! The installed packages and their records, which only one installer changes at a time.
 
 use super::build_sandbox::{BuildSandbox, STAGING};
 use super::{InstallError, Installer};
@@ -14,28 +14,29 @@ use std::io::{self, Read};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// Number of characters of the hash in a folder's name.
+/// Number of hash characters in the name of a package folder.
 const SHORT: usize = 12;
 
-/// Maximum length of the server name in the lock file, in bytes.
+/// Maximum length of a server name that is read from the lock file, in bytes.
 const LONGEST_NAME: u64 = 200;
 
-/// Another installation has the lock.
+/// Error for a lock that another installation holds.
 pub(super) struct Busy {
-    /// Server that is being installed.
+    /// Server whose package is being installed.
     pub(super) holder: String,
     lock: File,
     packages: Packages,
 }
 
-/// Locked package folders and records. No other process installs or removes packages while this value exists.
+/// The locked packages folder. While the value exists, no other process installs or removes packages.
 pub(super) struct PackageStore {
     pub(super) packages: Packages,
     _lock: File,
 }
 
 impl PackageStore {
-    /// Locks the packages for a server. If the installer has a `waiting` callback, waits for another installation up to its timeout.
+    /// Locks the packages for a server. With a `waiting` callback, waits for another installation, up to the
+    /// installer's timeout.
     pub(super) async fn lock(installer: &Installer, server: &str) -> Result<Self, InstallError> {
         let busy = match Self::try_lock(&installer.home, server)? {
             Ok(store) => return Ok(store),
@@ -56,7 +57,7 @@ impl PackageStore {
         Self::held(packages, lock, server)
     }
 
-    /// Locks the packages, unless another installation holds the lock.
+    /// Locks the packages without waiting for another installation.
     pub(super) fn try_lock(home: &Home, server: &str) -> Result<Result<Self, Busy>, InstallError> {
         let packages = Packages::of(home);
         private_dir(&packages.records)?;
@@ -77,7 +78,7 @@ impl PackageStore {
         }
     }
 
-    /// Writes the name of the server to the lock file.
+    /// Writes the server's name to the lock file.
     fn held(packages: Packages, lock: File, server: &str) -> Result<Self, InstallError> {
         let written = lock.set_len(0).and_then(|()| lock.write_all_at(server.as_bytes(), 0));
         let path = packages.records.join("lock");
@@ -85,7 +86,7 @@ impl PackageStore {
         Ok(Self { packages, _lock: lock })
     }
 
-    /// Moves a built package to the packages folder, makes it read-only, and completes its record.
+    /// Moves a built package to the packages folder, makes it read-only and completes its record.
     pub(super) fn take(&self, built: &BuildSandbox, mut record: PackageRecord) -> io::Result<PackageRecord> {
         tree::close(&built.tree)?;
         let hash = tree::hash(&built.tree)?;
@@ -96,7 +97,7 @@ impl PackageStore {
         if let Some(above) = path.parent() {
             private_dir(above).map_err(io::Error::other)?;
         }
-        // An identical package may already exist, with servers running from it.
+        // An identical package may already exist, and servers may be running from it.
         if !path.exists() || tree::hash(&path)? != hash {
             if in_use(&path)? {
                 return Err(io::Error::other(
@@ -111,7 +112,7 @@ impl PackageStore {
         Ok(record)
     }
 
-    /// Writes a server's record atomically.
+    /// Writes the record of a server atomically.
     pub(super) fn write(&self, server: &str, record: &PackageRecord) -> Result<(), InstallError> {
         let file = self.packages.record_file(server);
         let written = serde_json::to_string_pretty(record)
@@ -120,8 +121,8 @@ impl PackageStore {
         written.map_err(|source| InstallError::Write { file, source })
     }
 
-    /// Removes leftovers of cancelled installations, and packages that no server uses. Keeps a
-    /// package until the next call if a running server was started from it.
+    /// Removes the remains of cancelled installations and packages that no server uses. A package from which a server
+    /// is running is kept until the next call.
     pub(super) fn sweep(&self, servers: &Servers) -> Result<(), InstallError> {
         self.sweep_folders(servers)
             .map_err(|source| InstallError::Folder { path: self.packages.files.clone(), source })
@@ -140,14 +141,14 @@ impl PackageStore {
                         tree::remove(&version)?;
                     }
                 }
-                // Fails if it still contains versions.
+                // Fails if other versions remain in the folder.
                 let _ = std::fs::remove_dir(&package);
             }
         }
         Ok(())
     }
 
-    /// Returns the package folders in use, and removes records that no server uses.
+    /// Returns the package folders in use. Removes records that no server uses.
     fn kept(&self, servers: &Servers) -> io::Result<BTreeSet<PathBuf>> {
         let mut kept = BTreeSet::new();
         for name in self.recorded() {
@@ -156,14 +157,14 @@ impl PackageStore {
             match self.packages.record(&name) {
                 Ok(Some(record)) if is_asked_for => drop(kept.insert(self.packages.folder(&record))),
                 Ok(Some(_)) => std::fs::remove_file(self.packages.record_file(&name))?,
-                // Keep an invalid record, because its folder is unknown.
+                // An invalid record is kept, because its folder is unknown.
                 Ok(None) | Err(_) => {}
             }
         }
         Ok(kept)
     }
 
-    /// Returns the servers that have a record.
+    /// Returns the names of servers with a record.
     fn recorded(&self) -> Vec<String> {
         let files = std::fs::read_dir(&self.packages.records).into_iter().flatten().flatten();
         files.filter_map(|file| Some(file.file_name().to_str()?.strip_suffix(".json")?.to_owned())).collect()
@@ -174,7 +175,7 @@ fn is_staging(path: &Path) -> bool {
     path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(STAGING))
 }
 
-/// Returns whether a running server was started from a folder.
+/// Returns `true` if a running process was started from the folder.
 fn in_use(folder: &Path) -> io::Result<bool> {
     let folder = match File::open(folder) {
         Ok(folder) => folder,
@@ -188,7 +189,7 @@ fn in_use(folder: &Path) -> io::Result<bool> {
     }
 }
 
-/// Returns the subfolders of a folder, without following symlinks.
+/// Returns the direct subfolders, without symlinks.
 fn folders(of: &Path) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for child in std::fs::read_dir(of)? {

@@ -1,6 +1,7 @@
-//! Updates a server's package: installs another version next to the current one, compares their tools, and switches on request.
+//! Updates a server's package: installs another version next to the current one, compares their tools, and switches on
+//! request.
 //!
-//! - Changes nothing before the switch. Running servers continue with the version they were started from.
+//! - Changes nothing before the switch. Running servers keep the version that they were started from.
 
 use super::fetch::{fetch, find};
 use super::store::PackageStore;
@@ -14,7 +15,7 @@ use ironcurtain_packages::{PackageRecord, RequestedPackage, RunnerCommand, is_ve
 use ironcurtain_server_identity::ServerIdentity;
 use std::collections::BTreeMap;
 
-/// Other version of an installed package. Dropping it without switching discards it.
+/// Another version of an installed package. Dropping it without [`Self::switch`] discards that version.
 pub struct Update {
     store: PackageStore,
     installer: Installer,
@@ -27,56 +28,56 @@ pub struct Update {
     pub from: String,
     /// New version.
     pub to: String,
-    /// Reason why the versions could not be compared. Every tool counts as new in this case.
+    /// Reason that the tools could not be compared. Every tool then counts as new.
     pub not_compared: Option<InstallError>,
-    /// Differences between the tools of both versions.
+    /// Differences between the tools of the two versions.
     pub tools: Vec<ToolChange>,
 }
 
-/// Outcome of checking for another version.
+/// Result of checking for another version.
 pub enum UpdateCheck {
-    /// The current version, which is the newest.
+    /// The installed version, which is contained, is the newest.
     Newest(String),
-    /// Another version.
+    /// Another version was found and installed next to the current one.
     Found(Box<Update>),
 }
 
-/// Difference between the tools of two versions.
+/// Difference of a tool between the two versions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ToolChange {
-    /// Tool was added.
+    /// Only the new version has the tool.
     New {
         /// Name of the tool.
         name: String,
         /// Description by the server.
         description: String,
     },
-    /// Tool was removed.
+    /// Only the current version has the tool.
     Gone {
         /// Name of the tool.
         name: String,
     },
-    /// Tool was changed.
+    /// Both versions have the tool, with different definitions.
     Other {
         /// Name of the tool.
         name: String,
-        /// Old and new description, if they differ.
+        /// Current and new description, if they differ.
         description: Option<(String, String)>,
-        /// True if its argument schema changed.
+        /// `true` if the argument schema differs.
         arguments: bool,
-        /// True if its hints changed.
+        /// `true` if the hints differ.
         hints: bool,
     },
 }
 
-/// Installs another version of a server's package next to the current one, and starts both without the user's secrets to compare their
-/// tools.
+/// Installs another version of a server's package next to the current one. Starts both without the user's secrets to
+/// compare their tools.
 ///
-/// `version` defaults to the newest. If the current version does not start, every tool counts as new. If the new version does not start,
-/// the update fails, unless the server needs secrets: then the versions are not compared.
+/// Without a `version`, installs the newest. If the current version does not start, every tool counts as new. If the
+/// new version does not start, the update fails, unless the server needs secrets: the tools are then not compared.
 ///
 /// # Errors
-/// [`InstallError`].
+/// Returns an [`InstallError`] if a package folder, a record or the configuration cannot be read or written.
 pub async fn check_for_update(
     installer: &Installer,
     name: &str,
@@ -104,7 +105,7 @@ pub async fn check_for_update(
         store.sweep(&servers)?;
         return Ok(UpdateCheck::Newest(old.version));
     }
-    // An entry with a version must have the installed one.
+    // If the entry names a version, it is the installed one.
     record.requested.version = command.requested.version.as_ref().map(|_| record.version.clone());
     let new = store.packages.ready_with(server, &command, &record).map_err(not_ready)?;
     let before = tools(installer, &there.server, &old.version).await;
@@ -132,24 +133,25 @@ pub async fn check_for_update(
 }
 
 impl Update {
-    /// Returns whether the entry in `mcp-servers.json` contains the version, and must be changed.
+    /// Returns `true` if the entry in `mcp-servers.json` names the version and must be changed.
     #[must_use]
     pub fn changes_entry(&self) -> bool {
         self.command.requested.version.is_some()
     }
 
-    /// Switches to the new version. New processes run it, and the state stored under the server's name is transferred to it.
+    /// Switches to the new version. New processes use it, and the state stored under the server's name is transferred
+    /// to it.
     ///
     /// # Errors
-    /// [`InstallError`].
+    /// Returns an [`InstallError`] if a package folder, a record or the configuration cannot be read or written.
     pub fn switch(&self) -> Result<(), InstallError> {
-        // Between these two writes, the server cannot start, because its entry and its record differ.
+        // Between these writes, the server cannot start, because its entry and its record differ.
         if self.changes_entry() {
             self.rewrite()?;
         }
         self.store.write(&self.server.name, &self.record)?;
         let home = &self.installer.home;
-        // The user has seen how the tools differ. The first start after the update pins the new ones.
+        // The user has seen the differences, so the first start after the update pins the new definitions.
         Pins::of(&home.database()).forget(&self.server.identity())?;
         let servers = Servers::load(home)?;
         if let Some(server) = servers.find(Some(&self.server.name)) {
@@ -175,13 +177,13 @@ impl Update {
 
 impl Drop for Update {
     fn drop(&mut self) {
-        // Leftovers are removed the next time.
+        // Files that remain are removed the next time.
         let servers = Servers::load(&self.installer.home).ok();
         let _ = servers.map(|servers| self.store.sweep(&servers));
     }
 }
 
-/// Formats the package with its version in the notation that the user wrote.
+/// Formats the package with its version in the notation of the entry.
 fn spelled(written: &str, requested: &RequestedPackage) -> String {
     let version = requested.version.as_deref();
     if written.contains("==") || !written.contains('@') {

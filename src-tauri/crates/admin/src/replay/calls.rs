@@ -1,6 +1,6 @@
 //! Extracts the calls from an audit log.
 //!
-//! - A call that required approval counts as an escalation, at the entry of its question. The user's answer does not count.
+//! - A call that required approval counts as escalated when its question was recorded. The user's answer is ignored.
 
 use ironcurtain_audit::{self as audit, Entry, EscalationResult, Event, PolicyDecision, Status};
 use ironcurtain_policy::Decision;
@@ -10,7 +10,7 @@ use std::collections::HashSet;
 use std::io;
 use std::path::Path;
 
-/// Returns the calls in the first `entries` entries of a log that were decided at `since_ms` or later, in order.
+/// Returns the calls decided since `since_ms` in the first `entries` entries of the log, in order.
 ///
 /// # Errors
 /// Returns an error if reading the log or parsing a line fails.
@@ -25,7 +25,7 @@ pub(super) fn read(log: &Path, entries: u64, since_ms: u64) -> io::Result<Vec<Re
 
 #[derive(Default)]
 struct Calls {
-    /// Pending questions, by session and request.
+    /// Open questions, by session and request.
     asked: HashSet<(Option<String>, Option<String>)>,
     found: Vec<Recorded>,
 }
@@ -34,9 +34,9 @@ impl Calls {
     fn take(&mut self, entry: Entry) {
         let call = (entry.session.clone(), entry.request_id.clone());
         match (entry.event, &entry.escalation_result) {
-            // Another kind of request, which the policy does not decide.
+            // A request that is not a tool call, which the policy does not decide.
             (Event::Decision, _) if entry.tool_name.is_none() => {}
-            // Asked again, because the resources in the call had changed.
+            // The question was asked again because the call's resources had changed.
             (Event::Question, _) if !self.asked.insert(call.clone()) => {}
             (Event::Question, _) => self.found.extend(recorded(entry)),
             (Event::Answer, Some(EscalationResult::Approved | EscalationResult::Settled)) => {}
@@ -69,7 +69,7 @@ impl Calls {
     }
 }
 
-/// Returns the call of an entry that contains a decision.
+/// Returns the call in an entry that records a decision.
 fn recorded(entry: Entry) -> Option<Recorded> {
     let arguments = entry.arguments.unwrap_or_default();
     let redacted = arguments.iter().filter(|(_, value)| audit::is_marked(value));
@@ -137,7 +137,7 @@ mod tests {
         let once = [(1, Decision::Allow), (2, Decision::Escalate), (3, Decision::Deny)];
         assert_eq!(found(answered("approved")), once);
         assert_eq!(found(answered("settled")), once);
-        // After a denial, the same request id is a new call.
+        // After a denial, the same request id belongs to a new call.
         let again = [&once[..], &[(6, Decision::Allow)]].concat();
         assert_eq!(found(answered("denied")), again);
         assert_eq!(found(answered("timeout")), again);

@@ -1,4 +1,4 @@
-//! Reads the permanent grants of one client from the database, independently of the trusted process.
+//! Reads the permanent grants of a client from the database without the trusted process.
 
 use super::TrialError;
 use ironcurtain_config::home::Home;
@@ -6,7 +6,7 @@ use ironcurtain_grants::StandingGrant;
 use ironcurtain_policy::{HostGrant, PathGrant, ToolGrant};
 use std::collections::BTreeSet;
 
-/// Error for an ambiguous client name.
+/// Error for a name that several clients have.
 #[derive(Debug, thiserror::Error)]
 #[error("several clients are named `{name}`; use {}", .keys.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(" or "))]
 pub struct SeveralClients {
@@ -16,17 +16,17 @@ pub struct SeveralClients {
 
 /// Permanent grants of a client for one server.
 pub struct HeldGrants {
-    /// Executable of the client, or the given name if it is unknown.
+    /// Executable of the client, or the given name if it has no grants.
     pub client: String,
-    /// Grants of the client.
+    /// Grants of the client for the server.
     pub grants: Vec<StandingGrant>,
 }
 
 impl HeldGrants {
-    /// Reads the grants of a client, given by its executable or by a unique name.
+    /// Reads the grants of a client, which is named by its executable or by a unique name.
     ///
     /// # Errors
-    /// [`TrialError::Grants`], [`TrialError::Client`].
+    /// Returns [`TrialError::Grants`] if reading fails, or [`TrialError::Client`] if several clients have the name.
     pub fn read(home: &Home, client: &str, server: &str) -> Result<Self, TrialError> {
         let all = StandingGrant::on_disk(&home.database())?;
         let key = key_of(client, &all)?;
@@ -48,7 +48,7 @@ impl HeldGrants {
     }
 }
 
-/// Returns the executable that identifies the client in grants, or the given name if there are no grants for it.
+/// Returns the executable that identifies the client in grants. Returns the given name if the client has no grants.
 fn key_of(client: &str, all: &[StandingGrant]) -> Result<String, SeveralClients> {
     let subjects = || all.iter().map(|grant| &grant.subject);
     if subjects().any(|subject| subject.client == client) {

@@ -1,4 +1,4 @@
-//! `policy check`: reports questionable rules of a policy, or why the policy is rejected.
+//! `policy check`: reports questionable rules, or the reason that the policy is rejected.
 
 use super::{PolicyInputs, Report};
 use crate::lines::{TextLines, counted};
@@ -54,7 +54,7 @@ pub fn report(file: &Path, inputs: &PolicyInputs) -> anyhow::Result<Report> {
     Ok(Report { text, json, good: findings.is_empty() })
 }
 
-/// A finding, and its line in the policy if it is about a rule.
+/// A finding, with the line of the policy rule that it concerns.
 struct Located {
     finding: LintFinding,
     line: Option<usize>,
@@ -97,7 +97,7 @@ fn word(kind: &LintKind) -> &'static str {
     }
 }
 
-/// Reports that the loader rejects the policy or one of the files used with it.
+/// Reports the reason why the policy or another file was rejected.
 fn refusal(file: &Path, error: &LoadError) -> Report {
     let (LoadError::Shape { message, .. }
     | LoadError::Rule { message, .. }

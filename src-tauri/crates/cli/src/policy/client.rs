@@ -1,4 +1,4 @@
-//! Permanent grants of one client, as text and as JSON.
+//! Formats the permanent grants of a client.
 
 use crate::lines::TextLines;
 use ironcurtain_admin::trial::HeldGrants;

@@ -1,4 +1,4 @@
-//! `policy diff`: shows which calls become looser and which stricter.
+//! `policy diff`: shows the calls that another policy decides more loosely or more strictly.
 
 use super::explain::word;
 use super::{PolicyInputs, Report};

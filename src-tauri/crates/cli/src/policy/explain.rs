@@ -1,4 +1,4 @@
-//! `policy explain`: explains how a call would be decided.
+//! `policy explain`: explains the decision about a call.
 
 use super::{Report, client};
 use crate::lines::TextLines;
@@ -47,7 +47,7 @@ pub fn report(
     Ok(Report { text, json, good: true })
 }
 
-/// Returns the keyword of a decision, as in policy files.
+/// Returns the decision's keyword in policy files.
 pub fn word(decision: Decision) -> &'static str {
     match decision {
         Decision::Allow => "allow",
@@ -129,7 +129,7 @@ fn json(server: &str, tool: &str, judged: &JudgedCall) -> Value {
     })
 }
 
-/// Returns the values that would require approval.
+/// Returns the values that require approval.
 fn asked(verdict: &Verdict) -> Vec<Value> {
     let Verdict::Escalate(escalation) = verdict else { return Vec::new() };
     let asked = escalation.values.iter().map(|asked| {
@@ -141,7 +141,7 @@ fn asked(verdict: &Verdict) -> Vec<Value> {
     asked.collect()
 }
 
-/// Returns the other rules that matched, and their reasons.
+/// Returns the other rules that matched, with their reasons.
 fn others(verdict: &Verdict) -> Vec<Value> {
     let others = match verdict {
         Verdict::Allow(permit) => permit.others(),
@@ -156,7 +156,7 @@ fn step_as_json(step: &ExplanationStep) -> Value {
     let by = match &step.settled_by {
         SettledBy::SessionFolder => json!({ "by": "sandbox", "decision": decision }),
         SettledBy::Grant(id) => json!({ "by": "grant", "grant": id, "decision": decision }),
-        // A gate decides before the rule that matches.
+        // The gate decides before any rule does.
         SettledBy::Rule { name, .. } if is_by_gate(step) => {
             json!({ "by": "gate", "rule": name, "decision": decision })
         }

@@ -1,4 +1,4 @@
-//! `policy simulate`: compares the decisions for a file of calls with the expected ones.
+//! `policy simulate`: decides the calls in a scenario file and compares the decisions with the expected ones.
 
 use super::Report;
 use super::explain::word;

@@ -1,14 +1,15 @@
-//! Points in time on the command line.
+//! Parses points in time on the command line.
 
 use chrono::{DateTime, NaiveDate, NaiveTime};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Error of an argument that is not a point in time.
+/// Error for an argument that is not a point in time.
 #[derive(Debug, thiserror::Error)]
 #[error("expected `30m`, `12h`, `7d`, `2026-11-01` or `2026-11-01T12:00:00Z`")]
 pub struct NotAMoment;
 
-/// Parses a duration before now (`30m`, `12h`, `7d`), a day or a timestamp to milliseconds since the Unix epoch. Days are in UTC.
+/// Parses a duration before now (`30m`, `12h`, `7d`), a UTC day or a timestamp. Returns milliseconds since the Unix
+/// epoch.
 pub fn moment(text: &str) -> Result<u64, NotAMoment> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let now = u64::try_from(now.as_millis()).unwrap_or(u64::MAX);
@@ -16,7 +17,7 @@ pub fn moment(text: &str) -> Result<u64, NotAMoment> {
     at.ok_or(NotAMoment)
 }
 
-/// Formats the time of an entry.
+/// Formats the time of an audit entry.
 pub fn words(ms: u64) -> String {
     let time = i64::try_from(ms).ok().and_then(DateTime::from_timestamp_millis);
     time.map_or_else(|| format!("{ms} ms"), |time| time.format("%Y-%m-%d %H:%M:%SZ").to_string())

@@ -1,6 +1,6 @@
-//! A second terminal, on which the trusted process asks the run's questions.
+//! A second pseudoterminal, on which the trusted process asks the run's questions.
 //!
-//! - INVARIANT: the program of the run never has it. While a question is open, all input goes here and none to the program.
+//! - INVARIANT: the program of the run has no access to it. While a question is open, all input goes to the question.
 
 use super::user_terminal::UserTerminal;
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
@@ -9,17 +9,17 @@ use rustix::termios::tcsetwinsize;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// Input that ends a question: it clears the line, and an empty answer denies.
+/// Input that denies a question: it clears the line and sends an empty answer.
 const DENY: &[u8] = b"\x15\r";
 
-/// The terminal for questions, from the user's side.
+/// The user's side of the pseudoterminal for questions.
 pub struct QuestionTerminal {
     file: OwnedFd,
     input: Vec<u8>,
 }
 
 impl QuestionTerminal {
-    /// Creates a terminal of the user's size, and returns the trusted process's side too.
+    /// Creates a pseudoterminal with the size of the user's terminal. Also returns the trusted process's side.
     pub fn new(user: &UserTerminal) -> io::Result<(Self, OwnedFd)> {
         let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
         let file = openpt(flags)?;
@@ -35,12 +35,13 @@ impl QuestionTerminal {
         Ok(tcsetwinsize(&self.file, user.size()?)?)
     }
 
-    /// Reads available text. Returns `None` if there is none, and an empty list once the trusted process has closed it.
+    /// Reads the available text. Returns `None` if there is none yet, and an empty list if the trusted process has
+    /// closed it.
     pub fn read(&self) -> io::Result<Option<Vec<u8>>> {
         super::read_some(&self.file)
     }
 
-    /// Types input, of which Ctrl-C and Ctrl-D deny.
+    /// Writes the user's input. Ctrl-C and Ctrl-D become a denial.
     pub fn type_input(&mut self, typed: &[u8]) -> io::Result<()> {
         for byte in typed {
             match byte {
@@ -49,7 +50,7 @@ impl QuestionTerminal {
             }
         }
         super::write_some(&self.file, &mut self.input)?;
-        // The terminal takes input faster than a person types. The rest of a long paste is dropped.
+        // The terminal accepts input faster than a user types. The rest of a long paste is discarded.
         self.input.clear();
         Ok(())
     }

@@ -1,9 +1,10 @@
-//! Copies between the user's terminal and the run's, and follows the shell's job control, until the run is over.
+//! Copies between the user's terminal and the run's, and follows the shell's job control, until the run ends.
 //!
-//! - Single-threaded, so that a stop signal stops it at a known place.
-//! - The program is started in the background of its terminal if the user's terminal is shared with other programs, as in
-//!   `ironcurtain run -- PROGRAM | less`. When it uses the terminal's input, it is stopped, and continued in the foreground.
-//! - Until the program is in the foreground, the user's terminal keeps its modes and its input.
+//! - Single-threaded, so that a stop signal stops the process only between two copies.
+//! - If the user's terminal is shared with other programs, as in `ironcurtain run -- PROGRAM | less`, the program
+//!   starts in the background of its own terminal. When it reads input, the kernel stops it, and it is continued in
+//!   the foreground.
+//! - Until the program is in the foreground, the modes and the input of the user's terminal are not changed.
 
 use super::CUT_OFF;
 use super::program_terminal::ProgramTerminal;
@@ -19,10 +20,10 @@ use rustix::io::Errno;
 use rustix::process::{Signal, getpid, kill_current_process_group, kill_process};
 use std::io::{self, Write};
 
-/// Interval for checking whether the program may be continued, or a line be printed.
+/// Interval for checking whether the program may be continued and whether lines may be printed.
 const TICK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
-/// Everything between the user and a running program.
+/// Connections between the user and a running program.
 pub struct Relay {
     pub link: Option<RunLink>,
     pub notes: NoteStream,
@@ -32,46 +33,46 @@ pub struct Relay {
     pub questions: Option<QuestionTerminal>,
     pub lines: RunLines,
     pub session: String,
-    /// Set if lines are written to the user's terminal, not to a redirected standard error.
+    /// `true` if status lines go to the user's terminal instead of a redirected standard error.
     pub lines_on_terminal: bool,
     pub state: RelayState,
 }
 
-/// State of the copying.
+/// State of a [`Relay`].
 #[derive(Default)]
 pub struct RelayState {
-    /// The program has, or is to have, the terminal's input.
+    /// `true` if the program has the terminal's input or should get it.
     wants_foreground: bool,
     is_started: bool,
-    /// The signal that stopped the program, until it is continued.
+    /// Signal that stopped the program, or `None` while it runs.
     stopped: Option<Signal>,
-    /// The program has exited; its terminal may hold output.
+    /// `true` if the program has exited but its terminal may still contain output.
     is_draining: bool,
-    /// Output that the user's terminal has not taken yet.
+    /// Output that the user's terminal has not accepted yet.
     output: Vec<u8>,
-    /// A question waits on the run's own terminal.
+    /// `true` if a question is open on the run's question terminal.
     is_asked: bool,
     is_question_shown: bool,
     over: Option<RunOver>,
 }
 
 impl RelayState {
-    /// Creates the state of a program that starts in the foreground of its terminal or not.
+    /// Creates the state of a run. `foreground` starts the program in the foreground of its terminal.
     pub fn new(foreground: bool) -> Self {
         Self { wants_foreground: foreground, ..Self::default() }
     }
 }
 
-/// End of a run.
+/// Result of a run that has ended.
 struct RunOver {
     status: i32,
-    /// `None` if it is unknown.
+    /// Resources that the run has used, or `None` if they are unknown.
     used: Option<RunUse>,
     cut_off: Option<String>,
     learned: Vec<UsedFile>,
 }
 
-/// Descriptors that are ready.
+/// Descriptors that `poll` reports as ready.
 #[derive(Default)]
 struct Ready {
     signals: bool,
@@ -84,11 +85,11 @@ struct Ready {
     question: bool,
 }
 
-/// Descriptor to wait for, and where its result goes.
+/// Descriptor to poll, and the field of [`Ready`] that receives the result.
 type Polled<'a> = (PollFd<'a>, fn(&mut Ready) -> &mut bool);
 
 impl Relay {
-    /// Copies until the run is over, and returns the exit status and the files that were used, if they were requested.
+    /// Copies until the run ends. Returns the exit status and, if they were requested, the files that the run used.
     pub fn serve(mut self) -> anyhow::Result<(i32, Vec<UsedFile>)> {
         let served = self.copy();
         if let Some(user) = &mut self.user {
@@ -147,7 +148,7 @@ impl Relay {
                 self.state.is_started = true;
                 let session = std::mem::take(&mut self.session);
                 self.lines.started(session, &principal, folder.as_deref(), &profile);
-                // Nothing of the program's output was copied yet.
+                // The start lines precede the program's output.
                 self.print_lines();
             }
             RunNote::Waiting { .. } if self.questions.is_some() => self.state.is_asked = true,
@@ -166,7 +167,7 @@ impl Relay {
         Ok(())
     }
 
-    /// Brings the terminal into the state that everything so far requires.
+    /// Updates the modes of the user's terminal, the question on it and the program's state.
     fn settle(&mut self) -> io::Result<()> {
         let wants_raw = self.wants_raw();
         if let Some(user) = &mut self.user
@@ -197,7 +198,7 @@ impl Relay {
         (is_in_front || self.state.is_asked) && self.state.over.is_none()
     }
 
-    /// Continues a program that was stopped, once it may run.
+    /// Continues a stopped program when it may use the terminal.
     fn resume(&mut self) -> io::Result<()> {
         let Some(signal) = self.state.stopped else { return Ok(()) };
         let is_ours = self.user.as_ref().is_none_or(UserTerminal::is_ours);
@@ -292,7 +293,7 @@ impl Relay {
         let Some(user) = &self.user else { return Ok(()) };
         let Some(typed) = user.read()? else { return Ok(()) };
         if typed.is_empty() {
-            // The user's terminal was closed, so the program's is too.
+            // The user's terminal was closed, so the program's terminal is closed too.
             self.program = None;
             self.questions = None;
             self.user = None;
@@ -309,7 +310,7 @@ impl Relay {
         program.type_input()
     }
 
-    /// Copies available output, and returns false if there is none.
+    /// Copies the available output. Returns `false` if there is none.
     fn read_program(&mut self) -> io::Result<bool> {
         let Some(program) = &mut self.program else { return Ok(false) };
         let Some(output) = program.read()? else { return Ok(false) };
@@ -331,7 +332,7 @@ impl Relay {
         }
     }
 
-    /// Returns true once all output of a program that has exited is written.
+    /// Returns `true` if the program has exited and all of its output was written.
     fn is_drained(&mut self) -> io::Result<bool> {
         if !self.state.is_started || self.state.is_asked {
             return Ok(self.state.over.is_some());
@@ -363,7 +364,8 @@ impl Relay {
         self.stop(own, signal, kill_current_process_group)
     }
 
-    /// Stops this process as the program was stopped, so that the user's shell continues. Returns when the shell continues it.
+    /// Stops this process with the signal that stopped the program, which returns control to the shell. Returns when
+    /// the shell continues this process.
     fn stop(
         &mut self,
         own: Signal,
@@ -374,9 +376,9 @@ impl Relay {
             user.write(&mut self.state.output)?;
             user.restore();
         }
-        // An orphaned process group does not stop.
+        // The kernel does not stop a process in an orphaned process group.
         unblocked(own, || Ok(send(own)?))?;
-        // The program's stop is known.
+        // This stop of the program is already known, so its events are discarded.
         while let Some(LinkEvent::Stopped(_)) = self.link.as_ref().map(RunLink::event).transpose()?.flatten()
         {
         }
@@ -396,7 +398,7 @@ impl Relay {
                         self.questions.iter().try_for_each(|questions| questions.follow_size(user))?;
                     }
                 }
-                // The terminal may have been used by others in between.
+                // Another program may have used the terminal while this process was stopped.
                 Signal::CONT => {
                     if let Some(user) = self.user.as_mut().filter(|user| user.is_raw() && user.is_ours()) {
                         user.make_raw()?;
@@ -419,7 +421,7 @@ impl Relay {
     fn begin_question(&mut self) -> io::Result<()> {
         let Some(user) = &self.user else { return Ok(()) };
         self.state.is_question_shown = true;
-        // What was typed before cannot answer.
+        // Input that was typed before the question must not answer it.
         user.discard_input();
         let screen =
             self.program.as_ref().map(|program| program.modes.begin_own_screen()).unwrap_or_default();
@@ -447,7 +449,7 @@ impl Relay {
         self.write(screen.as_bytes())
     }
 
-    /// Returns whether a line would not disturb what the program draws.
+    /// Returns `true` if a printed line would not corrupt the program's screen.
     fn may_print(&self) -> bool {
         let is_free = |program: &ProgramTerminal| !program.modes.is_alternate() && program.reads_lines();
         self.state.is_started
@@ -471,7 +473,7 @@ impl Relay {
     }
 }
 
-/// Ignores that the process inside has exited.
+/// Ignores the error of a program that has exited.
 fn ignore_closed(error: io::Error) -> io::Result<()> {
     let closed = [io::ErrorKind::BrokenPipe, io::ErrorKind::ConnectionReset, io::ErrorKind::NotConnected];
     if closed.contains(&error.kind()) { Ok(()) } else { Err(error) }

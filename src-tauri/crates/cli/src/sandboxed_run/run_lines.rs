@@ -1,14 +1,14 @@
-//! The run's own lines on the user's terminal.
+//! Status lines of a run, printed on the user's terminal.
 
 use ironcurtain_protocol::RunUse;
 use ironcurtain_visible as visible;
 use std::collections::VecDeque;
 use std::path::Path;
 
-/// Maximum number of lines about denials, so that a program cannot fill the terminal with them.
+/// Maximum number of lines about denials, so that a program cannot flood the terminal.
 const MOST_DENIALS: usize = 10;
 
-/// Lines that are not printed yet.
+/// Status lines that have not been printed yet.
 pub struct RunLines {
     is_shown: bool,
     home: String,
@@ -50,7 +50,7 @@ impl RunLines {
         }
     }
 
-    /// Adds the last lines. The one about a run that was cut off is always shown.
+    /// Adds the final lines. The reason for a run that was cut off is added even in quiet mode.
     pub fn ended(&mut self, used: Option<RunUse>, cut_off: Option<&str>) {
         if let Some(why) = cut_off {
             self.lines.push_back(format!("ironcurtain: the run was cut off: {}", visible::line(why)));
@@ -69,7 +69,7 @@ impl RunLines {
         self.lines.is_empty()
     }
 
-    /// Returns the lines, and forgets them.
+    /// Removes and returns all lines.
     pub fn take(&mut self) -> impl Iterator<Item = String> {
         self.lines.drain(..)
     }
@@ -80,7 +80,7 @@ impl RunLines {
         }
     }
 
-    /// Returns a path as people write it.
+    /// Formats a path for the user.
     fn shown(&self, path: &str) -> String {
         let below = Path::new(path).strip_prefix(&self.home).ok().filter(|_| !self.home.is_empty());
         let short = match below.and_then(Path::to_str) {

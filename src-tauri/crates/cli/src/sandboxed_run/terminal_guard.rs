@@ -1,29 +1,29 @@
-//! A process that restores the user's terminal if the run's own process is killed.
+//! A child process that restores the user's terminal if the run's process is killed.
 //!
-//! - It restores the modes only while the terminal is raw, as a run makes it. Other modes were set by another program.
+//! - It restores the modes only if the terminal is still in raw mode. Any other modes were set by another program.
 
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-/// Hidden command that starts this process.
+/// Hidden subcommand that runs as the guard.
 const NAME: &str = "terminal-guard";
 
-/// Has the process remember the terminal's modes. It confirms with the same byte.
+/// Request to save the terminal's modes. The guard confirms with the same byte.
 const REMEMBER: u8 = b'r';
 
-/// Ends the process. The end of its input means that the run's own process has exited.
+/// Request to exit without restoring. End of input instead means that the run's process was killed.
 const QUIT: u8 = b'q';
 
-/// The guarding process. Dropping it ends the process.
+/// Handle to the guard process. Dropping it makes the guard exit.
 pub struct TerminalGuard {
     process: Child,
     requests: Option<(ChildStdin, ChildStdout)>,
 }
 
 impl TerminalGuard {
-    /// Starts the process.
+    /// Spawns the guard process.
     pub fn start(terminal: &OwnedFd) -> io::Result<Self> {
         let mut process = Command::new("/proc/self/exe")
             .arg(NAME)
@@ -36,7 +36,7 @@ impl TerminalGuard {
         Ok(Self { process, requests })
     }
 
-    /// Returns once the process knows the terminal's modes, which it restores from now on.
+    /// Makes the guard save the terminal's current modes, which it will restore. Returns after its confirmation.
     pub fn remember(&mut self) -> io::Result<()> {
         let Some((requests, answers)) = &mut self.requests else { return Ok(()) };
         requests.write_all(&[REMEMBER])?;
@@ -46,15 +46,15 @@ impl TerminalGuard {
 
 impl Drop for TerminalGuard {
     fn drop(&mut self) {
-        // Fails if the process was killed.
+        // Fails only if the guard was killed.
         let _ = self.requests.take().map(|(mut requests, _)| requests.write_all(&[QUIT]));
         let _ = self.process.wait();
     }
 }
 
-/// Runs the process. Its standard error is the terminal.
+/// Runs as the guard. Its standard error is the user's terminal.
 pub fn run() -> io::Result<()> {
-    // A process outside the terminal's session gets no signals from it and may change it from the background.
+    // In its own session, the guard gets no signals from the terminal and may change it from the background.
     rustix::process::setsid()?;
     let terminal = io::stderr();
     let mut own: Option<Termios> = None;
@@ -67,7 +67,7 @@ pub fn run() -> io::Result<()> {
         io::stdout().write_all(&request)?;
         io::stdout().flush()?;
     }
-    // A shell that edits a line leaves signals on.
+    // A shell's line editor leaves ISIG on, whereas a run turns it off.
     let is_of_run =
         |now: &Termios| !now.local_modes.intersects(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG);
     if let Some(own) = own.filter(|_| tcgetattr(&terminal).is_ok_and(|now| is_of_run(&now))) {

@@ -1,17 +1,17 @@
-//! Modes of the user's terminal that a program has set, read from its output.
+//! Tracks the terminal modes that a program sets through its output.
 
 use std::collections::BTreeSet;
 use vte::{Params, Parser, Perform};
 
-/// Private modes of a terminal that would disturb our own text or the user's shell: cursor keys, mouse reports, focus reports,
-/// alternate screens, pasting, synchronized output.
+/// DEC private modes that would disturb IronCurtain's text or the user's shell: cursor keys, mouse and focus reports,
+/// alternate screens, bracketed paste and synchronized output.
 const KNOWN: [u16; 16] =
     [1, 9, 47, 1000, 1001, 1002, 1003, 1004, 1005, 1006, 1015, 1016, 1047, 1049, 2004, 2026];
 
-/// Modes that show the alternate screen.
+/// DEC private modes that show the alternate screen.
 const ALTERNATE: [u16; 3] = [47, 1047, 1049];
 
-/// Parser of a program's output.
+/// Terminal modes that a program has set, parsed from its output.
 #[derive(Default)]
 pub struct TerminalModes {
     parser: Parser,
@@ -22,11 +22,11 @@ pub struct TerminalModes {
 struct Seen {
     set: BTreeSet<u16>,
     hides_cursor: bool,
-    /// Kitty's encoding of keys.
+    /// `true` if Kitty's keyboard protocol is on.
     encodes_keys: bool,
-    /// Level of xterm's encoding of keys.
+    /// Level of xterm's `modifyOtherKeys`.
     other_keys: u16,
-    /// The last output did not end a line.
+    /// `true` if the last output did not end with a line feed.
     is_inside_line: bool,
 }
 
@@ -46,7 +46,7 @@ impl TerminalModes {
         self.seen.is_inside_line
     }
 
-    /// Returns the sequence that resets everything, as after a program that was killed.
+    /// Returns the sequence that resets all modes, for a program that was killed.
     pub fn reset(&self) -> String {
         let mut text = self.without(|_| true);
         if !text.is_empty() {
@@ -55,14 +55,14 @@ impl TerminalModes {
         text
     }
 
-    /// Returns the sequence for an empty screen without the program's modes.
+    /// Returns the sequence that shows an empty screen and turns the program's modes off.
     pub fn begin_own_screen(&self) -> String {
         let alternate = if self.is_alternate() { "" } else { "\x1b[?1049h" };
         let reset = self.without(|mode| !ALTERNATE.contains(&mode));
         format!("{alternate}{reset}\x1b[?25h\x1b[0m\x1b[r\x1b[2J\x1b[H")
     }
 
-    /// Returns the sequence that goes back to the program's screen and modes. An alternate screen is empty then.
+    /// Returns the sequence that restores the program's screen and modes. The content of an alternate screen is lost.
     pub fn end_own_screen(&self) -> String {
         let alternate = if self.is_alternate() { "" } else { "\x1b[?1049l" };
         let set = self.seen.set.iter().filter(|mode| !ALTERNATE.contains(mode));
@@ -117,7 +117,7 @@ impl Perform for Seen {
     }
 
     fn esc_dispatch(&mut self, intermediates: &[u8], _: bool, byte: u8) {
-        // A full reset.
+        // RIS, a full reset.
         if intermediates.is_empty() && byte == b'c' {
             *self = Self { is_inside_line: self.is_inside_line, ..Self::default() };
         }
@@ -147,7 +147,7 @@ mod tests {
     #[test]
     fn text_that_looks_like_a_mode_is_not_one() {
         let mut modes = TerminalModes::default();
-        // In a title, and in a mode of another kind.
+        // Neither the sequence in a title nor a mode without `?` has an effect.
         modes.read(b"\x1b]0;[?1049h\x07\x1b[1049h");
         assert!(!modes.is_alternate());
         modes.read(b"\x1b[?1049h\x1bc");

@@ -1,7 +1,8 @@
-//! The user's terminal, which is raw while its input goes to the program of a run.
+//! The user's terminal, which is in raw mode while the program of a run gets its input.
 //!
-//! - INVARIANT: its modes are restored when this value is dropped, and by the [`TerminalGuard`] if this process is killed.
-//! - Uses an open file of its own, because other programs share the flags of the standard streams.
+//! - INVARIANT: the modes are restored when the value is dropped and, if this process is killed, by the
+//!   [`TerminalGuard`].
+//! - Opens the terminal again, because other programs share the file status flags of the standard streams.
 
 use super::terminal_guard::TerminalGuard;
 use rustix::fs::{Mode, OFlags};
@@ -14,10 +15,10 @@ use rustix::termios::{
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-/// The terminal that the run was started on.
+/// The terminal from which the run was started.
 pub struct UserTerminal {
     file: OwnedFd,
-    /// Modes to restore.
+    /// Original modes, which are restored.
     own: Termios,
     is_raw: bool,
     is_shared: bool,
@@ -25,8 +26,8 @@ pub struct UserTerminal {
 }
 
 impl UserTerminal {
-    /// Returns the terminal behind the first standard stream that is a terminal. `is_shared` is set if other programs may
-    /// write to it during the run.
+    /// Returns the terminal of the first standard stream that is one. Set `is_shared` if other programs may write to
+    /// it during the run.
     pub fn find(is_shared: bool) -> io::Result<Option<Self>> {
         let (stdin, stdout, stderr) = (io::stdin(), io::stdout(), io::stderr());
         let streams = [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()];
@@ -35,7 +36,7 @@ impl UserTerminal {
         let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let file = match rustix::fs::open(path, flags, Mode::empty()) {
             Ok(file) => file,
-            // The terminal of another user, after `su`.
+            // Opening fails for the terminal of another user, as after `su`, so the stream itself is used.
             Err(_) => stream.try_clone_to_owned()?,
         };
         let own = tcgetattr(&file)?;
@@ -58,12 +59,12 @@ impl UserTerminal {
         self.is_raw
     }
 
-    /// Returns whether this process group is in the foreground. Another one's terminal must not be read or changed.
+    /// Returns `true` if this process group is in the foreground. Otherwise the terminal must not be read or changed.
     pub fn is_ours(&self) -> bool {
         tcgetpgrp(&self.file).map_or(true, |group| group == getpgrp())
     }
 
-    /// Passes all input on unchanged from now on, and all output, except to a shared terminal.
+    /// Sets raw mode. On a shared terminal, output processing stays on.
     pub fn make_raw(&mut self) -> io::Result<()> {
         if !self.is_raw {
             self.own = tcgetattr(&self.file)?;
@@ -78,9 +79,10 @@ impl UserTerminal {
         Ok(tcsetattr(&self.file, OptionalActions::Now, &raw)?)
     }
 
-    /// Restores the terminal's own modes. Discards unread input, which was meant for the program, or is the terminal's reply to it.
+    /// Restores the original modes. Discards unread input, which was typed for the program or is the terminal's reply
+    /// to it.
     pub fn restore(&mut self) {
-        // Another process group in the foreground has set its own.
+        // Another process group in the foreground has set its own modes.
         if std::mem::take(&mut self.is_raw) && self.is_ours() {
             // Fails only if the terminal was closed.
             let _ = tcsetattr(&self.file, OptionalActions::Flush, &self.own);
@@ -93,17 +95,17 @@ impl UserTerminal {
         let _ = tcflush(&self.file, QueueSelector::IFlush);
     }
 
-    /// Reads available input. Returns `None` if there is none, and an empty list if the terminal was closed.
+    /// Reads the available input. Returns `None` if there is none yet, and an empty list if the terminal was closed.
     pub fn read(&self) -> io::Result<Option<Vec<u8>>> {
         super::read_some(&self.file)
     }
 
-    /// Writes as much as possible without waiting, and removes it from `text`.
+    /// Writes as many bytes as possible without waiting, and removes them from `text`.
     pub fn write(&self, text: &mut Vec<u8>) -> io::Result<()> {
         super::write_some(&self.file, text)
     }
 
-    /// Waits until everything is written.
+    /// Writes all bytes, waiting for the terminal as needed.
     pub fn write_all(&self, text: &mut Vec<u8>) -> io::Result<()> {
         use rustix::event::{PollFd, PollFlags, poll};
         while !text.is_empty() {

@@ -6,10 +6,10 @@ use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, IsTerminal, Read, Write};
 
-/// Maximum number of bytes to read; more than the longest secret.
+/// Maximum number of bytes that are read, which is more than the maximum length of a secret.
 const MOST: u64 = 64 * 1024 + 2;
 
-/// Prompts for a secret on the terminal, or reads all of standard input if that is not a terminal.
+/// Prompts for a secret on the terminal. If standard input is not a terminal, reads all of it instead.
 pub fn secret(prompt: &str) -> anyhow::Result<Secret> {
     if io::stdin().is_terminal() {
         return from_terminal(prompt);
@@ -23,7 +23,7 @@ pub fn secret(prompt: &str) -> anyhow::Result<Secret> {
     Ok(Secret::typed(&text)?)
 }
 
-/// Reads the next line of standard input. Prompts on the terminal if standard input is a terminal or empty.
+/// Reads the next line of standard input. Prompts on the terminal if standard input is a terminal or at its end.
 pub fn line(prompt: &str) -> anyhow::Result<Secret> {
     if !io::stdin().is_terminal() {
         let mut text = String::new();
@@ -43,11 +43,11 @@ pub fn piped() -> anyhow::Result<Secret> {
     Ok(Secret::typed(&text)?)
 }
 
-/// Prompts for a line on the terminal, without echo.
+/// Prompts for a line on the terminal and reads it without echo.
 fn from_terminal(prompt: &str) -> anyhow::Result<Secret> {
     let typed = || -> io::Result<String> {
         let tty = File::options().read(true).write(true).open("/dev/tty")?;
-        // Do this before the prompt, because it discards earlier input, which is not an answer.
+        // Must precede the prompt, because it discards earlier input, which cannot be an answer.
         let quiet = NoEcho::begin(&tty)?;
         write!(&tty, "{prompt} (not shown): ")?;
         let mut line = String::new();
@@ -60,7 +60,7 @@ fn from_terminal(prompt: &str) -> anyhow::Result<Secret> {
     Ok(Secret::typed(&typed)?)
 }
 
-/// Returns the error for a missing terminal.
+/// Returns the error message for a missing terminal.
 fn no_terminal(prompt: &str) -> String {
     if prompt == super::PASSPHRASE {
         return "your secrets are locked, and there is no terminal to type the passphrase; run this in a terminal, or: echo PASSPHRASE | \
@@ -72,7 +72,7 @@ fn no_terminal(prompt: &str) -> String {
     )
 }
 
-/// Terminal with echo and signal keys turned off; restores the settings on drop.
+/// Guard that turns off echo and signal keys of a terminal. Dropping it restores the modes.
 struct NoEcho<'a> {
     tty: &'a File,
     before: Termios,
@@ -90,7 +90,7 @@ impl<'a> NoEcho<'a> {
 
 impl Drop for NoEcho<'_> {
     fn drop(&mut self) {
-        // Only fails if the terminal was closed.
+        // Fails only if the terminal was closed.
         let _ = tcsetattr(self.tty, OptionalActions::Flush, &self.before);
     }
 }

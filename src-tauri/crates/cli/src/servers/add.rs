@@ -1,9 +1,9 @@
-//! `servers add`: adds a known server, a package, an address, a bundle, or a snippet of client settings from a server's documentation.
+//! `servers add`: adds a server from a known name, a package, an address, a bundle or a snippet of client settings.
 //!
-//! - Downloads, starts and connects to nothing before the user confirms a question that names the program or the address.
-//! - Tries the server without the user's secrets, and shows its tools and the access that it
-//!   requested before asking whether to add it.
-//! - Without a terminal, adds only with `--yes`, which allows only what is shown, or with `--later`.
+//! - Does not download, start or connect to anything before the user confirms the program or address.
+//! - Tries the server without the user's secrets. Shows its tools and the access that it requested before the user
+//!   decides.
+//! - Without a terminal, requires `--yes`, which allows only the access shown, or `--later`.
 
 mod options;
 mod report;
@@ -34,9 +34,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 use token::Token;
 
-/// Timeout for the package manager.
+/// Maximum time for the package manager.
 const INSTALLING: Duration = Duration::from_secs(600);
-/// Timeout for the server to list its tools.
+/// Maximum time for the server to list its tools.
 const LOOKING: Duration = Duration::from_secs(60);
 
 /// Adds a server to the configuration.
@@ -68,25 +68,25 @@ pub fn perform(home: &Home, options: &AddOptions, screen: Screen) -> anyhow::Res
     Ok(done)
 }
 
-/// Server to add.
+/// Server that the user wants to add.
 struct Wanted<'a> {
     home: &'a Home,
     options: &'a AddOptions,
     screen: Screen,
     adding: Addition,
     replace: bool,
-    /// State stored earlier under its name.
+    /// State that is stored under the same name, as JSON.
     kept: Value,
 }
 
-/// Outcome of a trial that the user accepted.
+/// Result of a trial that the user has accepted.
 struct Accepted {
-    /// Annotations to write; `None` if the server's tools are already annotated, or could not be listed.
+    /// Annotations to write. `None` if the tools are already annotated or could not be listed.
     draft: Option<Draft>,
 }
 
 impl Wanted<'_> {
-    /// Prompts for a token for the address, which may already have an entry.
+    /// Prompts for a token for the server's address.
     fn token(&mut self) -> anyhow::Result<Token> {
         if let Some(there) = Addition::at_address(self.home, &self.adding)? {
             (self.adding, self.replace) = (there, true);
@@ -94,7 +94,7 @@ impl Wanted<'_> {
         Token::typed(self.home, &mut self.adding, self.screen)
     }
 
-    /// Returns the servers including this one, and this server.
+    /// Returns the configured servers with the new one, and the new one.
     fn among(&self) -> anyhow::Result<(Servers, Server)> {
         let servers = candidates(self.home, &self.adding, self.replace)?;
         let server = servers.find(Some(&self.adding.name)).cloned();
@@ -102,7 +102,7 @@ impl Wanted<'_> {
         Ok((servers, server))
     }
 
-    /// Asks, tries the server, asks again and adds it.
+    /// Asks to start the server, tries it, asks to add it and adds it.
     fn tried(&mut self, token: Option<Token>) -> anyhow::Result<ExitCode> {
         let (servers, server) = self.among()?;
         if token.is_none() {
@@ -126,7 +126,7 @@ impl Wanted<'_> {
         match accepted {
             Ok(Some(accepted)) => self.written(token, Some(accepted)),
             other => {
-                // No entry uses the package that was just installed.
+                // The installed package has no entry that uses it, so it is removed.
                 if packaged {
                     sweep(&installer)?;
                 }
@@ -137,7 +137,7 @@ impl Wanted<'_> {
         }
     }
 
-    /// Shows what would be downloaded, started or connected to, and returns whether the user agrees.
+    /// Shows the download, program or address. Returns `true` if the user agrees.
     fn may_start(&self, server: &Server) -> anyhow::Result<bool> {
         let notice = TrialNotice::new(server);
         let mut text: TextLines = notice.lines.iter().chain(&reach(server)).collect();
@@ -150,8 +150,8 @@ impl Wanted<'_> {
         Ok(self.options.yes || self.screen.confirmed(&notice.question)?)
     }
 
-    /// Downloads the server's package, if it has one, and tries the server. If it needs hosts to
-    /// start and the user allows them, tries again.
+    /// Installs the server's package, if it has one, and tries the server. Tries again if the user allows hosts that
+    /// the server needs to start.
     fn looked(&mut self, installer: &Installer, packaged: bool) -> anyhow::Result<InspectionResult> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         if packaged {
@@ -180,7 +180,7 @@ impl Wanted<'_> {
         }
     }
 
-    /// Asks whether to allow the hosts that the server could not start without.
+    /// Asks the user to allow the hosts without which the server could not start.
     fn opens(&mut self, look: &InspectionResult) -> anyhow::Result<bool> {
         let hosts: Vec<&str> = look.wants.hosts.iter().map(String::as_str).collect();
         if hosts.is_empty() || self.options.yes {
@@ -196,7 +196,7 @@ impl Wanted<'_> {
         Ok(opens)
     }
 
-    /// Shows the server's tools and what it wants to reach, and asks whether to add it.
+    /// Shows the server's tools and requested access, and asks the user whether to add it.
     fn accepted(&mut self, look: InspectionResult) -> anyhow::Result<Option<Accepted>> {
         super::print_wants(&look.wants, self.home, self.screen)?;
         let draft = match look.listed {
@@ -222,7 +222,7 @@ impl Wanted<'_> {
         Ok(accepts.then_some(Accepted { draft }))
     }
 
-    /// Accepts a failed start if the server needs a secret, which the trial does not pass. Otherwise returns the error.
+    /// Accepts a failed start if the server needs a secret, which the trial withholds. Otherwise returns the error.
     fn excused(&self, problem: InspectError) -> anyhow::Result<()> {
         if self.among()?.1.secret_names().is_empty() {
             return Err(problem.into());
@@ -230,7 +230,7 @@ impl Wanted<'_> {
         self.screen.note(&format!("It could not list its tools without its secrets: {problem}"))
     }
 
-    /// Shows the server's tools, and returns the annotations to write.
+    /// Shows the server's tools. Returns the annotations to write.
     fn shown(&self, tools: Vec<ListedTool>) -> anyhow::Result<Option<Draft>> {
         let name = &self.adding.name;
         self.show_hints(&tools)?;
@@ -268,7 +268,7 @@ impl Wanted<'_> {
         Ok(Some(draft))
     }
 
-    /// Shows hints about what a model reads in the tools' descriptions and a person may not see.
+    /// Shows hints about text in the tools' definitions that a model reads but a user may not see.
     fn show_hints(&self, tools: &[ListedTool]) -> anyhow::Result<()> {
         let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
         for tool in tools {
@@ -279,9 +279,9 @@ impl Wanted<'_> {
         Ok(())
     }
 
-    /// Writes the entry, the token and the annotations.
+    /// Writes the server's entry, token and annotations.
     fn written(&self, token: Option<Token>, accepted: Option<Accepted>) -> anyhow::Result<ExitCode> {
-        // Store the token before the entry exists, so that the server never starts without it.
+        // The token is stored first, so that the server never starts without it.
         token.map(Token::keep).transpose()?;
         let added = add_server(self.home, &self.adding, self.replace)?;
         let tried = accepted.is_some();

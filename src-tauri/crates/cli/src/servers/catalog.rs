@@ -1,4 +1,4 @@
-//! `servers catalog`: lists the servers that IronCurtain knows.
+//! `servers catalog`: lists the servers in IronCurtain's catalog.
 
 use crate::lines::TextLines;
 use crate::screen::Screen;
@@ -6,7 +6,7 @@ use ironcurtain_admin::catalog::{Catalog, KnownServer, Source};
 use serde_json::json;
 use std::process::ExitCode;
 
-/// Shows the catalog.
+/// Prints the catalog.
 pub fn perform(screen: Screen) -> anyhow::Result<ExitCode> {
     let catalog = Catalog::shipped()?;
     let mut text = TextLines::default();

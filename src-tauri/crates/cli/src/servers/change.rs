@@ -1,6 +1,6 @@
-//! Changes existing servers: removes and restores them, and opens and closes hosts and folders.
+//! Removes and restores servers, and changes the hosts and folders that they may access.
 //!
-//! - Closes the sessions that lose access through a change, if IronCurtain is running.
+//! - If IronCurtain is running, closes the sessions that lose access.
 
 use super::programs;
 use crate::connection::Connection;
@@ -56,7 +56,7 @@ pub struct RemoveOptions {
     yes: bool,
 }
 
-/// Removes a server.
+/// Removes the server's entry.
 pub fn remove(home: &Home, options: &RemoveOptions, screen: Screen) -> anyhow::Result<ExitCode> {
     let survey = Clients::new(home.clone(), &programs()?).map(|all| all.survey()).unwrap_or_default();
     let removal = Removal::plan(home, &survey, &options.name)?;
@@ -112,7 +112,7 @@ pub fn remove(home: &Home, options: &RemoveOptions, screen: Screen) -> anyhow::R
     Ok(ExitCode::SUCCESS)
 }
 
-/// Restores a removed server.
+/// Restores the entry of a removed server.
 pub fn restore(home: &Home, name: &str, screen: Screen) -> anyhow::Result<ExitCode> {
     put_back(home, name)?;
     let told = format!("Restored {name}. New sessions can use it.");
@@ -120,7 +120,7 @@ pub fn restore(home: &Home, name: &str, screen: Screen) -> anyhow::Result<ExitCo
     Ok(ExitCode::SUCCESS)
 }
 
-/// Allows a server a host or folder permanently.
+/// Permanently allows a server access to a host or folder.
 pub fn open(home: &Home, options: &OpeningOptions, screen: Screen) -> anyhow::Result<ExitCode> {
     let change = OpeningChange::open(home, &options.name, options.what.opening())?;
     let told = format!("{}.", change.opening.words(&change.server));
@@ -137,7 +137,7 @@ pub fn open(home: &Home, options: &OpeningOptions, screen: Screen) -> anyhow::Re
     Ok(ExitCode::SUCCESS)
 }
 
-/// Stops allowing a server a host or folder.
+/// Revokes a server's permanent access to a host or folder.
 pub fn close(home: &Home, options: &OpeningOptions, screen: Screen) -> anyhow::Result<ExitCode> {
     let change = OpeningChange::close(home, &options.name, options.what.opening())?;
     let mut connection = Connection::open_if_running()?;
@@ -177,7 +177,7 @@ impl WhatOptions {
     }
 }
 
-/// Returns whether the user confirms, or passed `--yes`.
+/// Returns `true` if the user confirms the change or passed `--yes`.
 pub(super) fn accepted(question: &str, yes: bool, screen: Screen) -> anyhow::Result<bool> {
     if yes || screen.confirmed(question)? {
         return Ok(true);
@@ -186,7 +186,7 @@ pub(super) fn accepted(question: &str, yes: bool, screen: Screen) -> anyhow::Res
     Ok(false)
 }
 
-/// Returns the ids of a server's active sessions and of the grants for it.
+/// Returns the ids of the server's active sessions and of its grants.
 fn of_server(connection: &mut Connection, server: &str) -> anyhow::Result<(Vec<String>, Vec<String>)> {
     let (mut sessions, mut grants) = (Vec::new(), Vec::new());
     if let Reply::Sessions(all) = connection.ask(Request::Sessions)? {

@@ -1,6 +1,6 @@
-//! `servers diff`: shows tools whose definitions a server changed, and stores the user's decisions about them.
+//! `servers diff`: shows tools whose definitions have changed, and stores the user's decisions about them.
 //!
-//! - Stores decisions in the user's files, so nothing that an agent sends to IronCurtain affects them.
+//! - Decisions are stored in the user's files, so no message from an agent can change them.
 
 use crate::lines::TextLines;
 use crate::screen::Screen;
@@ -12,7 +12,7 @@ use ironcurtain_grants::PinDecision;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
-/// Maximum number of unchanged words shown between two changes.
+/// Maximum number of unchanged words to show between two changes.
 const MOST_UNCHANGED: usize = 16;
 
 /// Options of `diff`.
@@ -34,7 +34,7 @@ pub struct DiffOptions {
     remove: bool,
 }
 
-/// Shows the changed tools of a server, and decides about them.
+/// Shows the changed tools of a server, or stores a decision about them.
 pub fn perform(home: &Home, options: &DiffOptions, screen: Screen) -> anyhow::Result<ExitCode> {
     let mut changes = changed_tools(home, &options.name)?;
     changes.retain(|change| options.tool.as_ref().is_none_or(|tool| *tool == change.tool));
@@ -109,7 +109,7 @@ fn decide(
     screen.note(&format!("{}: {done}, from their next list of tools on.", change.tool))
 }
 
-/// Returns the state of a change in words.
+/// Describes the state of a changed definition.
 fn state(change: &ChangedDefinition) -> &'static str {
     match change.decided {
         None if change.is_new => "new",
@@ -133,7 +133,7 @@ fn describe(change: &ChangedDefinition) -> TextLines {
     text
 }
 
-/// Marks removed words as `[-words-]` and added words as `{+words+}`, and shortens what is unchanged.
+/// Marks removed words as `[-words-]` and added words as `{+words+}`, and shortens unchanged text.
 fn marked(words: &[ChangedWords]) -> String {
     let mark = |words: &ChangedWords| match words {
         ChangedWords::Same(text) => shortened(text),
@@ -143,7 +143,7 @@ fn marked(words: &[ChangedWords]) -> String {
     words.iter().map(mark).collect()
 }
 
-/// Puts marks around a text, but not around the whitespace after it.
+/// Puts marks around a text. Trailing whitespace stays outside.
 fn wrapped(before: &str, text: &str, after: &str) -> String {
     let words = text.trim_end();
     format!("{before}{words}{after}{}", text.get(words.len()..).unwrap_or_default())

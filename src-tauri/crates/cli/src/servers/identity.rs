@@ -1,6 +1,6 @@
-//! `servers identity`: decides about grants, data and secrets of a server name that now starts another program.
+//! `servers identity`: decides about the grants, data and secrets of a server name that now starts another program.
 //!
-//! - Stores the decision in the user's files, so nothing that an agent sends to IronCurtain affects it.
+//! - The decision is stored in the user's files, so no message from an agent can change it.
 
 use super::change::accepted;
 use crate::connection::Connection;
@@ -32,7 +32,7 @@ pub struct IdentityOptions {
     yes: bool,
 }
 
-/// Shows what is suspended, or decides about it.
+/// Shows the suspended items of a server, or stores a decision about them.
 pub fn perform(home: &Home, options: &IdentityOptions, screen: Screen) -> anyhow::Result<ExitCode> {
     let Some(name) = &options.name else { return list(home, screen) };
     let server = match SuspendedServer::named(home, name) {
@@ -48,8 +48,8 @@ pub fn perform(home: &Home, options: &IdentityOptions, screen: Screen) -> anyhow
     }
 }
 
-/// Prints the state that is already stored under the name of a server to add, and which program
-/// gets it. Returns it as JSON, or `null` if there is none.
+/// Prints the items already stored under the name of a new server and the program that gets them. Returns them as
+/// JSON, or `null` without any.
 pub fn note_kept(home: &Home, name: &str, screen: Screen) -> anyhow::Result<Value> {
     let kept = kept(home, name)?;
     if kept.is_empty() {
@@ -66,7 +66,7 @@ pub fn note_kept(home: &Home, name: &str, screen: Screen) -> anyhow::Result<Valu
     Ok(kept_fields(&kept).into())
 }
 
-/// Returns a line for each item stored under a name.
+/// Returns a line for each item stored under the name.
 fn kept_lines(kept: &KeptUnderName) -> Vec<String> {
     let mut lines: Vec<String> = kept.grants.iter().map(grant_line).collect();
     lines.extend(kept.data.as_ref().map(|data| format!("its data in {}", data.display())));
@@ -159,7 +159,7 @@ fn start_afresh(server: &SuspendedServer, yes: bool, screen: Screen) -> anyhow::
     if let Some(mut connection) = revoking {
         for grant in &server.kept.grants {
             match connection.ask(Request::Revoke { grant: grant.id.clone() }) {
-                // A refusal means that the grant is already revoked.
+                // A refusal means that the grant was already revoked.
                 Err(problem) if !problem.is::<Refused>() => return Err(problem),
                 _ => {}
             }

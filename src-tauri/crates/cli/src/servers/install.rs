@@ -1,6 +1,6 @@
-//! `servers install` and `servers update`: installs and updates the packages of servers.
+//! `servers install` and `servers update`: install and update the packages of servers.
 //!
-//! - Shows what another version changes, and switches to it only after the user confirms, or passed `--yes`.
+//! - Shows the changes of another version. Switches only if the user confirms or passed `--yes`.
 
 use super::programs;
 use crate::lines::TextLines;
@@ -18,10 +18,10 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Timeout for the package manager.
+/// Maximum time for the package manager.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// Maximum number of characters shown of a description.
+/// Maximum length of a shown description, in characters.
 const DESCRIPTION: usize = 300;
 
 /// Options of `servers install`.
@@ -50,7 +50,7 @@ pub struct UpdateOptions {
     allow_root: bool,
 }
 
-/// Installs a server's package.
+/// Installs the package of a server.
 pub fn install(home: Home, options: &InstallOptions, screen: Screen) -> anyhow::Result<ExitCode> {
     let installer = installer(home, options.allow_root, crate::secrets::store()?)?;
     let installed = runtime()?.block_on(install_package(&installer, &options.name))?;
@@ -58,7 +58,7 @@ pub fn install(home: Home, options: &InstallOptions, screen: Screen) -> anyhow::
     Ok(ExitCode::SUCCESS)
 }
 
-/// Checks for another version of a server's package, and asks whether to switch to it.
+/// Finds another version of a server's package, and asks the user whether to switch to it.
 pub fn update(home: Home, options: &UpdateOptions, screen: Screen) -> anyhow::Result<ExitCode> {
     let installer = installer(home, options.allow_root, crate::secrets::store()?)?;
     let found = runtime()?.block_on(check_for_update(&installer, &options.name, options.to.as_deref()))?;
@@ -84,7 +84,7 @@ pub fn update(home: Home, options: &UpdateOptions, screen: Screen) -> anyhow::Re
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the state of a server's package as JSON.
+/// Returns the state of a package as JSON.
 pub fn state_json(state: &PackageState) -> Value {
     match state {
         PackageState::NoPackage => Value::Null,
@@ -100,9 +100,9 @@ fn installer(home: Home, allow_root: bool, secrets: SecretStore) -> anyhow::Resu
     Ok(Installer { secrets, home, programs: programs()?, allow_root, patience: PATIENCE, waiting })
 }
 
-/// Prints that another installation must finish first.
+/// Prints that this installation waits for another one.
 pub(super) fn waiting(other: &str) {
-    // Progress is optional, so a write error does not matter.
+    // Progress is optional, so an error is ignored.
     let _ =
         writeln!(io::stderr(), "Waiting for another installation ({}) to finish ...", visible::line(other));
 }

@@ -1,4 +1,4 @@
-//! `servers limits`: shows and changes a server's resource limits.
+//! `servers limits`: shows and changes the resource limits of a server.
 
 use super::change::accepted;
 use crate::lines::TextLines;
@@ -26,7 +26,7 @@ pub struct LimitsOptions {
     yes: bool,
 }
 
-/// Shows the limits of a server, or changes the given ones.
+/// Shows all limits of a server, or changes the given ones.
 pub fn perform(home: &Home, options: &LimitsOptions, screen: Screen) -> anyhow::Result<ExitCode> {
     if options.wanted.is_empty() {
         return show(home, &options.name, screen);

@@ -1,4 +1,4 @@
-//! Proposed annotations of a server and the list of servers, as text and as JSON.
+//! Formats proposed annotations and the list of servers, as text and as JSON.
 
 use crate::lines::{TextLines, counted};
 use ironcurtain_admin::annotate::{AnnotationChange, AnnotationChanges, AnnotationsFile, Draft, DraftTool};
@@ -9,13 +9,13 @@ use ironcurtain_policy_tools::propose::{Confidence, Proposal, ProposedArgument};
 use ironcurtain_visible as visible;
 use serde_json::{Value, json};
 
-/// Maximum number of characters shown of a reason.
+/// Maximum length of a shown reason, in characters.
 const REASON: usize = 160;
 
-/// Returns how calls of a tool are handled while it is not annotated.
+/// Function that returns the treatment of calls to a tool while it has no annotation.
 type Fate<'a> = &'a dyn Fn(&str) -> UnannotatedCalls;
 
-/// Formats the proposal tool by tool, with guesses and changes marked.
+/// Formats the proposal for each tool and marks guesses and changes.
 pub fn text(draft: &Draft, changes: &AnnotationChanges, fate: Fate<'_>) -> TextLines {
     let mut out = TextLines::default();
     for tool in &draft.tools {
@@ -49,7 +49,7 @@ pub fn text(draft: &Draft, changes: &AnnotationChanges, fate: Fate<'_>) -> TextL
     out
 }
 
-/// Counts the annotated tools, and the others by how their calls are handled.
+/// Counts the annotated tools, and the others by the treatment of their calls.
 fn summary(draft: &Draft, fate: Fate<'_>) -> String {
     let left_out = draft.tools.iter().filter(|tool| left_out(tool).is_some());
     let fates: Vec<UnannotatedCalls> = left_out.map(|tool| fate(&tool.listed.name)).collect();
@@ -173,7 +173,7 @@ pub fn list(servers: &Servers, annotated: &AnnotationsFile, packages: &Packages)
     out
 }
 
-/// Describes the containment of a server and its settings that differ from the defaults.
+/// Describes the containment of a server and the settings that differ from the defaults.
 fn contained(server: &Server, annotated: &AnnotationsFile) -> String {
     if server.remote.is_some() {
         return "REMOTE, cannot be sandboxed".to_owned();

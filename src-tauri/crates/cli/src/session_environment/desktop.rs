@@ -1,4 +1,4 @@
-//! Finds the user's desktop through the systemd user manager, logind and the runtime directory.
+//! Finds the user's display through the systemd user manager, logind and the runtime directory.
 
 use super::{Variables, is_own_socket};
 use std::ffi::OsString;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use zbus::{Connection, OwnedObjectPath, Proxy, connection};
 
-/// Timeout for each bus; short, because an agent waits for the result.
+/// Maximum time for each bus. It is short because an agent waits for the result.
 const BUS_BOUND: Duration = Duration::from_secs(2);
 
 /// Socket of the system bus (D-Bus specification, "Well-known Message Bus Instances").
@@ -24,7 +24,7 @@ pub(super) enum Desktop {
     X11(String),
 }
 
-/// Graphical session listed by logind (`org.freedesktop.login1(5)`).
+/// A graphical session that logind reports (`org.freedesktop.login1(5)`).
 #[derive(Debug, PartialEq, Eq)]
 struct Login {
     kind: String,
@@ -45,12 +45,12 @@ impl Desktop {
                 Some(Self::X11(login.display))
             }
             Some(login) if login.is_remote => None,
-            // Many compositors run without a login of type `wayland`, for example when started on a console.
+            // Many compositors run without a `wayland` session in logind, such as those started on a console.
             Some(_) | None => wayland_socket(runtime?).map(Self::Wayland),
         }
     }
 
-    /// Returns the variable that names the display, with its value.
+    /// Returns the environment variable that names the display, and its value.
     pub(super) fn variable(self) -> (&'static str, OsString) {
         match self {
             Self::Wayland(socket) => ("WAYLAND_DISPLAY", socket),
@@ -59,7 +59,8 @@ impl Desktop {
     }
 }
 
-/// Returns the environment of the systemd user manager. Every desktop updates it (`systemctl --user import-environment`).
+/// Returns the environment of the systemd user manager, which every desktop updates (`systemctl --user
+/// import-environment`).
 pub(super) async fn user_manager(bus: &str) -> Option<Variables> {
     let ask = async {
         let bus = connection::Builder::address(bus).build().await?;
@@ -73,7 +74,7 @@ pub(super) async fn user_manager(bus: &str) -> Option<Variables> {
     Some(variables.into_iter().filter_map(pair).collect())
 }
 
-/// Asks logind for the user's graphical session.
+/// Queries logind for the user's graphical session.
 async fn graphical_login() -> zbus::Result<Login> {
     let bus = connection::Builder::address(SYSTEM_BUS).build().await?;
     let user = rustix::process::geteuid().as_raw();
@@ -93,7 +94,7 @@ async fn login1<'a>(bus: &Connection, path: &'a str, interface: &str) -> zbus::R
     Proxy::new(bus, "org.freedesktop.login1", path, format!("org.freedesktop.login1.{interface}")).await
 }
 
-/// Returns the first socket of a Wayland compositor in the runtime directory.
+/// Returns the first Wayland socket in the runtime directory.
 fn wayland_socket(runtime: &Path) -> Option<OsString> {
     let names = (0..=MOST_WAYLAND).map(|number| format!("wayland-{number}"));
     names.map(PathBuf::from).find(|name| is_own_socket(&runtime.join(name))).map(Into::into)

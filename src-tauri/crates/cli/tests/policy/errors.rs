@@ -6,7 +6,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::process::Output;
 
-/// Returns a command's JSON error, and checks that it matches the text on standard error.
+/// Returns the JSON error of a command. Asserts that its message is also on standard error.
 fn error(output: &Output) -> Value {
     let told: Value = serde_json::from_slice(&output.stdout).unwrap();
     let text = String::from_utf8(output.stderr.clone()).unwrap();

@@ -1,4 +1,4 @@
-//! The trusted process watches its files and stops on request, even if something else replaces the files.
+//! The trusted process reloads changed files, and stops on request while files are being replaced.
 
 use crate::home::{Home, docs};
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ fn policy_in_force(home: &Home) -> String {
     home.status().lines().last().unwrap().to_owned()
 }
 
-/// Replaces the policy file like an editor: by renaming.
+/// Replaces the policy file by renaming, as an editor does.
 fn put(home: &Home, policy: &Value) {
     std::fs::rename(home.file("new.json", policy), home.path(IN_FORCE)).unwrap();
 }

@@ -1,17 +1,17 @@
-//! Permanent grants of a client in an explanation.
+//! Permanent grants of a client in `policy explain`.
 
 use crate::home::Home;
 use rusqlite::{Connection, params};
 use serde_json::{Value, json};
 
-/// Creates a home with a database created by the trusted process.
+/// Creates a home whose database the trusted process has created.
 fn home() -> Home {
     let home = Home::new();
     home.start().stop();
     home
 }
 
-/// Adds a grant for a client (executable and name) and a server: a path with accesses, or a host with its port.
+/// Adds a grant of a client (executable and name) for a server: a path with kinds of access, or a host and port.
 fn grant(home: &Home, id: &str, to: [&str; 3], kind: &str, what: &str, access: [bool; 3]) {
     let [client, name, server] = to;
     let (host, port) = what.split_once(':').map_or((None, None), |(host, port)| (Some(host), Some(port)));

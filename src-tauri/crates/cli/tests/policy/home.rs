@@ -1,4 +1,4 @@
-//! Temporary home for one test, and the built program.
+//! Temporary home directory of a test, and the program under test.
 
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -6,10 +6,10 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// Timeout for each wait.
+/// Maximum time for each wait.
 const LONGEST: Duration = Duration::from_secs(20);
 
-/// User's home with a document, a symlink to it and a key, and IronCurtain's home next to it.
+/// A user's home with a document, a symlink to it and a key, and IronCurtain's home next to it.
 pub(crate) struct Home {
     dir: TempDir,
 }
@@ -35,7 +35,7 @@ impl Home {
         path.to_str().unwrap().to_owned()
     }
 
-    /// Returns the command of the program with this home.
+    /// Returns the `ironcurtain` command with this home.
     pub(crate) fn ironcurtain(&self) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_ironcurtain"));
         command.current_dir(self.path("person")).env("HOME", self.path("person"));
@@ -60,7 +60,7 @@ impl Home {
         running
     }
 
-    /// Waits until a condition holds.
+    /// Waits until the condition is true. Panics with `what` after [`LONGEST`].
     pub(crate) fn eventually(&self, what: &str, holds: impl Fn() -> bool) {
         let began = Instant::now();
         while !holds() {
@@ -69,7 +69,7 @@ impl Home {
         }
     }
 
-    /// Returns the output of `status`.
+    /// Returns the output of `ironcurtain status`.
     pub(crate) fn status(&self) -> String {
         String::from_utf8(self.ironcurtain().arg("status").output().unwrap().stdout).unwrap()
     }
@@ -79,7 +79,7 @@ impl Home {
         serde_json::from_slice(&output.stdout).unwrap()
     }
 
-    /// Creates a named pipe without a writer.
+    /// Creates a named pipe that no process writes to.
     pub(crate) fn pipe(&self, below: &str) -> String {
         let path = self.path(below);
         let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
@@ -93,14 +93,14 @@ impl Home {
     }
 }
 
-/// Running trusted process of a home.
+/// A running trusted process in this home. Dropping it kills the process.
 pub(crate) struct Running<'a> {
     home: &'a Home,
     process: Child,
 }
 
 impl Running<'_> {
-    /// Stops it with `ironcurtain stop`.
+    /// Stops the process with `ironcurtain stop`.
     pub(crate) fn stop(mut self) {
         assert!(self.home.ironcurtain().arg("stop").output().unwrap().status.success());
         assert!(self.process.wait().unwrap().success());
@@ -109,19 +109,19 @@ impl Running<'_> {
 
 impl Drop for Running<'_> {
     fn drop(&mut self) {
-        // Fails if `stop` was called before.
+        // Fails only if `stop` was called before.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
 }
 
-/// Returns whether a command succeeded, and its whole output.
+/// Returns `true` for a successful command, and its complete output.
 pub(crate) fn said(output: &Output) -> (bool, String) {
     let text = [&output.stdout[..], &output.stderr[..]].concat();
     (output.status.success(), String::from_utf8(text).unwrap())
 }
 
-/// Returns a policy with a rule for documents, which asks about everything else.
+/// Returns a policy with one rule about documents. Everything else requires approval.
 pub(crate) fn docs(then: &str, within: &str) -> Value {
     let conditions = json!({ "paths": { "roles": ["read-path"], "within": within } });
     json!({ "rules": [

@@ -7,12 +7,12 @@ use std::process::Stdio;
 
 const EVIL: &str = "x\u{1b}[31m\nFORGED\u{202e}\u{9b}y";
 const SHOWN: &str = "x\\u{1b}[31m\\u{a}FORGED\\u{202e}\\u{9b}y";
-/// Hostile text as errors quote it, on several lines.
+/// Hostile text with several lines, as errors quote it.
 const QUOTED: &str = "x\\u{1b}[31m\n  | FORGED\\u{202e}\\u{9b}y";
-/// Last word of the hostile text, for a command that takes several words as one argument.
+/// Last word of the hostile text, for a command that joins several words.
 const LAST_WORD: &str = "`FORGED\\u{202e}\\u{9b}y`";
 
-/// Returns the whole output of a command, and checks that it is safe.
+/// Returns the complete output of a command. Asserts that it contains no control characters.
 fn shown(home: &Home, arguments: &[&str]) -> String {
     let (_, text) = said(&home.ironcurtain().args(arguments).output().unwrap());
     assert!([SHOWN, QUOTED, LAST_WORD].iter().any(|shown| text.contains(shown)), "{arguments:?}: {text:?}");
@@ -26,7 +26,7 @@ fn safe(text: &str) {
     assert!(!text.contains(raw), "{text:?}");
 }
 
-/// Creates a home in which every name is hostile.
+/// Creates a home in which every name contains hostile text.
 fn evil() -> Home {
     let home = Home::new();
     let mut policy = docs("allow", "~/docs");

@@ -1,4 +1,4 @@
-//! Writes audit logs in the format of the trusted process.
+//! Writes audit logs in the trusted process's format.
 
 use crate::home::Home;
 use serde_json::{Value, json};
@@ -7,10 +7,10 @@ use std::fmt::Write as _;
 
 pub(crate) const LOG: &str = "ic/state/audit/audit.jsonl";
 
-/// Time of the first entry; the others follow at intervals of a second.
+/// Time of the first entry. Each later entry is one second newer.
 const BEGAN_MS: u64 = 1_700_000_000_000;
 
-/// Returns the entry of a decided call: server and tool, arguments, paths, and decision with rule.
+/// Returns the entry of a decided call with its server and tool, arguments, paths, and decision and rule.
 pub(crate) fn call(on: [&str; 2], arguments: &Value, paths: &[&str], said: [&str; 2]) -> Value {
     json!({
         "event": "decision", "summary": "decided", "session": "s1", "client": "claude",
@@ -19,7 +19,7 @@ pub(crate) fn call(on: [&str; 2], arguments: &Value, paths: &[&str], said: [&str
     })
 }
 
-/// Writes the log with the hash of each line.
+/// Writes the entries as a log with the hash of each line.
 pub(crate) fn write(home: &Home, entries: &[Value]) {
     let (mut log, mut prev) = (String::new(), "0".repeat(64));
     for (seq, entry) in (1..).zip(entries) {

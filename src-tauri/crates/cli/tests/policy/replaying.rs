@@ -1,4 +1,4 @@
-//! Replays recorded calls with another policy.
+//! Decides recorded calls again with another policy.
 
 use crate::home::{Home, docs};
 use crate::record::{self, LOG, call};
@@ -96,7 +96,7 @@ fn calls_that_cannot_be_replayed_are_reported_with_the_reason() {
     record::write(
         &home,
         &[
-            // Redacted arguments matter only if the policy uses them.
+            // A redacted argument matters only if the policy uses it.
             call(READ, &json!({ "path": "/[redacted: a token] x" }), &["/ghp_x x"], ["escalate", "rest"]),
             call(
                 WRITE,

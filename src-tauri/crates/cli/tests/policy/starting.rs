@@ -52,7 +52,7 @@ fn start_errors_name_the_location() {
     home.start().stop();
 }
 
-/// Returns the error of a trusted process that does not start.
+/// Returns the error of a trusted process that failed to start.
 fn refusal(home: &Home) -> String {
     let (started, told) = said(&home.ironcurtain().args(["daemon", "--allow-root"]).output().unwrap());
     assert!(!started, "{told}");

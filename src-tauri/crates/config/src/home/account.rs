@@ -1,10 +1,10 @@
-//! The account that this process runs as, and detection of a home directory that is not the account's.
+//! The account of this process, and detection of a home directory that is not the account's.
 
 use ironcurtain_protocol::HOME_VARIABLE;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// Account of this process's user, from the user database (`passwd(5)`).
+/// Account of the user who runs this process, from the user database (`passwd(5)`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Account {
     /// Login name.
@@ -22,9 +22,10 @@ impl Account {
     }
 }
 
-/// Directory other than the account's own, whose settings, permissions and audit log are in use.
+/// Directory that replaces the account's own for settings, grants and the audit log.
 ///
-/// An environment variable chooses it. A repository can set one through a client's settings, so the user is warned.
+/// An environment variable selects it. A repository can set that variable in a client's settings, so the user is
+/// warned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OtherHome {
     variable: &'static str,
@@ -32,7 +33,7 @@ pub struct OtherHome {
 }
 
 impl OtherHome {
-    /// Compares the directory that the environment chose with the account's.
+    /// Returns the directory that the environment selects, if it differs from the account's.
     pub(super) fn of(chosen: Option<&Path>, person: &Path, account: Option<&Account>) -> Option<Self> {
         if let Some(path) = chosen {
             return Some(Self { variable: HOME_VARIABLE, path: path.to_path_buf() });

@@ -1,4 +1,4 @@
-//! The contents of the policy files, read at one moment.
+//! Contents of the policy files as read at one time.
 
 use super::{Hosts, PolicyFiles, SnapshotError};
 use crate::home::Home;
@@ -8,7 +8,7 @@ use ironcurtain_policy::defaults;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Contents of the policy, the annotations and the dynamic lists.
+/// Contents of the compiled policy, the tool annotations and the dynamic lists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PolicyTexts {
     policy: Text,
@@ -17,10 +17,10 @@ pub struct PolicyTexts {
 }
 
 impl PolicyTexts {
-    /// Reads the files that `files` names, and the user's files for the others.
+    /// Reads the files in `files`, and the user's file in place of each `None`.
     ///
     /// # Errors
-    /// Fails if a file is unreadable, or a named file does not exist.
+    /// Returns an error if a file cannot be read or a file in `files` does not exist.
     pub fn read(home: &Home, files: &PolicyFiles) -> Result<Self, SnapshotError> {
         let [policy, annotations, lists] = Self::paths(home);
         Ok(Self {
@@ -30,13 +30,13 @@ impl PolicyTexts {
         })
     }
 
-    /// Returns the paths of the user's files.
+    /// Returns the paths of the user's policy files.
     pub fn paths(home: &Home) -> [PathBuf; 3] {
         ["compiled-policy.json", "tool-annotations.json", "dynamic-lists.json"]
             .map(|name| home.policy().join(name))
     }
 
-    /// Returns the files.
+    /// Returns the contents of the three files.
     pub fn files(&self) -> [&Text; 3] {
         [&self.policy, &self.annotations, &self.lists]
     }
@@ -53,7 +53,7 @@ impl PolicyTexts {
         (self.lists.content.as_deref(), name(&self.lists))
     }
 
-    /// Hashes the contents and the hosts of all servers, each part prefixed with its length.
+    /// Hashes the contents and the hosts of all servers. The length precedes each part.
     pub(super) fn hash(&self, hosts: &Hosts) -> String {
         let mut all = Vec::new();
         let hosts = hosts.iter().flat_map(|(name, hosts)| {
@@ -69,7 +69,7 @@ impl PolicyTexts {
     }
 }
 
-/// Reads the named file, which must exist, or the default file.
+/// Reads `named`, which must exist, or else `default`, which may be missing.
 fn named_or(named: Option<&Path>, default: PathBuf) -> Result<Text, SnapshotError> {
     let text = Text::read(named.map_or(default, Path::to_path_buf))?;
     if named.is_some() && text.content.is_none() {

@@ -1,37 +1,37 @@
-//! Report of a file that a server may write.
+//! A configuration file that a server may write to.
 
 use ironcurtain_paths::CanonicalPath;
 use std::fmt;
 use std::path::PathBuf;
 
-/// A file that a server may write.
+/// A configuration file that a server may write to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exposure {
-    /// Path of the file as configured.
+    /// Path of the file in the configuration.
     pub file: PathBuf,
-    /// Real path, or the path of a link that leads to it.
+    /// Path that the server may write to: the file's canonical path or a symlink that leads to it.
     pub place: CanonicalPath,
-    /// Server that may write there.
+    /// Server that may write to the path, and the reason.
     pub by: WritableBy,
 }
 
-/// A server that may write a path, and the reason.
+/// A server that may write to a path, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WritableBy {
-    /// A server with a grant.
+    /// A grant covers the path.
     Granted {
         /// Name of the server.
         server: String,
         /// Granted path.
         path: CanonicalPath,
     },
-    /// The server of a session whose folder contains the path.
+    /// The path is in the session folder of a server.
     Session,
-    /// A server whose entry allows it.
+    /// The server's configuration entry allows writing to the path.
     Configured {
         /// Name of the server.
         server: String,
-        /// Path in its entry.
+        /// Path in the configuration entry.
         entry: String,
     },
 }

@@ -1,4 +1,4 @@
-//! Arguments that a profile adds to a command.
+//! Adds a profile's arguments to the command of a run.
 
 use super::profile::expanded;
 use super::{AddedArguments, SettingCondition};
@@ -6,7 +6,7 @@ use ironcurtain_paths::{CanonicalPath, bounded_read};
 use serde_json::Value;
 use std::path::Path;
 
-/// Returns the command with the profile's arguments after the program's name.
+/// Returns the command with the profile's arguments inserted after the program name.
 pub(super) fn with_added(
     argv: &[String],
     added: &[AddedArguments],
@@ -22,7 +22,7 @@ pub(super) fn with_added(
     std::iter::once(program).chain(added).chain(given).cloned().collect()
 }
 
-/// Returns whether one of the files has the setting. An unreadable file does not.
+/// Returns `true` if one of the files sets the key to `true`. An unreadable file counts as not setting it.
 fn is_on(condition: &SettingCondition, home: &CanonicalPath, cwd: &Path) -> bool {
     let pointer = format!("/{}", condition.key.replace('.', "/"));
     condition.files.iter().any(|file| {

@@ -1,4 +1,4 @@
-//! Proposes a profile from what the user allowed in a run.
+//! Proposes a profile from the files that the user allowed in a run.
 
 use super::RunProfile;
 use super::plan::is_beside;
@@ -6,20 +6,21 @@ use ironcurtain_grants::GrantLimits;
 use ironcurtain_paths::CanonicalPath;
 use std::collections::BTreeSet;
 
-/// Folders of the home in which each program has a folder of its own.
+/// Folders in the home directory that contain one folder for each program.
 const SHARED: [&str; 4] = [".config/", ".local/share/", ".local/state/", ".cache/"];
 
-/// A file that a run used.
+/// A file that the user allowed in a run.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LearnedAccess {
-    /// Absolute path.
+    /// Absolute path of the file.
     pub path: String,
-    /// True if it was changed, created or removed.
+    /// `true` if the run changed, created or removed the file.
     pub is_changed: bool,
 }
 
-/// Returns a profile of this name that opens the files. Files in a program's own folder of the home open that folder, unless it
-/// contains something protected; of other folders, only the files are opened.
+/// Returns a profile with this name that opens the files. For a file in a program's own folder, such as
+/// `~/.config/NAME`, the profile opens that folder unless it contains a protected path. For other files it opens only
+/// the file.
 #[must_use]
 pub fn proposed(name: &str, used: &[LearnedAccess], limits: &GrantLimits<'_>) -> RunProfile {
     let changed: BTreeSet<&str> =
@@ -50,7 +51,7 @@ pub fn proposed(name: &str, used: &[LearnedAccess], limits: &GrantLimits<'_>) ->
     }
 }
 
-/// Returns the folder of the home that belongs to one program, for a file in it.
+/// Returns the folder of a single program that contains the file, such as `~/.config/NAME`.
 fn own_folder(path: &str, home: &CanonicalPath) -> Option<CanonicalPath> {
     let below = path.strip_prefix(home.as_str())?.strip_prefix('/')?;
     let shared = SHARED.iter().find(|shared| below.starts_with(*shared)).copied().unwrap_or_default();
@@ -88,7 +89,7 @@ mod tests {
         let profile = proposed("tool", &used, &limits);
         assert_eq!(profile.settings, ["~/.config/tool/", "~/.mix/plain", "~/.tool.json", "~/.tool/"]);
         assert_eq!(profile.read, ["/srv/data/list", "~/.local/share/other/", "~/docs/notes.txt"]);
-        // It can be read again.
+        // The proposed profile can be parsed again.
         let text = serde_json::to_string(&profile).unwrap();
         assert_eq!(RunProfile::given("p.json".as_ref(), &text).unwrap(), profile);
     }

@@ -1,7 +1,7 @@
-//! A profile for one run: its paths resolved, and checked against what is protected.
+//! Resolves the paths of a profile for one run and checks them against the protected paths.
 //!
-//! - INVARIANT: no path of a plan is protected, contains a protected path or belongs to IronCurtain, except for the agent's own
-//!   logins.
+//! - INVARIANT: except for the agent's own credentials, no path of a plan is protected, contains a protected path or
+//!   belongs to IronCurtain.
 
 use super::arguments::with_added;
 use super::profile::expanded;
@@ -12,64 +12,64 @@ use ironcurtain_paths::{CanonicalPath, PathKind, Resolution, Resolver};
 use ironcurtain_policy::{GrantKind, ProtectedPaths, ReadOnlyReason};
 use std::path::Path;
 
-/// Endings of temporary files, locks and copies that programs put beside a settings file.
+/// Suffixes of temporary files, locks and backups that programs create next to a settings file.
 const BESIDE: [&str; 3] = [".lock", ".tmp", ".backup"];
 
-/// Everything that a plan depends on, besides the profile.
+/// Inputs of a plan in addition to the profile.
 #[derive(Debug, Clone, Copy)]
 pub struct PlanContext<'a> {
-    /// IronCurtain's own folders.
+    /// IronCurtain's own directories.
     pub ours: &'a Home,
-    /// Home of the user.
+    /// The user's home directory.
     pub home: &'a CanonicalPath,
-    /// Paths that are protected at this moment.
+    /// Currently protected paths.
     pub protected: &'a ProtectedPaths,
-    /// Working folder.
+    /// Working directory of the run.
     pub cwd: &'a Path,
-    /// Search path of the run.
+    /// Value of `PATH` in the run.
     pub path: &'a str,
-    /// Program and arguments.
+    /// Program of the run and its arguments.
     pub argv: &'a [String],
 }
 
-/// Files, variables and arguments that a run gets from its profile.
+/// Paths and arguments that a run gets from its profile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunPlan {
-    /// The profile.
+    /// Profile from which the plan was made.
     pub profile: RunProfile,
-    /// Command, with the profile's arguments.
+    /// Command of the run, with the profile's arguments.
     pub argv: Vec<String>,
-    /// Programs, to mount read-only.
+    /// Files and folders of programs, mounted read-only.
     pub programs: Vec<CanonicalPath>,
-    /// Folders that the run changes. They may not exist yet.
+    /// Folders that the run may change. Some may not exist yet.
     pub folders: Vec<CanonicalPath>,
-    /// Files that the run changes. They may not exist yet.
+    /// Files that the run may change. Some may not exist yet.
     pub files: Vec<CanonicalPath>,
-    /// Existing files and folders that the run reads.
+    /// Existing files and folders that the run may read.
     pub read: Vec<(CanonicalPath, GrantKind)>,
-    /// The agent's logins, with the links that lead to them.
+    /// Credentials of the agent, and the symlinks that lead to them.
     pub logins: Vec<CanonicalPath>,
 }
 
-/// Error for a path of a profile that cannot be opened to a run.
+/// Error for a profile path that a run must not access.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("run profile `{profile}`, `{field}`: `{path}` {problem}")]
 pub struct RunPlanError {
     /// Name of the profile.
     pub profile: String,
-    /// Field of the profile.
+    /// Field of the profile that contains the path.
     pub field: &'static str,
-    /// The path as written.
+    /// Path as written in the profile.
     pub path: String,
-    /// Problem, in words.
+    /// Description of the problem.
     pub problem: String,
 }
 
 impl RunPlan {
-    /// Resolves and checks a profile. Blocking.
+    /// Resolves the profile's paths and checks them. Blocking.
     ///
     /// # Errors
-    /// [`RunPlanError`], which names the profile, the field and the path.
+    /// Returns a [`RunPlanError`] that names the profile, the field and the path.
     pub fn new(profile: RunProfile, context: PlanContext<'_>) -> Result<Self, RunPlanError> {
         let maker = Maker { profile: &profile, context };
         let mut logins = Vec::new();
@@ -104,7 +104,7 @@ impl RunPlan {
                 PathKind::Missing | PathKind::Special => {}
             }
         }
-        // Mounted, or already among the settings.
+        // Omits paths that are mounted for another reason or are already settings.
         let has = |folders: &[CanonicalPath], path: &CanonicalPath| {
             folders.iter().any(|folder| folder.contains(path)) || path.as_path().starts_with(context.cwd)
         };
@@ -127,21 +127,21 @@ impl RunPlan {
         Ok(Self { argv, programs, folders, files, read, logins, profile })
     }
 
-    /// Returns the protected paths without those that the profile opens to its agent.
+    /// Returns the protected paths for this run, without the paths that the profile opens to its agent.
     #[must_use]
     pub fn protection(&self, protected: &ProtectedPaths) -> ProtectedPaths {
         let settings: Vec<CanonicalPath> = self.folders.iter().chain(&self.files).cloned().collect();
         protected.opened_for(&self.logins, &settings)
     }
 
-    /// Returns the settings file that a path is, or that the program keeps a lock, a copy or a new version of there.
+    /// Returns the settings file to which the path belongs: the file itself, or its lock, backup or temporary file.
     #[must_use]
     pub fn settings_file(&self, path: &str) -> Option<&CanonicalPath> {
         self.files.iter().find(|file| path == file.as_str() || is_beside(file.as_str(), path))
     }
 }
 
-/// Returns whether a path is a lock, a copy or a new version of a file, by its name.
+/// Returns `true` if `path` has the name of a lock, backup or temporary file of `file`.
 pub(super) fn is_beside(file: &str, path: &str) -> bool {
     let more = path.strip_prefix(file).filter(|more| !more.contains('/'));
     more.is_some_and(|more| BESIDE.iter().any(|ending| more.starts_with(ending)))
@@ -164,7 +164,7 @@ impl Maker<'_> {
         resolved.map_err(|error| self.error(field, path, format!("cannot be resolved: {error}")))
     }
 
-    /// Resolves a path and checks that it may be opened.
+    /// Resolves a path and checks that the run may access it.
     fn opened(
         &self,
         field: &'static str,
@@ -202,8 +202,8 @@ impl Maker<'_> {
         FoundProgram::find(self.context.argv.first()?, self.context.path, self.context.cwd)
     }
 
-    /// Returns where the agent is installed: the program of the run, or the one that the profile names, for a run of a script
-    /// that starts it. A place with something protected is not opened.
+    /// Returns the installation folders of the agent: those of the run's program, and those of the program that the
+    /// profile names, which a script may start. Folders that contain a protected path are omitted.
     fn install_tree(&self, protected: &ProtectedPaths) -> Vec<CanonicalPath> {
         let PlanContext { home, cwd, path, .. } = self.context;
         let pattern = &self.profile.program;
@@ -323,7 +323,7 @@ mod tests {
         };
         assert!(is_kept(&before, ".claude/settings.json") && !is_kept(&opened, ".claude/settings.json"));
         assert!(is_kept(&opened, ".codex/config.toml") && opened.covers(&scene.at(".codex/auth.json")));
-        // A login that leads to keys opens nothing.
+        // A symlink to a protected key opens nothing.
         std::os::unix::fs::symlink(scene.at(".ssh/id").as_path(), scene.at(".x").as_path()).unwrap();
         let to_keys = RunProfile { logins: vec!["~/.x".into()], ..profile(&["~/.x"], &[]) };
         assert!(scene.plan(to_keys).unwrap_err().contains("is protected, because of"));

@@ -1,4 +1,4 @@
-//! One profile, as its file describes it.
+//! A run profile in the format of its JSON file.
 
 use super::invalid;
 use crate::ConfigError;
@@ -16,54 +16,54 @@ pub struct RunProfile {
     /// Version of the format; 1.
     #[cfg_attr(test, schemars(extend("const" = 1)))]
     pub schema_version: u32,
-    /// Name in commands, and of the file.
+    /// Name of the profile in commands, and of its file without `.json`.
     pub name: String,
     /// Display name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// Version of the program with which the facts were measured. Absent if they are from its documentation only.
+    /// Version of the program with which the profile was measured. Absent if its documentation is the only source.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measured: Option<String>,
-    /// Programs that get this profile without `--profile`.
+    /// Programs that use this profile without `--profile`.
     #[serde(default, skip_serializing_if = "ProgramPattern::is_empty")]
     pub program: ProgramPattern,
     /// Files and folders that the program reads and changes. Missing folders are created.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub settings: Vec<String>,
-    /// Logins among the settings, which no other run and no server can read. Only in shipped profiles.
+    /// Settings that contain credentials. No server and no run with another profile can read them. Only in shipped profiles.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub logins: Vec<String>,
-    /// Files and folders that it reads.
+    /// Files and folders that the program reads.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub read: Vec<String>,
-    /// Folders of programs and managed settings, mounted read-only. The program's own folder is found without this.
+    /// Folders of other programs and managed settings, mounted read-only. The program's own folder is found automatically.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub programs: Vec<String>,
-    /// Hosts that it connects to.
+    /// Hosts that the program connects to.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<String>,
-    /// Environment variables that are passed on. A name may end with `*`.
+    /// Names of environment variables that the program receives from the user. A name may end with `*`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub env: Vec<String>,
-    /// Environment variables with their values.
+    /// Environment variables that are set, with their values.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub set_env: BTreeMap<String, String>,
-    /// Arguments that are added after the program's name.
+    /// Arguments that are inserted after the program's name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<AddedArguments>,
-    /// Source of each of these facts, by field.
+    /// Source of the values of each field, by field name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub sources: BTreeMap<String, String>,
 }
 
-/// Programs that a profile recognizes: by name, and by the folder of the real file.
+/// Programs that use a profile automatically, by name and by the folder of the executable.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ProgramPattern {
-    /// Names of the program.
+    /// Names by which the program is started.
     pub names: Vec<String>,
-    /// Folders that contain its real file: whole paths, or the last names of a folder. A name may end with `*`.
+    /// Folders that contain the executable: absolute paths, or the last names of a path. A name may end with `*`.
     pub folders: Vec<String>,
 }
 
@@ -74,13 +74,13 @@ pub struct ProgramPattern {
 pub struct AddedArguments {
     /// The arguments.
     pub add: Vec<String>,
-    /// Adds them only if this setting is on.
+    /// Adds the arguments only if this setting of the program is `true`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub when: Option<SettingCondition>,
-    /// Does not add them if the user gave one of these.
+    /// Does not add the arguments if the command contains one of these.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unless: Vec<String>,
-    /// Reason, in words.
+    /// Reason for the arguments, for the user.
     pub why: String,
 }
 
@@ -89,9 +89,9 @@ pub struct AddedArguments {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SettingCondition {
-    /// Names of the setting, separated by dots.
+    /// Path of the setting in its file, with the names separated by dots.
     pub key: String,
-    /// JSON files that may contain it: in the home, or in the working folder.
+    /// JSON files that may contain the setting, below the home directory or the working directory.
     #[serde(rename = "in")]
     pub files: Vec<String>,
 }
@@ -103,17 +103,17 @@ impl ProgramPattern {
 }
 
 impl RunProfile {
-    /// Reads a shipped profile.
+    /// Parses a shipped profile.
     pub(super) fn shipped(file: &Path, text: &str) -> Result<Self, ConfigError> {
         Self::named_as(file, text, Self::read(file, text)?)
     }
 
-    /// Reads a profile in the user's configuration.
+    /// Parses a profile from the user's configuration directory.
     pub(super) fn of_user(file: &Path, text: &str) -> Result<Self, ConfigError> {
         Self::named_as(file, text, Self::given(file, text)?)
     }
 
-    /// Reads a profile that is not shipped.
+    /// Parses a profile that is not shipped, and rejects credentials in it.
     pub(super) fn given(file: &Path, text: &str) -> Result<Self, ConfigError> {
         let profile = Self::read(file, text)?;
         if profile.logins.is_empty() {
@@ -140,7 +140,7 @@ impl RunProfile {
         }
     }
 
-    /// Returns the first invalid field, with the problem.
+    /// Returns the first invalid field and a description of the problem.
     fn problem(&self) -> Option<(&'static str, String)> {
         if self.schema_version != 1 {
             let problem = format!("unsupported version {}, expected 1", self.schema_version);
@@ -174,7 +174,7 @@ impl RunProfile {
         paths.into_iter().find_map(of_path).or_else(of_variable).or_else(of_host)
     }
 
-    /// Adds the facts of another profile.
+    /// Adds the values of another profile to this one.
     pub(super) fn add(&mut self, other: Self) {
         let lists = [
             (&mut self.settings, other.settings),
@@ -192,13 +192,13 @@ impl RunProfile {
         self.args.extend(other.args);
     }
 
-    /// Returns the profile with the facts of another one.
+    /// Returns this profile with the values of another one added.
     pub(super) fn with(mut self, other: Self) -> Self {
         self.add(other);
         self
     }
 
-    /// Returns whether a variable of the user's environment is passed on.
+    /// Returns `true` if the run gets this variable of the user's environment.
     #[must_use]
     pub fn passes(&self, name: &str) -> bool {
         self.env.iter().any(|pattern| match pattern.strip_suffix('*') {
@@ -208,7 +208,7 @@ impl RunProfile {
     }
 }
 
-/// Returns a path with the home in place of `~`, and without `/` at the end.
+/// Expands `~` to the home directory and removes a trailing `/`.
 pub(super) fn expanded(path: &str, home: &CanonicalPath) -> String {
     let whole = match path.strip_prefix("~/") {
         Some(below) => format!("{}/{below}", home.as_str()),

@@ -1,4 +1,4 @@
-//! The program of a run: its real file, the profile that recognizes it, and the folders that it is installed in.
+//! Finds the executable of a run, matches it with profiles, and finds its installation folders.
 
 use super::ProgramPattern;
 use super::profile::expanded;
@@ -7,23 +7,23 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Component, Path, PathBuf};
 
-/// Maximum length of a script's first line.
+/// Maximum length of a script's first line, in bytes.
 const FIRST_LINE: u64 = 256;
 
-/// Folders of the system, which every run has.
+/// System folders that every run sees.
 const SYSTEM: [&str; 7] = ["/usr", "/bin", "/sbin", "/lib", "/lib64", "/nix", "/gnu"];
 
-/// A program that was found.
+/// A program and its executable file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundProgram {
-    /// Name that it is started with.
+    /// Name by which the program was started.
     pub name: String,
-    /// The file, without symlinks.
+    /// Canonical path of the executable.
     pub real: PathBuf,
 }
 
 impl FoundProgram {
-    /// Finds a program as a shell would.
+    /// Finds a program as a shell does, on `PATH` or by its path.
     #[must_use]
     pub fn find(program: &str, path: &str, cwd: &Path) -> Option<Self> {
         let named = if program.contains('/') {
@@ -35,9 +35,9 @@ impl FoundProgram {
         Some(Self { name, real: named.canonicalize().ok()? })
     }
 
-    /// Returns whether the profile is for this program.
+    /// Returns `true` if the profile's pattern matches this program.
     ///
-    /// A program in the working folder is never recognized, because a project can contain one of any name.
+    /// A program in the working directory never matches, because a project can contain a program of any name.
     pub(super) fn is_recognized(&self, pattern: &ProgramPattern, home: &CanonicalPath, cwd: &Path) -> bool {
         let is_in_project = self.real.starts_with(cwd) && !home.as_path().starts_with(cwd);
         !is_in_project
@@ -45,7 +45,7 @@ impl FoundProgram {
             && pattern.folders.iter().any(|folder| self.folder(folder, home).is_some())
     }
 
-    /// Returns the folder of this program that matches.
+    /// Returns the ancestor folder of the executable that matches the pattern.
     fn folder(&self, pattern: &str, home: &CanonicalPath) -> Option<PathBuf> {
         if pattern.starts_with('/') || pattern.starts_with("~/") {
             let folder = PathBuf::from(expanded(pattern, home));
@@ -55,9 +55,10 @@ impl FoundProgram {
         self.real.parent()?.ancestors().find(|folder| ends_with(folder, &wanted)).map(Path::to_path_buf)
     }
 
-    /// Returns the files outside of the system's folders that the kernel opens to start the program: its own, and its interpreter.
+    /// Returns the files that the kernel opens to start the program: its executable and the interpreter. System files
+    /// are omitted.
     ///
-    /// They must be mounted, because a run cannot ask about files before it has started.
+    /// These files must be mounted, because a run cannot ask for files before it has started.
     pub(super) fn started_files(&self) -> Vec<PathBuf> {
         let interpreter = interpreter(&self.real, "").and_then(|file| file.canonicalize().ok());
         let mut all: Vec<PathBuf> = std::iter::once(self.real.clone()).chain(interpreter).collect();
@@ -65,8 +66,8 @@ impl FoundProgram {
         all
     }
 
-    /// Returns the files and folders that the program is installed in, outside of the system's folders: its package folder or
-    /// prefix, and that of its interpreter.
+    /// Returns the files and folders in which the program and its interpreter are installed, such as the package
+    /// folder or the prefix. System folders are omitted.
     pub(super) fn install_tree(
         &self,
         pattern: &ProgramPattern,
@@ -75,7 +76,7 @@ impl FoundProgram {
     ) -> Vec<PathBuf> {
         let own = pattern.folders.iter().filter(|folder| folder.starts_with("~/"));
         let own = own.filter_map(|folder| self.folder(folder, home));
-        // A folder that many programs share is not the program's own.
+        // A `bin` folder contains many programs, so it is not this program's own.
         let own = own.filter(|folder| !folder.ends_with("bin"));
         let mut all: Vec<PathBuf> = own.chain(installed_in(&self.real, home)).collect();
         if let Some(interpreter) = interpreter(&self.real, path) {
@@ -104,8 +105,8 @@ fn ends_with(folder: &Path, names: &[&str]) -> bool {
     })
 }
 
-/// Returns what a program file needs of the place where it is installed: the outermost `node_modules`, a folder in `/opt`, the
-/// prefix that contains its libraries, or the file alone.
+/// Returns the part of an installation that an executable needs: the outermost `node_modules`, its folder in `/opt`,
+/// the prefix with its libraries, or only the file.
 fn installed_in(file: &Path, home: &CanonicalPath) -> Vec<PathBuf> {
     let modules = file.ancestors().filter(|folder| folder.ends_with("node_modules")).last();
     if let Some(modules) = modules {
@@ -124,12 +125,12 @@ fn installed_in(file: &Path, home: &CanonicalPath) -> Vec<PathBuf> {
     if libraries.is_empty() && !is_environment {
         return alone;
     }
-    // Other programs and data are in these prefixes too.
+    // These prefixes also contain other programs and data.
     let is_shared = home.as_path().starts_with(prefix) || prefix == home.as_path().join(".local");
     if is_shared { alone.into_iter().chain(libraries).collect() } else { vec![prefix.to_path_buf()] }
 }
 
-/// Returns the library folders of Node.js and Python in a prefix.
+/// Returns the Node.js and Python library folders in a prefix.
 fn libraries(prefix: &Path) -> Vec<PathBuf> {
     let entries = prefix.join("lib").read_dir().into_iter().flatten().flatten();
     let is_library = |entry: &std::fs::DirEntry| {
@@ -139,7 +140,7 @@ fn libraries(prefix: &Path) -> Vec<PathBuf> {
     entries.filter(is_library).map(|entry| entry.path()).collect()
 }
 
-/// Returns the interpreter that a script names in its first line.
+/// Returns the interpreter in a script's first line.
 fn interpreter(script: &Path, path: &str) -> Option<PathBuf> {
     let mut start = Vec::new();
     File::open(script).ok()?.take(FIRST_LINE).read_to_end(&mut start).ok()?;
@@ -188,7 +189,7 @@ mod tests {
             FoundProgram::find(self.at(below).to_str().unwrap(), "", Path::new("/")).unwrap()
         }
 
-        /// Returns the install tree below the home.
+        /// Returns the installation paths, relative to the home directory.
         fn tree(&self, program: &str, path: &str, folders: &[&str]) -> Vec<String> {
             let tree = self.program(program).install_tree(
                 &pattern("x", folders),
@@ -220,7 +221,7 @@ mod tests {
         assert!(is("n/bin/agent", "project") && is(".local/bin/agent", "project"));
         assert!(!is("other/agent", "project"), "the name alone does not suffice");
         assert!(!is(".local/share/agent/versions/2", "project"), "nor the folder alone");
-        // A project may contain a program of any name. The home is not a project.
+        // A project may contain a program of any name, but the home directory is not a project.
         assert!(!is("n/bin/agent", "n") && is("n/bin/agent", ""));
     }
 
@@ -238,19 +239,19 @@ mod tests {
     fn the_install_tree_follows_how_a_program_was_installed() {
         let scene = Scene::new();
         let node = "#!/usr/bin/env node\n";
-        // nvm: the version's folder, for the package and the interpreter.
+        // nvm: the package and the interpreter are in the folder of the version.
         scene.put(".nvm/v22/lib/node_modules/a/cli.js", node);
         scene.put(".nvm/v22/bin/node", "");
         scene.link(".nvm/v22/lib/node_modules/a/cli.js", ".nvm/v22/bin/a");
         assert_eq!(scene.tree(".nvm/v22/bin/a", ".nvm/v22/bin", &[]), [".nvm/v22"]);
-        // npm's prefix in ~/.local has other things too.
+        // npm's prefix `~/.local` also contains other programs.
         scene.put(".local/lib/node_modules/a/cli.js", node);
         scene.put(".local/bin/node", "");
         assert_eq!(
             scene.tree(".local/lib/node_modules/a/cli.js", ".local/bin", &[]),
             [".local/bin/node", ".local/lib/node_modules"]
         );
-        // uv: a virtual environment, and the Python that its link leads to.
+        // uv: the virtual environment, and the Python installation to which its symlink leads.
         scene.put("uv/python/cpython-3.12/bin/python3.12", "");
         scene.put("uv/python/cpython-3.12/lib/python3.12/os.py", "");
         scene.put("uv/tools/t/pyvenv.cfg", "");
@@ -258,13 +259,13 @@ mod tests {
         scene.put("uv/tools/t/bin/t", &format!("#!{}\n", scene.at("uv/tools/t/bin/python").display()));
         scene.link("uv/tools/t/bin/t", ".local/bin/t");
         assert_eq!(scene.tree(".local/bin/t", "", &[]), ["uv/python/cpython-3.12", "uv/tools/t"]);
-        // cargo: one file. volta: everything that it manages.
+        // Cargo installs one file. Volta's folder contains everything that it manages.
         scene.put(".cargo/bin/c", "");
         assert_eq!(scene.tree(".cargo/bin/c", "", &[]), [".cargo/bin/c"]);
         scene.put(".volta/bin/volta-shim", "");
         scene.link(".volta/bin/volta-shim", ".volta/bin/v");
         assert_eq!(scene.tree(".volta/bin/v", "", &[]), [".volta"]);
-        // A native installer's own folder.
+        // Folder of a native installer.
         scene.put(".local/share/agent/versions/2", "");
         assert_eq!(
             scene.tree(".local/share/agent/versions/2", "", &["~/.local/share/agent"]),

@@ -1,7 +1,8 @@
-//! Handles the client's messages: answers messages that concern all servers, and routes the others to their server.
+//! Handles the client's messages: answers requests that concern all servers, and routes the others to one server.
 //!
-//! - INVARIANT: a request for one server goes to its session under that server's own names, and is judged and recorded there.
-//! - Requests that are rejected before they reach a session are recorded too.
+//! - INVARIANT: the session of the addressed server receives the request under the server's own names, judges and
+//!   records it.
+//! - Requests that are rejected before they reach a session are recorded here.
 
 use super::initialize::Unanswered;
 use super::routing::{Destination, clipped};
@@ -21,13 +22,13 @@ use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use tokio::time::Instant;
 
-/// Maximum number of dropped messages that are recorded.
+/// Maximum number of dropped messages that are recorded per connection, so that a client cannot fill the audit log.
 const MOST_ODDITIES: u64 = 100;
 
-/// Rule that rejects invalid messages.
+/// Name of the rule that rejects invalid messages, as recorded in the audit log.
 const MALFORMED: &str = "structural-malformed";
 
-/// Client request that waits for a server to start.
+/// Client request that is held until a server has started or the request times out.
 pub(super) struct Waiting {
     id: Id,
     method: String,
@@ -36,7 +37,6 @@ pub(super) struct Waiting {
 }
 
 impl Aggregate {
-    /// Handles a message of the client.
     pub(super) async fn handle_client_message(&mut self, said: ClientMessage) {
         let said = match said {
             ClientMessage::Line(said) => said,
@@ -110,7 +110,7 @@ impl Aggregate {
         }
     }
 
-    /// Answers everything that no longer needs to wait.
+    /// Answers or routes each held request that no longer has to wait.
     pub(super) async fn settle(&mut self) {
         self.settle_initialize();
         self.settle_task_lists();
@@ -121,7 +121,7 @@ impl Aggregate {
         }
     }
 
-    /// Returns the time at which the first waiting request times out.
+    /// Returns the time at which the first held request times out, or `None` if no request is held.
     pub(super) fn waits_until(&self) -> Option<Instant> {
         self.waiting
             .iter()
@@ -131,7 +131,7 @@ impl Aggregate {
             .min()
     }
 
-    /// Routes or answers a request, or returns it if it must wait.
+    /// Routes or answers a request, or returns it if it must wait for a server.
     async fn try_answer(&mut self, waiting: Waiting) -> Option<Waiting> {
         let until = self.patience(&waiting.method, waiting.params.as_deref());
         let may_wait = until.is_some_and(|until| Instant::now() < until);
@@ -224,7 +224,7 @@ impl Aggregate {
         self.reply(result_line(id, &json!({})));
     }
 
-    /// Sends a server the log level that the client requested.
+    /// Forwards the client's log level to a server, if the client has set one.
     pub(super) fn send_log_level(&mut self, upstream: u64) {
         if let Some(level) = self.level.clone() {
             self.ask_upstream(upstream, OwnRequest::Level, "logging/setLevel", Some(&level));
@@ -292,7 +292,7 @@ impl Aggregate {
         }
     }
 
-    /// Sends one of our own messages to the client.
+    /// Sends the client a message that does not come from a server.
     pub(super) fn reply(&self, line: Vec<u8>) {
         let unread = self.unread.clone().try_acquire_owned().ok();
         self.to_client.send(Outgoing::line(line).holding(unread));
@@ -302,7 +302,7 @@ impl Aggregate {
         self.reply(error_line(Some(id), code.0, text));
     }
 
-    /// Answers everything that waits for a server with an error.
+    /// Fails all requests that are held for a server.
     pub(super) fn fail_all(&mut self, text: &str) {
         self.answer_initialize();
         for list in std::mem::take(&mut self.task_lists) {
@@ -313,7 +313,7 @@ impl Aggregate {
         }
     }
 
-    /// Answers a line that was not processed.
+    /// Records that a line was dropped, and answers it with an error.
     async fn reject_line(&mut self, id: Option<&Id>, code: i32, text: &str) {
         self.dropped(text).await;
         self.reply(error_line(id, code, text));
@@ -328,7 +328,7 @@ impl Aggregate {
         }
     }
 
-    /// Rejects a request: records it and answers with an error.
+    /// Records that a request was rejected, and answers it with an error.
     async fn reject(
         &mut self,
         id: &Id,
@@ -340,7 +340,7 @@ impl Aggregate {
         self.fail(id, code, text);
     }
 
-    /// Records that a request was rejected.
+    /// Records a rejected request, without its secrets.
     async fn record_rejection(&self, id: &Id, method: &str, params: Option<&RawValue>, text: &str) {
         let params: Map<String, Value> =
             params.and_then(|params| serde_json::from_str(params.get()).ok()).unwrap_or_default();

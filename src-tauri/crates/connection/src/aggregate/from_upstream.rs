@@ -1,5 +1,5 @@
-//! Handles messages from the servers' sessions, and forwards them to the client with names and ids that are unique across
-//! servers.
+//! Handles messages from the servers' sessions, and forwards them to the client with names and ids that are unique
+//! across servers.
 
 use super::upstream::Phase;
 use super::{Aggregate, MOST_WARNINGS};
@@ -14,11 +14,10 @@ use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 
-/// Log levels at which the client does not want to hear about missing servers.
+/// Log levels above `warning`. A client that set one of them receives no warnings about servers.
 const QUIET: [&str; 4] = ["error", "critical", "alert", "emergency"];
 
 impl Aggregate {
-    /// Handles a line from an upstream.
     pub(super) fn handle_upstream_line(&mut self, upstream: u64, line: Outgoing) {
         let Some(server) = self.server(upstream) else { return };
         match Incoming::of_line(line) {
@@ -36,13 +35,13 @@ impl Aggregate {
         }
     }
 
-    /// Returns the server name of an upstream.
+    /// Returns the name of the server with this upstream number.
     pub(super) fn server(&self, upstream: u64) -> Option<String> {
         self.upstreams.iter().find(|(_, of)| of.number == upstream).map(|(name, _)| name.clone())
     }
 
     fn answered(&mut self, upstream: u64, server: &str, id: &Id, response: Response, held: Held) {
-        // The request was cancelled.
+        // The request was cancelled, or belongs to another server.
         let Some(asked) = self.tables.finished(id, Some(upstream)) else { return };
         if let (RoutedRequest { makes_task: true, .. }, Response::Result(result)) = (&asked, &response)
             && let Some(task) = made_task(result)
@@ -70,8 +69,7 @@ impl Aggregate {
             params.as_ref().and_then(|params| serde_json::from_str(params.get()).ok()).unwrap_or_default();
         let as_it_came = id.clone();
         let Some(ours) = self.tables.server_asks(upstream, id, &mut fields) else {
-            let line =
-                error_line(Some(&as_it_came), ErrorCode::INVALID_PARAMS.0, "`params._meta` cannot be read");
+            let line = error_line(Some(&as_it_came), ErrorCode::INVALID_PARAMS.0, "invalid `params._meta`");
             return self.to_upstream(upstream, line, None);
         };
         if method == "elicitation/create"
@@ -144,7 +142,7 @@ impl Aggregate {
         self.to_client.send(Outgoing::line(notification_line(method, params.as_deref())).holding_what(held));
     }
 
-    /// Sends one of our own requests to an upstream.
+    /// Sends an upstream a request of our own, instead of the client's.
     pub(super) fn ask_upstream(
         &mut self,
         upstream: u64,
@@ -186,7 +184,7 @@ impl Aggregate {
                 Err(problem) => {
                     let server = self.server(upstream).unwrap_or_default();
                     self.warn(format!(
-                        "`{}` of the server `{server}` cannot be read: {problem}",
+                        "failed to parse the `{}` response of the server `{server}`: {problem}",
                         kind.method()
                     ));
                     self.listed(upstream, kind, *listed);
@@ -196,7 +194,7 @@ impl Aggregate {
         }
     }
 
-    /// Marks a server as up, and requests its lists.
+    /// Marks a server as running, and requests its lists.
     pub(super) fn mark_running(&mut self, upstream: u64, capabilities: Fields) {
         let Some(of) = self.upstreams.values_mut().find(|of| of.number == upstream) else { return };
         of.is_up(capabilities);
@@ -220,7 +218,7 @@ impl Aggregate {
         self.refresh();
     }
 
-    /// Requests the first page of a list from a server.
+    /// Requests the first page of a list from a server, or marks a running request as outdated.
     fn fetch(&mut self, upstream: u64, kind: CatalogueKind) {
         let Some(of) = self.upstreams.values_mut().find(|of| of.number == upstream) else { return };
         if of.phase != Phase::Up || !of.has(kind.capability()) {
@@ -267,7 +265,7 @@ impl Aggregate {
         let (server, left_out) = (of.config.name.clone(), of.left_out());
         if left_out > 0 {
             self.warn(format!(
-                "left out {left_out} list entries of the server `{server}`: they are invalid or too many"
+                "left out {left_out} list entries of the server `{server}`, which are invalid or exceed the limit"
             ));
         }
         if has_changed {
@@ -276,7 +274,7 @@ impl Aggregate {
         self.refresh();
     }
 
-    /// Rebuilds all lists. The client is notified once of each list that changed since it last read it.
+    /// Rebuilds all lists, and notifies the client of each list that changed since the client last read it.
     pub(super) fn refresh(&mut self) {
         let there = self.upstreams.iter().filter(|(_, upstream)| upstream.is_listed());
         let with_resources =
@@ -295,7 +293,7 @@ impl Aggregate {
         }
     }
 
-    /// Sends the client a warning, once.
+    /// Logs a warning and sends it to the client, unless it was sent before.
     pub(super) fn warn(&mut self, text: String) {
         let text = visible::line(&text);
         if self.initialize_request.is_none()
@@ -315,7 +313,7 @@ impl Aggregate {
     }
 }
 
-/// Returns the task id if the response to a call creates a task.
+/// Returns the id of the task that a tool call created, or `None` if the result is not a task.
 fn made_task(result: &RawValue) -> Option<String> {
     #[derive(Deserialize)]
     struct Made {
@@ -329,7 +327,7 @@ fn made_task(result: &RawValue) -> Option<String> {
     serde_json::from_str::<Made>(result.get()).ok().map(|made| made.task.task_id)
 }
 
-/// Returns the message of an error.
+/// Returns the `message` of a JSON-RPC error, or the whole error if it has none.
 fn error_text(error: &RawValue) -> String {
     #[derive(Deserialize)]
     struct Error {

@@ -1,8 +1,7 @@
-//! Hands a connection over to another trusted process: each session is handed over like that of a single server, together with
-//! the connection's state of its client.
+//! Hands a connection over to another trusted process: all its sessions, and the state that it keeps for the client.
 //!
-//! - INVARIANT: no message is routed to a session once its handover starts, so no message is lost.
-//! - A server that was missing is started from scratch by the other process.
+//! - INVARIANT: no message is routed to a session after its handover starts, so no message is lost.
+//! - The other process starts missing servers from scratch.
 
 use super::upstream::Phase;
 use super::{Aggregate, FromUpstream};
@@ -24,28 +23,28 @@ pub struct AggregateHandover {
     pub(super) id: String,
     client: String,
     profile: Option<String>,
-    /// Parameters of the client's `initialize`.
+    /// Parameters of the client's `initialize`, or `None` if it has not sent the request.
     pub(super) greeting: Option<Box<RawValue>>,
     pub(super) level: Option<Box<RawValue>>,
     pub(super) tasks: HashMap<String, String>,
-    /// Sessions by server name.
+    /// Handed-over sessions by server name.
     pub(super) upstreams: BTreeMap<String, UpstreamHandover>,
     pub(super) version: ClientVersion,
-    /// Client bytes to process first, starting at a message boundary.
+    /// Client bytes that must be processed first. They start at a message boundary.
     #[serde(with = "as_base64")]
     pub(super) unread: Vec<u8>,
 }
 
-/// Session that is handed over with its connection.
+/// Session of one server that is handed over with its connection.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct UpstreamHandover {
     pub(super) ticket: String,
-    /// Capabilities of the server, which does not repeat the handshake.
+    /// Capabilities of the server, because it does not repeat the handshake.
     pub(super) capabilities: Fields,
 }
 
 impl AggregateHandover {
-    /// Returns the state of a new connection with this id.
+    /// Returns the state of a new connection.
     pub(super) fn none(id: String) -> Self {
         Self {
             id,
@@ -60,10 +59,10 @@ impl AggregateHandover {
         }
     }
 
-    /// Redeems a ticket, which is invalid from then on.
+    /// Redeems a ticket, which becomes invalid, and returns the state of its connection.
     ///
     /// # Errors
-    /// Returns [`TicketError`] if the ticket does not fit or the state cannot be read.
+    /// Returns [`TicketError`] if the ticket is invalid for this client and profile, or the state cannot be read.
     pub fn take(
         sessions: &Path,
         ticket: &str,
@@ -73,14 +72,15 @@ impl AggregateHandover {
         let moved = redeem(sessions, ticket, |id, moved: &Self| {
             (moved.id.as_str(), moved.client.as_str(), moved.profile.as_deref()) == (id, client, profile)
         })?;
-        // An empty folder that remains is harmless.
+        // Ignore the error: an empty directory that remains is harmless.
         let _ = std::fs::remove_dir(sessions.join(&moved.id));
         Ok(moved)
     }
 }
 
 impl Aggregate {
-    /// Hands the connection over to the trusted process that replaces this one. Returns `false` if that fails.
+    /// Hands the connection over to the process that replaces this one. Returns `false` on failure; the connection must
+    /// then be closed.
     pub(super) async fn hand_over(
         &mut self,
         (unread, version): (&[u8], &(dyn Fn() -> ClientVersion + Send + Sync)),
@@ -98,7 +98,7 @@ impl Aggregate {
             // Sending fails only if the shim has disconnected.
             Ok(ticket) => self.notes.send(ShimNote::Moved { ticket }.into()).is_ok(),
             Err(problem) => {
-                tracing::error!(%problem, "failed to hand over a connection, which is closed now");
+                tracing::error!(%problem, "failed to hand over a connection; closing it");
                 false
             }
         }

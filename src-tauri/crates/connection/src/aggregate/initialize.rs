@@ -1,7 +1,9 @@
-//! Answers the client's `initialize`, including the servers' instructions.
+//! Answers the client's `initialize`, with the instructions of all servers.
 //!
-//! - The response waits briefly, and only for servers whose instructions are unknown; they are remembered per program.
-//! - A server is marked as initialized, and may send requests to the client, only after the client has the response.
+//! - The response waits briefly for servers whose instructions are unknown. Instructions are remembered per command
+//!   line.
+//! - A server is marked as running, and may send requests to the client, only after the client has received the
+//!   response.
 
 use super::Aggregate;
 use super::upstream::Phase;
@@ -11,13 +13,13 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Maximum delay of the response.
+/// Maximum time that the response to `initialize` waits for servers.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Maximum number of characters of one server's instructions.
+/// Maximum length of one server's instructions, in characters. Longer instructions are truncated.
 const LONGEST: usize = 4000;
 
-/// Unanswered `initialize` request.
+/// Client's `initialize` request that has not been answered.
 #[derive(Debug)]
 pub(super) struct Unanswered {
     id: Id,
@@ -25,14 +27,14 @@ pub(super) struct Unanswered {
 }
 
 impl Unanswered {
-    /// Creates the entry for a request that has just arrived.
+    /// Creates the entry for a request that just arrived.
     pub(super) fn new(id: Id) -> Self {
         Self { id, until: Instant::now() + PATIENCE }
     }
 }
 
 impl Aggregate {
-    /// Stores a server's response to `initialize`.
+    /// Stores a server's response to `initialize`, and remembers its instructions.
     pub(super) fn initialized_by(&mut self, upstream: u64, mut result: Fields) {
         let capabilities = result.get("capabilities").and_then(|raw| serde_json::from_str(raw.get()).ok());
         let says = result.take("instructions").and_then(|raw| serde_json::from_str::<String>(raw.get()).ok());
@@ -44,7 +46,7 @@ impl Aggregate {
         self.initialized_upstreams.push((upstream, capabilities.unwrap_or_default()));
     }
 
-    /// Answers the client's `initialize` when it is due, and marks the servers that have responded as up.
+    /// Answers the client's `initialize` when it is due, and then marks the servers that have responded as running.
     pub(super) fn settle_initialize(&mut self) {
         if let Some(unanswered) = &self.unanswered {
             let is_unknown = self.upstreams.values().any(|of| {
@@ -63,7 +65,7 @@ impl Aggregate {
         }
     }
 
-    /// Answers the client's `initialize`, if that has not happened.
+    /// Answers the client's `initialize`, unless it was answered already.
     pub(super) fn answer_initialize(&mut self) {
         let (Some(greeting), Some(Unanswered { id, .. })) =
             (&self.initialize_request, self.unanswered.take())
@@ -86,7 +88,7 @@ impl Aggregate {
         }
     }
 
-    /// Returns the time at which the response is due.
+    /// Returns the time at which the response is due, or `None` if no response is pending.
     pub(super) fn initialize_waits_until(&self) -> Option<Instant> {
         self.unanswered.as_ref().map(|unanswered| unanswered.until)
     }

@@ -1,4 +1,4 @@
-//! Finds the server of a client request from a name, a URI or a task id.
+//! Finds the server for a client request by tool or prompt name, URI or task id.
 
 use super::Aggregate;
 use super::upstream::Phase;
@@ -10,33 +10,33 @@ use serde_json::value::{RawValue, to_raw_value};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Time after the handshake during which a list request waits for servers that have not started.
+/// Time after the handshake during which list requests wait for servers that are still starting.
 const LIST_PATIENCE: Duration = Duration::from_secs(3);
 
-/// Maximum number of characters of a name that a message repeats.
+/// Maximum length of a name in an error message, in characters.
 const LONGEST_NAME: usize = 200;
 
-/// Destination of a request.
+/// Destination of a client request.
 pub(super) enum Destination {
-    /// Server, with the parameters for it.
+    /// Name of the server, and the parameters with the server's own names.
     Server(String, Fields),
-    /// No available server, with the error for the client.
+    /// No server can handle the request; the client receives this error.
     Nowhere(ErrorCode, String),
 }
 
-/// Reason why no server can take a request, written for the client.
+/// Reason why no server can handle a request. Its text is sent to the client.
 #[derive(Debug, thiserror::Error)]
 enum NoServerError {
-    /// A field is invalid.
-    #[error("`{0}` cannot be read: {1}")]
+    /// The field is invalid JSON or has the wrong type.
+    #[error("invalid `{0}`: {1}")]
     Unreadable(&'static str, serde_json::Error),
-    /// The completion request has no reference.
+    /// The completion request has no `ref`.
     #[error("`params.ref` is missing")]
     NoRef,
-    /// The name matches no server.
+    /// No server has a name that matches the prefix of the tool or prompt.
     #[error("no {what} is called `{name}`; `{list}` lists the available ones")]
     Unknown { what: &'static str, name: String, list: &'static str },
-    /// The server has no tool or prompt of that name.
+    /// The server has no tool or prompt with this name.
     #[error(
         "no {what} is called `{name}`: the server `{server}` has none of that name; `{list}` lists the available ones"
     )]
@@ -44,23 +44,23 @@ enum NoServerError {
     /// No server lists the resource.
     #[error("no server lists the resource `{0}`")]
     NoResource(String),
-    /// No server created the task.
+    /// No server has created this task for the client.
     #[error("no task of this session is called `{0}`")]
     NoTask(String),
-    /// The server has not started yet.
+    /// The server is still starting.
     #[error("the server `{0}` has not started yet; try again")]
     Coming(String),
-    /// The server is not running.
+    /// The server has failed to start or has exited.
     #[error("the server `{server}` is missing: {why}")]
     Missing { server: String, why: String },
-    /// The session was closed.
+    /// The user closed the session with the server.
     #[error("the session with the server `{0}` was ended")]
     Ended(String),
 }
 
 impl Aggregate {
-    /// Returns the time until which a request may wait: a call waits for the server its name refers to, any other request for
-    /// all servers.
+    /// Returns the time until which a request may be held, or `None` if it must not wait. A call waits for the server
+    /// in its name, any other request for all servers.
     pub(super) fn patience(&self, method: &str, params: Option<&RawValue>) -> Option<Instant> {
         let mut coming = self.upstreams.values().filter(|upstream| !upstream.is_settled());
         match name_in(method, params) {
@@ -79,7 +79,7 @@ impl Aggregate {
             Err(problem) => {
                 return Destination::Nowhere(
                     ErrorCode::INVALID_REQUEST,
-                    format!("`params` cannot be read: {problem}"),
+                    format!("invalid `params`: {problem}"),
                 );
             }
         };
@@ -115,7 +115,7 @@ impl Aggregate {
         }
     }
 
-    /// Finds the server of a tool or prompt, and puts the server's own name for it into the parameters.
+    /// Returns the server of a tool or prompt, and replaces the name in the parameters by the server's own name.
     fn named(&self, kind: CatalogueKind, fields: &mut Fields) -> Result<String, NoServerError> {
         let name: String =
             fields.get("name").and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
@@ -140,7 +140,7 @@ impl Aggregate {
         })
     }
 
-    /// Finds the server of a resource, and puts the server's own URI for it into the fields.
+    /// Returns the server of a resource, and replaces the URI in the fields by the server's own URI.
     fn of_resource(&self, fields: &mut Fields, field: &'static str) -> Result<String, NoServerError> {
         let uri: String =
             fields.get("uri").and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
@@ -153,7 +153,7 @@ impl Aggregate {
         Ok(server.to_owned())
     }
 
-    /// Finds the server of a completion reference, and puts the server's own name for it into the parameters.
+    /// Returns the server of a completion reference, and replaces the reference by the server's own name or URI.
     fn completed(&self, fields: &mut Fields) -> Result<String, NoServerError> {
         let unreadable = |problem| NoServerError::Unreadable("params.ref", problem);
         let of = fields.get("ref").ok_or(NoServerError::NoRef)?;
@@ -167,7 +167,7 @@ impl Aggregate {
     }
 }
 
-/// Returns the tool or prompt name in a request.
+/// Returns the tool or prompt name in a request's parameters.
 fn name_in(method: &str, params: Option<&RawValue>) -> Option<String> {
     let fields: Fields = serde_json::from_str(params?.get()).ok()?;
     let fields = match method {
@@ -178,7 +178,7 @@ fn name_in(method: &str, params: Option<&RawValue>) -> Option<String> {
     serde_json::from_str(fields.get("name")?.get()).ok()
 }
 
-/// Truncates a name for a message.
+/// Truncates a name to [`LONGEST_NAME`] and escapes invisible characters, for an error message.
 pub(super) fn clipped(name: &str) -> String {
     visible::head(&visible::line(name), LONGEST_NAME)
 }

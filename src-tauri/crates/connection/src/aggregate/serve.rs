@@ -9,17 +9,17 @@ use tokio::net::UnixStream;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-/// Time during which a client that closed its input still receives pending responses.
+/// Time for which a client that closed its input can still receive pending responses.
 const ANSWERS_BOUND: Duration = Duration::from_secs(15);
 
-/// Maximum time to wait for the sessions to close.
+/// Maximum time to wait for all sessions to close.
 pub(super) const END_BOUND: Duration = Duration::from_secs(20);
 
-/// Reason why serving ends.
+/// Reason why [`Aggregate::listen`] returned.
 enum Ending {
-    /// The client closed its input, and may wait for responses.
+    /// The client closed its input, but may still read responses.
     HungUp,
-    /// The shim disconnected, or the user or the trusted process closed the connection.
+    /// The shim disconnected, the client closed its output, or the user or shutdown closed the connection.
     Over,
     /// Another trusted process replaces this one.
     TakenOver,
@@ -32,7 +32,8 @@ impl OpenedAggregate {
         &self.aggregate.id
     }
 
-    /// Serves the client to the end, like a single session. `shim` is the connection of a waiting shim.
+    /// Serves the client until the connection closes. `shim` is the shim's socket, or `None` if the shim copies the
+    /// streams itself.
     pub async fn serve(self, stdio: ClientStdio, shim: Option<UnixStream>) {
         let Self { mut aggregate, mut events, notes, unread, version } = self;
         aggregate.to_client.open_to(stdio.output);
@@ -43,7 +44,7 @@ impl OpenedAggregate {
             match shim {
                 Some(shim) => forward_notes(shim, notes).await,
                 None => {
-                    // The receiver is closed.
+                    // Close the receiver, because no shim reads notes.
                     drop(notes);
                     std::future::pending().await
                 }
@@ -66,7 +67,7 @@ impl OpenedAggregate {
                 if let Some(unread) = lines.rest().filter(|_| can_move)
                     && aggregate.hand_over((&unread, &version), &mut events).await
                 {
-                    // A shim that does not take the note has exited.
+                    // A shim that has exited does not receive the note.
                     let _ = tokio::time::timeout(ANSWERS_BOUND, hung_up).await;
                     return;
                 }
@@ -75,13 +76,13 @@ impl OpenedAggregate {
         }
         aggregate.to_client.close();
         aggregate.upstreams.values_mut().for_each(Upstream::end);
-        // Sessions that take longer close by themselves.
+        // Sessions that take longer close on their own.
         let _ = tokio::time::timeout(END_BOUND, aggregate.until_ended(&mut events)).await;
     }
 }
 
 impl Aggregate {
-    /// Forwards messages in both directions until the connection ends.
+    /// Handles messages from the client and the servers until the connection must close.
     async fn listen(
         &mut self,
         lines: &mut ClientReader,
@@ -101,7 +102,7 @@ impl Aggregate {
                     None => std::future::pending().await,
                 }
             };
-            // Each line gets at most one reply. A client that does not read its replies is not read either.
+            // Each line causes at most one reply. Stop reading from a client that does not read its replies.
             let said = async {
                 drop(unread.acquire().await);
                 lines.next().await
@@ -129,7 +130,7 @@ impl Aggregate {
         }
     }
 
-    /// Waits until the client has a response to every request, or the timeout expires.
+    /// Waits until the client has received all responses, or [`ANSWERS_BOUND`] has passed.
     async fn flush_responses(&mut self, events: &mut mpsc::UnboundedReceiver<FromUpstream>) {
         let bound = Instant::now() + ANSWERS_BOUND;
         let answered = async {

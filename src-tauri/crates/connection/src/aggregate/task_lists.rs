@@ -1,6 +1,6 @@
-//! Combines the tasks of all servers into one list when the client requests it.
+//! Merges the task lists of all servers when the client requests `tasks/list`.
 //!
-//! - A server that does not respond in time delays nothing: its tasks are missing from the list.
+//! - A server that does not respond in time delays nothing: its tasks are left out.
 //! - INVARIANT: a task is listed only if its server created it for a call of this client.
 
 use super::Aggregate;
@@ -14,23 +14,23 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Method of the request.
+/// MCP method that lists tasks.
 pub(super) const METHOD: &str = "tasks/list";
 
-/// Field of the response that holds the tasks, and field of a task that holds its id.
+/// Field of a response that holds the tasks, and field of a task that holds its id.
 const SHAPE: (&str, &str) = ("tasks", "taskId");
 
-/// Time limit for the servers' responses.
+/// Maximum time to wait for the servers' task lists. After it, the client receives the tasks that have arrived.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Maximum number of these requests in flight.
+/// Maximum number of pending `tasks/list` requests per client.
 const MOST: usize = 8;
 
-/// List that is being assembled.
+/// Pending `tasks/list` request of the client, with the tasks that have arrived.
 #[derive(Debug)]
 pub(super) struct TaskList {
     pub(super) id: Id,
-    /// Servers that have not responded.
+    /// Upstream numbers of the servers that have not responded.
     awaited: BTreeSet<u64>,
     until: Instant,
     tasks: Vec<Fields>,
@@ -63,7 +63,7 @@ impl Aggregate {
         self.ask_upstream(upstream, own, METHOD, params.and_then(Result::ok).as_deref());
     }
 
-    /// Handles a server's response.
+    /// Adds a page of a server's tasks to the pending list, and requests the next page.
     pub(super) fn tasks_listed(
         &mut self,
         upstream: u64,
@@ -88,14 +88,14 @@ impl Aggregate {
         }
     }
 
-    /// Stops waiting for a closed server.
+    /// Stops waiting for the tasks of a closed server.
     pub(super) fn stop_waiting_for_tasks(&mut self, upstream: u64) {
         for list in &mut self.task_lists {
             list.awaited.remove(&upstream);
         }
     }
 
-    /// Answers the lists that are complete or have timed out.
+    /// Answers each request whose list is complete or has timed out.
     pub(super) fn settle_task_lists(&mut self) {
         let now = Instant::now();
         let is_due = |list: &mut TaskList| list.awaited.is_empty() || list.until <= now;
@@ -104,7 +104,7 @@ impl Aggregate {
         }
     }
 
-    /// Returns the time at which the first list times out.
+    /// Returns the time at which the first pending request times out, or `None` if none is pending.
     pub(super) fn task_lists_wait_until(&self) -> Option<Instant> {
         self.task_lists.iter().map(|list| list.until).min()
     }

@@ -1,4 +1,4 @@
-//! One server of a connection, with its own independent session.
+//! One server of a client's connection, with its own independent session.
 //!
 //! - The session judges, asks and records as if it were the client's only one. Lines are passed to it in memory.
 //! - A server whose tools are remembered, and that has nothing but tools, has no session until its first call.
@@ -17,22 +17,22 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// Delay before the first retry of a missing server; doubled for each further retry.
+/// Delay before the first retry of a missing server; each further retry doubles it.
 const FIRST_RETRY: Duration = Duration::from_secs(2);
 
 /// Maximum delay between retries.
 const LAST_RETRY: Duration = Duration::from_secs(600);
 
-/// Time a server may take to start before calls stop waiting for it.
+/// Time after which calls no longer wait for a server to start.
 const COMING_BOUND: Duration = Duration::from_secs(30);
 
 /// Capabilities of a server that may stay unstarted while its tools are listed.
 const ONLY_TOOLS: [&str; 2] = ["tools", "logging"];
 
-/// Event of an upstream, with the upstream's number.
+/// Event with the number of the upstream that sent it.
 pub(super) type FromUpstream = (u64, UpstreamEvent);
 
-/// Event of an upstream.
+/// Event from an upstream's session.
 pub enum UpstreamEvent {
     /// The tools that the server listed last, if it is known and needs no session until its first call.
     Remembered(Option<RememberedTools>),
@@ -40,20 +40,20 @@ pub enum UpstreamEvent {
     Began(CancellationToken),
     /// The session or its server sent a line.
     Line(Outgoing),
-    /// Note for the shim.
+    /// The session sent a note for the shim.
     Note(OutgoingNote),
-    /// The session closed, or could not be opened for this reason.
+    /// The session closed. The reason is `Some` if it failed, and `None` if it was closed deliberately.
     Over(Option<String>),
 }
 
-/// State of one server.
+/// State of a server as the client observes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Phase {
     /// The session is opening, or the server has not answered `initialize`.
     Coming,
     /// The server has not been started, and its remembered tools are listed.
     Remembered,
-    /// The server is running.
+    /// The server is initialized.
     Up,
     /// The server is not running, for this reason.
     Missing(String),
@@ -61,13 +61,13 @@ pub(super) enum Phase {
     Ended,
 }
 
-/// One server of a connection.
+/// State of one server of a client's connection.
 pub(super) struct Upstream {
-    /// Distinguishes it from earlier upstreams of the same server.
+    /// Unique number of the upstream; a restarted server gets another one.
     pub(super) number: u64,
     pub(super) config: ServerConfig,
     pub(super) phase: Phase,
-    /// Closes the session, if it is open.
+    /// Token that closes the session, or `None` if no session is open.
     pub(super) session: Option<CancellationToken>,
     pub(super) capabilities: Fields,
     pub(super) lists: Lists,
@@ -79,28 +79,28 @@ pub(super) struct Upstream {
     pub(super) is_waking: bool,
     /// Tools that are remembered for it.
     pub(super) remembered: Option<RememberedTools>,
-    /// Lists being fetched, and whether they changed since they were requested.
+    /// Lists that are being fetched. `true` if the list has changed since the request.
     pub(super) awaited: BTreeMap<CatalogueKind, bool>,
-    /// Time of the next retry, or of the warning that the server is late.
+    /// Time of the next retry, or of the warning that a starting server is late.
     pub(super) retry: Option<Instant>,
-    /// Time until which calls wait for the server.
+    /// Time until which calls wait for the server to start.
     pub(super) comes_until: Instant,
     retries: u32,
     to_session: Option<mpsc::UnboundedSender<HandedLine>>,
     memory: Allowance,
 }
 
-/// Session to open for one server of a connection.
+/// Request to open the session of one server.
 pub struct UpstreamSession {
-    /// Id of the connection.
+    /// Identifier of the connection.
     pub connection: String,
-    /// Entry of the server.
+    /// Server entry from `mcp-servers.json`.
     pub config: ServerConfig,
-    /// Ticket of the session, if it was handed over.
+    /// Ticket that continues a session from another process, or `None` for a new session.
     pub ticket: Option<String>,
-    /// Lines of the client for the session.
+    /// Client messages for the session.
     pub lines: mpsc::UnboundedReceiver<HandedLine>,
-    /// Receives the events of the session.
+    /// Sender for the session's events.
     pub events: UpstreamEvents,
 }
 
@@ -124,13 +124,13 @@ impl UpstreamEvents {
         Self { number, connection }
     }
 
-    /// Reports an event to the connection, if that is still open.
+    /// Reports an event. Does nothing if the connection is closed.
     pub fn send(&self, event: UpstreamEvent) {
         let _ = self.connection.send((self.number, event));
     }
 }
 
-/// The memory budget for messages to a server is exhausted.
+/// Error returned when the memory budget for messages to a server is exhausted.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "not enough memory for messages to the server `{0}`, because it or others have not read earlier ones; try again"
@@ -166,27 +166,27 @@ impl Upstream {
         }
     }
 
-    /// Passes a line to the session, with its share of the memory budget, so that a server that does not read cannot use up
-    /// memory that others need.
+    /// Passes a line to the session, with its share of the memory budget, so that a server that stops reading cannot
+    /// use up the memory that others need.
     pub(super) fn send(&self, mut line: Vec<u8>, held: MemoryShare) -> Result<(), Full> {
         if line.last() == Some(&b'\n') {
             line.pop();
         }
         let full = || Full(self.config.name.clone());
         let share = match held {
-            // The line keeps the share that it was read with, unless it is part of a batch.
+            // A line keeps the share that was acquired for reading it, unless it is part of a batch.
             Some(held) if held.bytes() > MEDIUM => Some(Arc::into_inner(held).ok_or_else(full)?),
             Some(_) => Some(self.memory.take_now(line.len()).ok_or_else(full)?),
             None => None,
         };
         if let Some(to_session) = &self.to_session {
-            // A closed session reports that itself.
+            // Sending fails only if the session has closed, which it reports itself.
             let _ = to_session.send((line, share));
         }
         Ok(())
     }
 
-    /// Closes the input. The session closes or is handed over once it has answered.
+    /// Closes the session's input. The session then answers pending requests, and closes or is handed over.
     pub(super) fn hang_up(&mut self) {
         self.to_session = None;
     }
@@ -242,7 +242,7 @@ impl Upstream {
         (!has_more && self.remembered.as_ref() != Some(&tools)).then_some(tools)
     }
 
-    /// Marks the server as missing, to be retried later.
+    /// Marks the server as missing and schedules a retry.
     pub(super) fn missing(&mut self, why: String) {
         self.is_waking = false;
         self.phase = Phase::Missing(why);
@@ -251,7 +251,7 @@ impl Upstream {
         self.retry = Some(Instant::now() + pause);
     }
 
-    /// Marks the server as running.
+    /// Marks the server as running, with the capabilities from its `initialize` response.
     pub(super) fn is_up(&mut self, capabilities: Fields) {
         self.phase = Phase::Up;
         self.capabilities = capabilities;
@@ -263,25 +263,25 @@ impl Upstream {
         }
     }
 
-    /// Continues the retry count and deadline of the previous attempt.
+    /// Takes over the retry count and the deadline of the previous attempt.
     pub(super) fn after(&mut self, before: &Self) {
         self.retries = before.retries;
         self.comes_until = before.comes_until;
     }
 
-    /// Returns `true` if the server has a capability.
+    /// Returns `true` if the server declared this capability in `initialize`.
     pub(super) fn has(&self, capability: &str) -> bool {
         self.capabilities.get(capability).is_some()
     }
 
-    /// Returns `true` if the server supports listing its tasks.
+    /// Returns `true` if the server declared that it supports `tasks/list`.
     pub(super) fn lists_tasks(&self) -> bool {
         let tasks = self.capabilities.get("tasks");
         let tasks = tasks.and_then(|raw| serde_json::from_str::<Fields>(raw.get()).ok());
         tasks.is_some_and(|tasks| tasks.get("list").is_some())
     }
 
-    /// Returns `true` once the server's capabilities are known, or it is missing.
+    /// Returns `true` once the server's lists have been fetched, or it is missing or closed.
     pub(super) fn is_settled(&self) -> bool {
         match self.phase {
             Phase::Coming => false,
@@ -290,7 +290,7 @@ impl Upstream {
         }
     }
 
-    /// Returns the number of list entries that were left out.
+    /// Returns the number of list entries that were left out because they are invalid or too many.
     pub(super) fn left_out(&self) -> usize {
         self.lists.values().map(ListEntries::left_out).sum()
     }

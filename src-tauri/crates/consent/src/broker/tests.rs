@@ -1,9 +1,9 @@
-//! Tests of every outcome of a question.
+//! Tests of each [`QuestionOutcome`].
 
 use super::super::tests::{broker, question, scope};
 use super::*;
 
-/// Front end that stores the slots for the test to answer.
+/// Front end that keeps the slots so that the test can answer them.
 #[derive(Default)]
 struct Kept {
     slots: Mutex<Vec<Slot>>,

@@ -1,4 +1,4 @@
-//! Line for a tool with unknown effects: its name and its first argument.
+//! Builds the effect line of a tool with unknown effects: its name and its first argument.
 
 use super::{CallEffects, ConsequenceLines, foreign};
 use crate::{Piece, binary};
@@ -6,7 +6,7 @@ use ironcurtain_visible as visible;
 use serde_json::Value;
 
 impl<'a> CallEffects<'a> {
-    /// Returns "run_script with script: ...": the tool and its first argument.
+    /// Returns the line "run_script with script: …", which names the tool and its first argument.
     pub(super) fn called(&self, output: &mut ConsequenceLines<'a>) -> Vec<Piece> {
         let mut object = vec![foreign(self.call.tool())];
         let given = |(_, value): &(&String, &Value)| !value.is_null();

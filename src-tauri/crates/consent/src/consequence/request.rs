@@ -1,11 +1,10 @@
-//! Line for a request other than a tool call or a file request.
+//! Builds the effect line of a request that is neither a tool call nor a file request.
 
 use super::{CallEffects, ConsequenceLines, foreign};
 use crate::{Consequence, Piece};
 use ironcurtain_policy::{JudgedRequest, Resource, Role, Verb};
 
 impl<'a> CallEffects<'a> {
-    /// Adds the line for a request other than a tool call or a file request.
     pub(super) fn request(&self, output: &mut ConsequenceLines<'a>) {
         let Some(request) = self.call.request() else { return };
         let mut text = |role: Role| {

@@ -1,4 +1,4 @@
-//! Tests of the effect lines of calls, from their annotations and arguments.
+//! Tests of effect lines, from annotations and arguments.
 
 use super::*;
 use ironcurtain_paths::{CanonicalPath, Link, Resolution};
@@ -9,7 +9,7 @@ use ironcurtain_policy::{
 use serde_json::json;
 use std::sync::Arc;
 
-/// A call of an annotated tool; every path is already canonical.
+/// A call of an annotated tool with canonical paths.
 struct Scene<'a> {
     tool: &'a str,
     roles: Value,
@@ -118,7 +118,7 @@ fn a_push_shows_the_resolved_address() {
     let scene = Scene { there: |_| PathKind::Folder, ..Scene::new("git_fetch", git(), fetch.clone()) };
     let fetched = ["update git's records in </open/app>", "fetch from <https://a.example/y>"];
     assert_eq!(scene.lines(), fetched);
-    // A tool with an unclear verb counts as pushing.
+    // A git tool with an unknown verb counts as pushing.
     assert_eq!(Scene::new("git_sync", git(), fetch).lines()[0], "push to <https://a.example/y>");
 }
 

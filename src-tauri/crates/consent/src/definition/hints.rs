@@ -1,11 +1,11 @@
-//! Plain checks of a tool's definition for what a model reads and a person does not see. Pure.
+//! Finds text in a tool's definition that a model reads but a user may not notice. Pure.
 //!
-//! - Hints, not findings: a harmless tool may have some, and a harmful one none.
+//! - Hints are not findings: a harmless tool may have some, and a harmful one none.
 
 use ironcurtain_visible as visible;
 use std::fmt;
 
-/// Phrases with which descriptions address the model rather than describe the tool.
+/// Phrases that address the model instead of describing the tool.
 const ADDRESSES_MODEL: [&str; 16] = [
     "ignore previous",
     "ignore all",
@@ -25,7 +25,7 @@ const ADDRESSES_MODEL: [&str; 16] = [
     "instead of any other tool",
 ];
 
-/// Letters and digits that look like another one.
+/// Characters that look like an ASCII letter or digit, with that letter or digit.
 const LOOKALIKES: [(char, char); 12] = [
     ('0', 'o'),
     ('1', 'l'),
@@ -41,14 +41,14 @@ const LOOKALIKES: [(char, char); 12] = [
     ('\u{445}', 'x'),
 ];
 
-/// Something about a definition that a person should know.
+/// A property of a tool's definition that the user should know.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ToolHint {
-    /// Number of characters that do not display as themselves.
+    /// The description contains this number of invisible or misleading characters.
     Invisible(usize),
-    /// Phrase that addresses the model.
+    /// The description contains this phrase, which addresses the model.
     AddressesModel(String),
-    /// Other tool whose name looks the same.
+    /// The name looks like the name of this other tool.
     LooksLike(String),
 }
 
@@ -65,13 +65,13 @@ impl fmt::Display for ToolHint {
     }
 }
 
-/// Returns hints about a tool, given its description and the names of all tools.
+/// Returns hints about a tool with this name and description. `names` are those of all tools.
 #[must_use]
 pub fn hints(name: &str, description: &str, names: &[&str]) -> Vec<ToolHint> {
     let is_hidden = |c: &char| visible::is_deceptive(*c) && !matches!(c, '\n' | '\t' | '\r');
     let hidden = name.chars().chain(description.chars()).filter(is_hidden).count();
     let mut found: Vec<ToolHint> = (hidden > 0).then_some(ToolHint::Invisible(hidden)).into_iter().collect();
-    // Line breaks and several spaces must not hide a phrase.
+    // Line breaks and repeated spaces must not hide a phrase.
     let text = description.to_lowercase().split_whitespace().collect::<Vec<_>>().join(" ");
     let phrase = ADDRESSES_MODEL.iter().find(|phrase| text.contains(**phrase));
     found.extend(phrase.map(|phrase| ToolHint::AddressesModel((*phrase).to_owned())));
@@ -81,7 +81,7 @@ pub fn hints(name: &str, description: &str, names: &[&str]) -> Vec<ToolHint> {
     found
 }
 
-/// Returns a name as it looks: without case, separators and invisible characters, and with lookalikes unified.
+/// Returns the name in a form that is equal for names that look alike: no case, separators or invisible characters.
 fn skeleton(name: &str) -> String {
     let unified = |c: char| LOOKALIKES.iter().find(|(from, _)| *from == c).map_or(c, |(_, to)| *to);
     let lower = name.chars().flat_map(char::to_lowercase);

@@ -1,14 +1,14 @@
-//! Project of a path: the folder of the repository around it.
+//! Finds the project that contains a path: the nearest folder with a repository.
 //!
-//! - Blocking, and true for the moment it was found.
+//! - Blocking. The result can become outdated at any time.
 
 use ironcurtain_paths::CanonicalPath;
 
-/// Names that mark the folder of a repository.
+/// File names that mark the root folder of a repository.
 const MARKS: [&str; 3] = [".git", ".jj", ".hg"];
 
-/// Returns the project around all paths: the nearest marked folder that is or contains each of them. `None` if a path
-/// is in no project or in a different one.
+/// Returns the project that contains all paths: the nearest folder with a mark that is or contains each of them.
+/// Returns `None` if a path is in no project or in another one.
 #[must_use]
 pub fn project_around<'a>(mut paths: impl Iterator<Item = &'a CanonicalPath>) -> Option<CanonicalPath> {
     let first = nearest(paths.next()?)?;

@@ -1,4 +1,4 @@
-//! Offers for the folder around all paths of a call: their project, or a folder already open for reading. Pure.
+//! Offers for a folder that contains all paths of a call: the project or a folder that is open for reading. Pure.
 
 use super::{STANDING, tilde, verbs};
 use crate::grantable::{Grantable, folders};
@@ -7,8 +7,8 @@ use ironcurtain_grants::GrantLimits;
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{Access, AccessSet};
 
-/// Returns the offers for the project, the narrower first: reading it, if only reading is needed and its folder is
-/// not offered already, and changing it. Empty if it may not be granted.
+/// Returns the offers to read and to change the project, narrower first. Reading is offered only if the call only
+/// reads and the folder has no other offer. Returns no offers if the project may not be granted.
 pub(super) fn project_offers(client: &str, grantable: &Grantable, limits: GrantLimits<'_>) -> Vec<Offer> {
     let Some(root) = grantable.project.as_ref().filter(|root| limits.may_be_granted(root)) else {
         return Vec::new();
@@ -28,8 +28,8 @@ pub(super) fn project_offers(client: &str, grantable: &Grantable, limits: GrantL
     to_read.into_iter().chain([offer(Reach::ProjectToChange, change)]).collect()
 }
 
-/// Returns the offer to change a folder that is already open for reading and that no other offer names, if it may be
-/// granted.
+/// Returns the offer to change a folder that is open for reading. Returns `None` if another offer covers the folder or
+/// it may not be granted.
 pub(super) fn open_folder_offer(
     client: &str,
     grantable: &Grantable,
@@ -51,7 +51,7 @@ pub(super) fn open_folder_offer(
     })
 }
 
-/// Returns the lifetimes available for an access.
+/// Returns the lifetimes that can be offered for this access.
 fn lasting(access: AccessSet) -> Vec<Lifetime> {
     STANDING.into_iter().filter(|lifetime| !(access.delete && *lifetime == Lifetime::Always)).collect()
 }

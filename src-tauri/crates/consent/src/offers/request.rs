@@ -1,14 +1,14 @@
-//! Offer to repeat a request other than a tool call. Pure.
+//! Offer to repeat a request that is not a tool call. Pure.
 
 use super::STANDING;
 use crate::{Offer, Reach};
 use ironcurtain_policy::{JudgedRequest, Role, ToolUse};
 use ironcurtain_visible as visible;
 
-/// Maximum length of a value within a label, in characters. The effect line shows more.
+/// Maximum length of a value within a label, in characters. The effect line shows more of it.
 const LONGEST: usize = 200;
 
-/// Returns the offer to let `client` repeat a request with its fixed values at `server`.
+/// Returns the offer that lets `client` repeat the request at `server` with the same values.
 pub(super) fn request_offer(client: &str, server: &str, (request, tool): (JudgedRequest, &ToolUse)) -> Offer {
     let value = |role: Role| {
         let bound = tool.values().iter().find(|bound| bound.role == role)?;

@@ -1,4 +1,4 @@
-//! Tests of the offers for various calls.
+//! Tests of the offers for each kind of call.
 
 use super::*;
 use crate::tests::question;
@@ -73,12 +73,12 @@ fn a_project_is_offered_for_reading_and_changing_after_the_folder() {
     let kinds = |of: &[RequestedAccess], project| -> Vec<Reach> {
         offered_in(of, Some(project), false).into_iter().map(|offer| offer.reach).collect()
     };
-    // The file's own folder is already the project, and a write gets no offer to read.
+    // The file's folder is the project itself, and a call that writes gets no offer to read.
     let top = requested(Access::Read, "/home/u/app/README.md", PathKind::File { bytes: 3 });
     assert_eq!(kinds(&[top], "/home/u/app"), [Reach::Paths, Reach::Folders, Reach::ProjectToChange]);
     let write = requested(Access::Write, "/home/u/app/src/new.rs", PathKind::Missing);
     assert_eq!(kinds(&[write], "/home/u/app"), [Reach::Paths, Reach::Folders, Reach::ProjectToChange]);
-    // Never the home directory, its parents, or a folder that contains a protected path.
+    // The home directory, its ancestors and a folder with a protected path are never granted.
     for root in ["/home/u", "/home", "/", "/home/u/work"] {
         assert_eq!(kinds(std::slice::from_ref(&file), root), [Reach::Paths, Reach::Folders], "{root}");
     }
@@ -109,7 +109,7 @@ fn an_open_folder_is_offered_for_changing_when_a_file_in_it_changes() {
     let (_, lifetimes, opened) = offered(&[new.clone(), gone], "/home/u/notes", None).unwrap();
     assert!(!lifetimes.contains(&Lifetime::Always));
     assert_eq!(opened, tree(AccessSet { delete: true, ..both }));
-    // Already readable, already offered under its own name, or never grantable.
+    // A folder that is already readable, has another offer or can never be granted.
     let read = requested(Access::Read, "/home/u/notes/a/b.md", PathKind::File { bytes: 3 });
     assert_eq!(offered(&[read], "/home/u/notes", None), None);
     assert_eq!(offered(one, "/home/u/notes/a", None), None);

@@ -1,4 +1,4 @@
-//! Offer of a tool for longer than one call. Pure.
+//! Offers to allow a tool for longer than one call. Pure.
 
 use super::request::request_offer;
 use super::{STANDING, TIMED, joined};
@@ -7,17 +7,17 @@ use crate::{Lifetime, Offer, Reach};
 use ironcurtain_policy::{JudgedRequest, Role, ToolUse, Verb, words};
 use ironcurtain_visible as visible;
 
-/// Words in the names of tools that run their input.
+/// Words in the names of tools that execute their input.
 const RUNS: [&str; 13] = [
     "run", "exec", "execute", "eval", "evaluate", "shell", "bash", "sh", "command", "cmd", "script", "spawn",
     "launch",
 ];
 
-/// Maximum length of a value within a label, in characters. The effect line shows more.
+/// Maximum length of a value within a label, in characters. The effect line shows more of it.
 const LONGEST: usize = 200;
 
-/// Returns the offers to let `client` keep using tools of `server`, from the narrowest to the widest. Set `runs` for a
-/// tool that runs its input.
+/// Returns the offers that let `client` use tools of `server` again, narrowest first. Set `runs` if the tool executes
+/// its input.
 pub(crate) fn tool_offers(client: &str, server: &str, grantable: &Grantable, runs: bool) -> Vec<Offer> {
     let own = grantable.tool.as_ref().map(|tool| tool_offer(client, server, tool, runs));
     let mut offers: Vec<Offer> = own.into_iter().collect();
@@ -31,7 +31,7 @@ pub(crate) fn tool_offers(client: &str, server: &str, grantable: &Grantable, run
     let name = visible::line(tool.tool());
     let command = if runs { " (any command)" } else { "" };
     if !tool.values().is_empty() {
-        // What an unannotated tool does may change, and so may who receives what a value names.
+        // An unannotated tool may change its behaviour, and the recipient that a value names may change too.
         offers.push(offer(Reach::AnyUse, format!("any use of {name}{command}"), name, &TIMED));
     }
     if grantable.only_reads {
@@ -42,8 +42,7 @@ pub(crate) fn tool_offers(client: &str, server: &str, grantable: &Grantable, run
     offers
 }
 
-/// Returns the offer to let `client` keep using a tool of `server` with fixed values. Set `runs` for a tool that runs
-/// its input.
+/// Returns the offer that lets `client` use the tool with the same values. Set `runs` if the tool executes its input.
 fn tool_offer(client: &str, server: &str, tool: &ToolUse, runs: bool) -> Offer {
     if let Some(request) = JudgedRequest::parse(tool.tool()) {
         return request_offer(client, server, (request, tool));
@@ -72,13 +71,13 @@ fn tool_offer(client: &str, server: &str, tool: &ToolUse, runs: bool) -> Offer {
     }
 }
 
-/// Returns the fixed values, in words.
+/// Returns the fixed values as words, or `None` if the tool has none.
 fn values(tool: &ToolUse) -> Option<String> {
     let show = |text: &str| visible::quoted(&visible::line(&visible::ends(text, LONGEST)));
     Some(tool.bounds(show)).filter(|bounds| !bounds.is_empty())
 }
 
-/// Returns "this exact text to x, any number of times" if only a text and its recipients are fixed.
+/// Returns "this exact text to x, any number of times" if a text and its recipients are the only fixed values.
 fn bound_text(tool: &ToolUse) -> Option<String> {
     let of = |role| tool.values().iter().filter(move |bound| bound.role == role);
     let only = of(Role::EmailAddress).count() + of(Role::EmailBody).count() == tool.values().len();
@@ -89,8 +88,8 @@ fn bound_text(tool: &ToolUse) -> Option<String> {
     Some(format!("this exact text{to}, any number of times"))
 }
 
-/// Returns whether this tool can be granted for the given lifetime. An unannotated tool's behaviour is unknown and may
-/// change.
+/// Returns `true` if the tool can be granted for this lifetime. An unannotated tool cannot be granted permanently,
+/// because its behaviour is unknown and may change.
 pub fn may_last(tool: &ToolUse, lifetime: Lifetime) -> bool {
     match lifetime {
         Lifetime::Session => true,
@@ -99,7 +98,7 @@ pub fn may_last(tool: &ToolUse, lifetime: Lifetime) -> bool {
     }
 }
 
-/// Returns whether a tool may be allowed for always: not if it deletes, moves, or runs its input.
+/// Returns `true` if the tool can be granted permanently: it does not delete, move or execute its input.
 fn may_be_permanent(tool: &str) -> bool {
     let removes =
         matches!(Verb::of_tool(tool), Some(Verb::Delete | Verb::Forget | Verb::Move | Verb::Overwrite));

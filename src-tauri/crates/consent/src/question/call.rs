@@ -1,8 +1,8 @@
-//! Turns an escalated call into the question that the user sees. Pure.
+//! Builds the question about an escalated call. Pure.
 //!
-//! - Shows the call exactly as sent, including secrets, because the user approves the sent data. Only the audit entry
-//!   is redacted.
-//! - Shows everything that is sent. Binary content is described by type, size and hash.
+//! - Shows the call exactly as it would be sent, including secrets, because the user approves that data. Only the
+//!   audit entry is redacted.
+//! - Omits nothing. Binary content is described by type, size and hash.
 
 use super::host_offer;
 use crate::comparison::FileComparison;
@@ -20,28 +20,28 @@ use ironcurtain_visible as visible;
 use serde_json::Value;
 use std::time::Duration;
 
-/// Parts of a question about a call.
+/// Inputs of a question about a call.
 #[derive(Debug)]
 pub struct CallQuestion<'a> {
     /// Question id.
     pub id: String,
-    /// The client and the server.
+    /// Client and server of the call.
     pub principal: &'a Principal,
-    /// The tool.
+    /// Name of the tool.
     pub tool: &'a str,
-    /// The judge's decision.
+    /// Decision that requires approval, with the call.
     pub escalation: &'a Escalation,
-    /// Parts that need approval, as grantable access.
+    /// Parts of the call that need approval and can be granted.
     pub grantable: &'a Grantable,
-    /// Targets found at each of its paths.
+    /// Paths of the call and their targets.
     pub found: &'a FoundPaths,
-    /// The file's content after the write, if it could be computed.
+    /// Diff of the file that the call would write, or `None` if it could not be computed.
     pub compared: Option<&'a FileComparison>,
-    /// Scope of a denial for the rest of the session.
+    /// Calls that a denial for the rest of the session would cover.
     pub scope: &'a DenialScope,
-    /// Limits of grants.
+    /// Limits on the paths that can be granted.
     pub limits: GrantLimits<'a>,
-    /// Time until the question is denied.
+    /// Maximum time without activity of the user; the call is then denied.
     pub deadline: Duration,
 }
 
@@ -63,7 +63,7 @@ impl CallQuestion<'_> {
         offers.extend(tool_offers(&client.name, &server, self.grantable, runs));
         limit(&mut offers, self.principal);
         let arguments = self.escalation.call.transport_arguments();
-        // Content not written to a file is shown like any other argument.
+        // Content that is not written to a file is shown with the other arguments.
         let writes = self.escalation.call.values(Role::WritePath).next().is_some();
         let compared = self.compared.map(|compared| &compared.outcome);
         let preview = if writes { preview(arguments, compared) } else { None };
@@ -74,7 +74,7 @@ impl CallQuestion<'_> {
             amount: preview.as_ref().map(|preview| preview.amount.clone()),
             home: self.limits.home,
         });
-        // Needs other than paths are allowed only with their call, so the sentence describes the call.
+        // Only paths can be granted beyond the call, so the sentence describes the call.
         if (writes_autostart || requested.is_empty() || requested.len() != values.len())
             && let Some(whole) = offers.first_mut()
         {
@@ -89,7 +89,7 @@ impl CallQuestion<'_> {
             && output.lines.iter().all(|line| matches!(line.verb, Verb::Read | Verb::Change));
         let mut also: Vec<String> =
             writes_autostart.then(|| side_effects::AUTOSTART_WARNING.to_owned()).into_iter().collect();
-        // Without a sandbox, no folder is opened for the server.
+        // Without a sandbox, allowing the call opens no further folder.
         if self.principal.sandboxed {
             also.extend(opened_folders(requested, self.limits.home));
         }
@@ -119,12 +119,12 @@ impl CallQuestion<'_> {
     }
 }
 
-/// Returns an argument with its name, in full.
+/// Returns an argument's name and its full value as text.
 fn shown((name, value): (&String, &Value)) -> (String, String) {
     (visible::line(name), text_of(value))
 }
 
-/// Returns the arguments that are not in a line or the preview, ordered with roles first.
+/// Returns the arguments that no effect line or preview shows. Those with roles come first.
 fn beside(
     output: &ConsequenceLines<'_>,
     preview: Option<&Previewed>,
@@ -134,7 +134,7 @@ fn beside(
         output.arguments.contains(&name) || preview.is_some_and(|preview| preview.argument == name)
     };
     let means = |name: &str| call.given().iter().any(|given| **call.argument(given) == *name);
-    // For a known tool, a null argument means that it is not given.
+    // For an annotated tool, a null argument is the same as a missing one.
     let says_something = |value: &Value| call.is_unannotated() || !value.is_null();
     let arguments = call.transport_arguments().iter();
     let mut left: Vec<(&String, &Value)> =

@@ -1,4 +1,4 @@
-//! Questions about a host, or a service of this computer, that a sandboxed program connects to. Pure.
+//! Builds the question about a connection of a sandboxed program to a host or to a service on this computer. Pure.
 
 use super::known_service::{LOCAL_REASON, service_effects};
 use crate::offers::{STANDING, limit};
@@ -12,15 +12,15 @@ use std::time::Duration;
 /// Parts of a question about a connection.
 #[derive(Debug)]
 pub struct ConnectionQuestion<'a> {
-    /// Id of the question.
+    /// Question id.
     pub id: String,
-    /// The program.
+    /// Principal of the sandboxed program.
     pub principal: &'a Principal,
-    /// Host and port of the connection.
+    /// Host and port that the program connects to.
     pub target: &'a HostPort,
-    /// Rule that asks.
+    /// Rule that requires the question.
     pub by: &'a RuleReason,
-    /// Time until the question is denied.
+    /// Maximum time without activity of the user; the connection is then denied.
     pub deadline: Duration,
 }
 
@@ -63,7 +63,7 @@ impl ConnectionQuestion<'_> {
         }
     }
 
-    /// Returns the effects, the worst first.
+    /// Returns the effects of the connection, worst first.
     fn consequences(&self, target: &str) -> Vec<Consequence> {
         let host = || Piece::Foreign(target.to_owned());
         if self.is_local() {
@@ -75,7 +75,7 @@ impl ConnectionQuestion<'_> {
         ]
     }
 
-    /// Returns true if the target is a service of this computer.
+    /// Returns `true` if the target is a service on this computer.
     fn is_local(&self) -> bool {
         self.target.host.is_local()
     }
@@ -146,7 +146,7 @@ mod tests {
                 reach: Reach::Host,
                 label: "this host and port".into(),
                 sentence: "claude may connect to xn--bcher-kva.example:443".into(),
-                // The program's file is unknown.
+                // The program's executable is not identified, so no grant outlasts the session.
                 lifetimes: vec![Lifetime::Once, Lifetime::Session],
             }],
             ..question("q")

@@ -1,5 +1,4 @@
-//! Questions about a host that a server wants to reach on its own, and the offer of the hosts that a call names.
-//! Pure.
+//! Builds the question about a host that a server wants to reach, and the offer for the hosts that a call names. Pure.
 
 use super::known_service::{LOCAL_REASON, service_effects};
 use crate::offers::{STANDING, joined, limit};
@@ -9,19 +8,19 @@ use ironcurtain_egress::HostPort;
 use ironcurtain_visible as visible;
 use std::time::Duration;
 
-/// Rule name of questions about a host, which no policy rule asks.
+/// Rule name of these questions. The network setting requires them, not a policy rule.
 pub const RULE: &str = "network.askUnknown";
 
-/// Parts of a question about a host.
+/// Inputs of a question about a host.
 #[derive(Debug)]
 pub struct HostQuestion<'a> {
-    /// Id of the question.
+    /// Question id.
     pub id: String,
-    /// The server that wants to reach the host, and its client.
+    /// Server that wants to reach the host, with its client.
     pub principal: &'a Principal,
-    /// Host and port to reach.
+    /// Host and port that the server wants to reach.
     pub target: &'a HostPort,
-    /// Time until the question is denied.
+    /// Maximum time without activity of the user; the connection is then denied.
     pub deadline: Duration,
 }
 
@@ -49,7 +48,7 @@ impl HostQuestion<'_> {
             id: self.id,
             session: self.principal.session.clone(),
             server_command: visible::line(&self.principal.server_command),
-            // Only sandboxed servers have a proxy, which asks.
+            // Only sandboxed servers use the proxy that asks this question.
             sandboxed: true,
             remote: false,
             tool: None,
@@ -71,7 +70,8 @@ impl HostQuestion<'_> {
     }
 }
 
-/// Returns the offer to let `server` reach hosts for longer than one call, or `None` without hosts.
+/// Returns the offer that lets `server` reach the hosts for longer than one call. Returns `None` if there are no
+/// hosts.
 #[must_use]
 pub fn standing(client: &str, server: &str, hosts: &[HostPort]) -> Option<Offer> {
     let mut names: Vec<String> = hosts.iter().map(|host| visible::line(&host.to_string())).collect();
@@ -131,7 +131,7 @@ mod tests {
                 reach: Reach::Host,
                 label: "this host and port".into(),
                 sentence: "claude may reach xn--bcher-kva.example:443 through the server fetch".into(),
-                // Its client's program is unknown.
+                // The client's program is not identified, so no grant outlasts the session.
                 lifetimes: vec![Lifetime::Once, Lifetime::Session],
             }],
             ..question("q")

@@ -5,7 +5,7 @@ use crate::{Consequence, Piece, Verb};
 /// Reason for a question about a service of this computer.
 pub(super) const LOCAL_REASON: &str = "This service runs outside the sandbox, with your rights.";
 
-/// Usual ports of services on a developer's computer.
+/// Default ports of services on a developer's computer.
 const KNOWN: &[(u16, &str)] = &[
     (22, "the ssh server"),
     (631, "the print server"),

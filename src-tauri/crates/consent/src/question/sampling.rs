@@ -1,4 +1,4 @@
-//! Question about a server's request for the client's model. Pure.
+//! Builds the question about a server's `sampling/createMessage` request to the client. Pure.
 
 use crate::principal::{Principal, shown_client};
 use crate::{Consequence, Lifetime, Offer, Piece, Preview, Question, Reach, Verb, binary};
@@ -6,24 +6,24 @@ use ironcurtain_visible as visible;
 use serde_json::{Map, Value};
 use std::time::Duration;
 
-/// Rule name of questions about sampling, which no policy rule asks.
+/// Rule name of these questions. They are always asked, without a policy rule.
 pub const RULE: &str = "sampling";
 
-/// Parts of a question about a request for the client's model.
+/// Inputs of a question about a sampling request.
 #[derive(Debug)]
 pub struct SamplingQuestion<'a> {
     /// Question id.
     pub id: String,
-    /// The server that asks, and the client that has the model.
+    /// Server that sends the request and client that would run the model.
     pub principal: &'a Principal,
-    /// Parameters of the request.
+    /// Parameters of the `sampling/createMessage` request.
     pub params: &'a Map<String, Value>,
-    /// Time until the question is denied.
+    /// Maximum time without activity of the user; the request is then denied.
     pub deadline: Duration,
 }
 
 impl SamplingQuestion<'_> {
-    /// Builds the question, with the full text that would be sent to the model.
+    /// Builds the question, which contains all text for the model.
     #[must_use]
     pub fn build(self) -> Question {
         let client = shown_client(&self.principal.client_view());
@@ -64,7 +64,7 @@ impl SamplingQuestion<'_> {
     }
 }
 
-/// Returns all text for the model with its role, then the request's other parameters.
+/// Returns the messages for the model with their roles, followed by the other parameters.
 fn texts(params: &Map<String, Value>) -> Vec<(String, String)> {
     let mut all = Vec::new();
     if let Some(Value::String(system)) = params.get("systemPrompt") {
@@ -82,7 +82,7 @@ fn texts(params: &Map<String, Value>) -> Vec<(String, String)> {
     all
 }
 
-/// Returns a block's text; for a picture or audio its claimed type, size and hash.
+/// Returns the text of a content block. For an image or audio, returns the claimed type, the size and the hash.
 fn block_text(block: &Value) -> String {
     let text = |field: &str| block.get(field).and_then(Value::as_str);
     match (text("type"), text("text"), text("data")) {

@@ -1,4 +1,4 @@
-//! Questions at the start of a session about a folder that the agent works in, or a file that it works with. Pure.
+//! Builds the question about a folder or file that the agent works with, asked when the session starts. Pure.
 
 use crate::offers::{limit, tilde};
 use crate::principal::{Principal, shown_client};
@@ -8,24 +8,24 @@ use ironcurtain_policy::GrantKind;
 use ironcurtain_visible as visible;
 use std::time::Duration;
 
-/// Rule name of questions about a workspace, which no policy rule asks.
+/// Rule name of these questions. No policy rule requires them.
 pub const RULE: &str = "workspace";
 
-/// Reason to believe that an agent works with a path.
+/// Evidence that the agent works with a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WorkspaceSource {
-    /// The kernel reports that the client was started in this project.
+    /// The client's working directory, as reported by the kernel, is in this project.
     StartedIn,
-    /// The client names it, and the kernel reports that the client was started there.
+    /// The client names the path, and its working directory, as reported by the kernel, is there.
     NamedAndStartedIn,
-    /// Only the client names it.
+    /// The client names the path, without confirmation by the kernel.
     Named,
-    /// The server's entry names it.
+    /// The server's entry in the client's settings names the path.
     Entry,
 }
 
 impl WorkspaceSource {
-    /// Returns the reason, in words.
+    /// Returns the reason that the question shows.
     fn why(self) -> &'static str {
         match self {
             Self::StartedIn => "the agent was started in this project",
@@ -35,7 +35,7 @@ impl WorkspaceSource {
         }
     }
 
-    /// Returns the summary for the question's audit record.
+    /// Returns the summary of the question's audit entry.
     #[must_use]
     pub fn on_record(self) -> &'static str {
         match self {
@@ -47,24 +47,24 @@ impl WorkspaceSource {
     }
 }
 
-/// Parts of a question about a workspace.
+/// Inputs of a question about a workspace.
 #[derive(Debug)]
 pub struct WorkspaceQuestion<'a> {
     /// Question id.
     pub id: String,
-    /// The client that works there, and its server.
+    /// Client that works with the path, and its server.
     pub principal: &'a Principal,
-    /// The folder or file.
+    /// Folder or file that the agent works with.
     pub path: &'a CanonicalPath,
-    /// Kind of the path; a folder includes everything below it.
+    /// Kind of grant. A grant for a folder includes everything below it.
     pub kind: GrantKind,
     /// The user's home directory.
     pub home: &'a CanonicalPath,
-    /// Reason for the question.
+    /// Evidence that the agent works with the path.
     pub source: WorkspaceSource,
-    /// Project reaches that the user can choose from.
+    /// Offers for the project, in addition to those for the path.
     pub offered: &'a [Reach],
-    /// Time until the question is denied.
+    /// Maximum time without activity of the user; access is then denied.
     pub deadline: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! Scope of a denial for the rest of a session: a tool, and the places where it is denied.
+//! Scope of a denial for the rest of a session: a tool and the places at which it is denied.
 
 use super::super::grantable::{RequestedAccess, folders};
 use super::super::offers::joined;
@@ -8,30 +8,30 @@ use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{ApprovalSubject, PendingApproval};
 use ironcurtain_visible as visible;
 
-/// Maximum length of a place as shown.
+/// Maximum length of a place in a question, in characters.
 const LONGEST_PLACE: usize = 200;
 
-/// The tool and places that a denial covers beyond its call.
+/// Calls that a denial covers beyond its own: those of a tool at certain places.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DenialScope {
-    /// The tool, or `None` if the server asks on its own.
+    /// Name of the tool, or `None` if the server asks without a tool call.
     pub(super) tool: Option<String>,
     pub(super) at: Vec<DeniedPlace>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum DeniedPlace {
-    /// A file, or everything in a folder.
+    /// A file, or a folder with everything below it.
     Below(CanonicalPath),
-    /// A URL, host or name.
+    /// A URL, a host or another name.
     Text(String),
-    /// A call without a place.
+    /// Any call of the tool, because the call names no place.
     Call,
 }
 
 impl DenialScope {
-    /// Returns the scope of a call that requires approval: its tool, in the folder of each path. If that folder is
-    /// `too_wide`, the path itself is used.
+    /// Returns the scope of a call that requires approval: its tool, in the folder of each path. A folder for which
+    /// `too_wide` returns `true` is replaced by the path itself.
     #[must_use]
     pub fn of_call(
         tool: &str,
@@ -54,19 +54,19 @@ impl DenialScope {
         Self { tool: Some(tool.to_owned()), at }
     }
 
-    /// Returns the scope for a host that a server wants to reach.
+    /// Returns the scope of a connection from a server to a host.
     #[must_use]
     pub fn of_host(target: &HostPort) -> Self {
         Self { tool: None, at: vec![DeniedPlace::Text(target.to_string())] }
     }
 
-    /// Returns the scope for a server's request to its client.
+    /// Returns the scope of a request from a server to its client.
     #[must_use]
     pub fn of_request(method: &str) -> Self {
         Self { tool: Some(method.to_owned()), at: vec![DeniedPlace::Call] }
     }
 
-    /// Returns the tool and its places in words for the user.
+    /// Describes the tool and its places for the user.
     #[must_use]
     pub fn words(&self, home: &CanonicalPath) -> String {
         let place = |place: &DeniedPlace| match place {
@@ -85,7 +85,7 @@ impl DenialScope {
         }
     }
 
-    /// Returns whether a denial of this covers the other: the same tool, at one of these places.
+    /// Returns `true` if this denial covers a call with the other scope: the same tool and a common place.
     pub(super) fn covers(&self, other: &Self) -> bool {
         let is_denied = |place: &DeniedPlace| self.at.iter().any(|denied| denied.covers(place));
         self.tool == other.tool && other.at.iter().any(is_denied)

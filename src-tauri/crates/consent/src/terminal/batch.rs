@@ -1,21 +1,21 @@
-//! Several calls of one agent, allowed together on a terminal.
+//! Allows several calls of one agent together on a terminal.
 //!
-//! - INVARIANT: the approval covers each call once, and only calls that were shown in full, to the last line. Questions
-//!   that arrive later are asked separately; questions that ended are not allowed.
-//! - Each question gets its own answer, judged and recorded like any other.
+//! - INVARIANT: a batch allows each of its calls once, and only calls that were shown in full, to the last line.
+//!   Questions that arrive later are asked separately, and questions that have ended are skipped.
+//! - Each question gets its own answer and is judged and recorded like any other.
 
 use super::inbox::Inbox;
 use super::tty::{NoInput, Size, Tty};
 use super::{Answer, Lifetime, PROMPT, Question, Slot, rows, show_pages};
 
-/// Approval of a question's first offer, once.
+/// Answer that allows a question's first offer once.
 const ONCE: Answer = Answer::Allow { offer: 0, lifetime: Lifetime::Once };
 
-/// Pending calls of one agent, the one on the screen first.
+/// Pending calls of one agent. The first is the question on the screen.
 pub(super) struct Batch(Vec<Question>);
 
 impl Batch {
-    /// Returns the calls that can be allowed together with this one, or `None` if there are none.
+    /// Returns this call with all pending calls that can be allowed together with it, or `None` if there are none.
     pub(super) fn around(question: &Question, inbox: &Inbox) -> Option<Self> {
         let mut batch = vec![question.clone()];
         for other in inbox.waiting(|other| other.joins(std::iter::once(question))) {
@@ -26,7 +26,7 @@ impl Batch {
         (batch.len() > 1).then_some(Self(batch))
     }
 
-    /// Returns the line that announces the batch.
+    /// Returns the lines that offer the batch to the user.
     pub(super) fn hint(&self, width: usize) -> Vec<String> {
         let more = self.0.len() - 1;
         rows::wrapped(
@@ -38,7 +38,7 @@ impl Batch {
         )
     }
 
-    /// Shows all calls. Returns the answer to the first one if the user allowed all of them.
+    /// Shows all calls and asks for one answer. Returns the answer to the first call if the user allowed all of them.
     pub(super) fn answered(
         &self,
         size: Size,

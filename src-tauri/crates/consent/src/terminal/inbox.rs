@@ -1,6 +1,6 @@
-//! Queue of questions for the terminal.
+//! Queue of questions and notices for the terminal thread.
 //!
-//! - An ended question is dropped at once, even if it is not on the screen.
+//! - A question that has ended is removed immediately, even while it waits in the queue.
 
 use super::super::{Question, Slot, Withdrawn};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -10,27 +10,27 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Sending end.
+/// Sending end of the queue.
 #[derive(Debug)]
 pub(super) struct Outbox {
     waiting: Arc<Mutex<Waiting>>,
-    /// Wakes the receiving end; closing it stops that end.
+    /// Socket that wakes the receiving end. Closing it stops that end.
     wakes: UnixStream,
 }
 
-/// Receiving end, which takes questions one at a time.
+/// Receiving end of the queue, used by the terminal thread.
 #[derive(Debug)]
 pub(super) struct Inbox {
     waiting: Arc<Mutex<Waiting>>,
     woken: UnixStream,
 }
 
-/// Next item for the terminal.
+/// Next item that the terminal shows.
 #[derive(Debug)]
 pub(super) enum Next {
-    /// A question that needs an answer.
+    /// A question and the slot for its answer.
     Question(Box<Question>, Slot),
-    /// A message that needs no answer.
+    /// A message that requires no answer.
     Notice(String),
 }
 
@@ -41,12 +41,12 @@ const MOST_NOTICES: usize = 10;
 struct Waiting {
     notices: VecDeque<String>,
     queue: VecDeque<(Question, Slot)>,
-    /// Id of the question on the screen, with the reason if it has ended.
+    /// Id of the question on the screen and, if it has ended, the reason.
     drawn: Option<(String, Option<Withdrawn>)>,
     closed: bool,
 }
 
-/// Creates both ends.
+/// Creates both ends of the queue.
 pub(super) fn boxes() -> io::Result<(Outbox, Inbox)> {
     let (wakes, woken) = UnixStream::pair()?;
     wakes.set_nonblocking(true)?;
@@ -61,7 +61,7 @@ impl Outbox {
         self.wake();
     }
 
-    /// Queues a message to show when no question is on the screen.
+    /// Queues a message. It is shown when no question is on the screen.
     pub(super) fn notify(&self, notice: &str) {
         let mut waiting = lock(&self.waiting);
         if waiting.notices.len() == MOST_NOTICES {
@@ -84,7 +84,7 @@ impl Outbox {
     }
 
     fn wake(&self) {
-        // A full socket means that a wake-up is already pending.
+        // A full socket buffer means that a wake-up is already pending.
         let _ = (&self.wakes).write(&[0]);
     }
 }
@@ -98,7 +98,7 @@ impl Drop for Outbox {
 }
 
 impl Inbox {
-    /// Waits for a message or the next open question. Returns `None` when the sending end is closed.
+    /// Waits for a notice or the next question that has not ended. Returns `None` when the sending end is closed.
     pub(super) fn next(&self) -> Option<Next> {
         loop {
             self.drain();
@@ -117,12 +117,12 @@ impl Inbox {
                 }
             }
             drop(waiting);
-            // The loop checks the state after any result of `poll`.
+            // The loop checks the queue again, whatever `poll` returns.
             let _ = poll(&mut [PollFd::new(&self.woken, PollFlags::IN)], None);
         }
     }
 
-    /// Returns the matching questions behind the one on the screen, and restarts their deadlines.
+    /// Returns the queued questions that `is_meant` selects, and restarts their deadlines.
     pub(super) fn waiting(&self, is_meant: impl Fn(&Question) -> bool) -> Vec<Question> {
         let waiting = lock(&self.waiting);
         let meant = waiting.queue.iter().filter(|(question, slot)| !slot.is_over() && is_meant(question));
@@ -134,21 +134,21 @@ impl Inbox {
             .collect()
     }
 
-    /// Takes a pending question's slot, unless the question has ended.
+    /// Removes a queued question and returns its slot, unless the question has ended.
     pub(super) fn take(&self, id: &str) -> Option<Slot> {
         let mut waiting = lock(&self.waiting);
         let at = waiting.queue.iter().position(|(question, _)| question.id == id)?;
         waiting.queue.remove(at).map(|(_, slot)| slot)
     }
 
-    /// Returns whether the question on the screen has ended, and clears the wake-up for it.
+    /// Returns `true` if the question on the screen has ended, and consumes the pending wake-ups.
     pub(super) fn is_over(&self) -> bool {
         self.drain();
         let waiting = lock(&self.waiting);
         waiting.closed || waiting.drawn.as_ref().is_some_and(|(_, over)| over.is_some())
     }
 
-    /// Returns the reason that the question on the screen has ended.
+    /// Returns the reason why the question on the screen has ended.
     pub(super) fn why_over(&self) -> Withdrawn {
         let drawn = lock(&self.waiting).drawn.clone();
         drawn.and_then(|(_, over)| over).unwrap_or(Withdrawn::SessionEnded)

@@ -1,19 +1,18 @@
-//! Foreign text on a terminal: cut or split to a number of columns.
+//! Shortens or splits foreign text to a number of terminal columns.
 //!
-//! - INVARIANT: no line exceeds its width, counting one column for ASCII and two for any other character. No terminal
-//!   uses more columns.
+//! - INVARIANT: no line exceeds its width. A non-ASCII character counts as two columns, the most that a terminal uses.
 
 use ironcurtain_visible as visible;
 
-/// Mark for omitted text.
+/// Character that marks omitted text.
 const CUT: char = '\u{2026}';
 
-/// Returns the text on one line, with line feeds, runs of spaces and reordering letters escaped.
+/// Escapes text so that it stays on one line: line feeds, runs of spaces and right-to-left letters.
 pub(super) fn line(text: &str) -> String {
     visible::path(text)
 }
 
-/// Returns the beginning of a line and the number of omitted characters.
+/// Returns the start of a line that fits the width, with the number of omitted characters.
 pub(super) fn head(text: &str, width: usize) -> String {
     if columns(text) <= width {
         return text.to_owned();
@@ -24,7 +23,7 @@ pub(super) fn head(text: &str, width: usize) -> String {
     kept
 }
 
-/// Returns the beginning and the end of a path, which matters most, with the number of characters omitted between.
+/// Returns the start and the end of a path, with the number of characters omitted between them.
 pub(super) fn ends(text: &str, width: usize) -> String {
     if columns(text) <= width {
         return text.to_owned();
@@ -37,7 +36,7 @@ pub(super) fn ends(text: &str, width: usize) -> String {
     format!("{head}{}{tail}", left_out(head.chars().count() + tail.chars().count()))
 }
 
-/// Splits a text into pieces of at most `width` columns, after a space where one is near; an empty line is one piece.
+/// Splits text into pieces of at most `width` columns, after a nearby space if possible. An empty line is one piece.
 pub fn pieces(text: &str, width: usize) -> Vec<String> {
     let text = text.replace('\t', "    ");
     let mut all = Vec::new();
@@ -63,7 +62,7 @@ pub fn pieces(text: &str, width: usize) -> Vec<String> {
     all
 }
 
-/// Returns the maximum width of a text.
+/// Returns the maximum number of columns that the text occupies.
 pub(super) fn columns(text: &str) -> usize {
     text.chars().map(width_of).sum()
 }
@@ -93,7 +92,8 @@ mod tests {
         let path = format!("/home/u/{}/secret.txt", "x".repeat(100));
         assert_eq!(ends(&path, 40), "/home/u/\u{2026}(93 more)\u{2026}xxxxxxx/secret.txt");
         assert_eq!(line("a\n1  Allow"), "a\\u{a}1\\u{20}×2Allow");
-        // A terminal cannot isolate directions, so the letters are escaped; the dialog isolates them itself.
+        // A terminal cannot isolate text directions, so the letters are escaped. The dialog isolates directions
+        // itself.
         assert_eq!(line("read /docs/\u{5d0}/x"), "read /docs/\\u{5d0}/x");
         assert_eq!(pieces("abcde\n\n\tf\u{202e}", 4), ["abcd", "e", "", "    ", "f\\u{", "202e", "}"]);
     }

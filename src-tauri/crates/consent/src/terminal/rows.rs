@@ -1,64 +1,64 @@
-//! Lays out a question as terminal rows: our label, a mark, and foreign text.
+//! Lays out a question as terminal rows: a label, a mark and foreign text.
 //!
-//! - INVARIANT: foreign text appears only on lines with the mark after the label; every other line holds our own
-//!   words and numbers. No line is wider than the terminal, so none wraps.
-//! - If the screen does not show everything that is sent, it says so and does not accept approvals.
-//! - Each label starts with a Latin letter, because some terminals derive a line's direction from its first letter.
+//! - INVARIANT: foreign text appears only after the label and the mark; all other rows contain only IronCurtain's
+//!   words and numbers. No row is wider than the terminal, so the terminal never wraps one.
+//! - A screen that omits part of the sent data says so and accepts no approval.
+//! - Every label starts with a Latin letter, because some terminals derive a row's direction from its first letter.
 
 use super::quote::{columns, ends, head, line, pieces};
 use crate::{Consequence, Lifetime, Offer, Piece, Preview, Question};
 
-/// Minimum terminal width for showing a question.
+/// Minimum terminal width for a question, in columns.
 pub(super) const NARROWEST: usize = 36;
 
 const LABEL: usize = 10;
 
-/// Limits for the first screen; the details show the rest.
+/// Maximum number of rows for the preview on the first screen. The details show the rest.
 const MOST_LINES: usize = 12;
 const MOST_EFFECTS: usize = 20;
-/// Maximum number of lines for one effect.
+/// Maximum number of rows for one effect.
 const LINES_PER_EFFECT: usize = 4;
 const MOST_ARGUMENTS: usize = 12;
 const LINES_OF_AN_ARGUMENT: usize = 4;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Row {
-    /// Our own words.
+    /// IronCurtain's own words.
     Ours(String),
-    /// Foreign text, after a label.
+    /// A label and foreign text.
     Foreign(String, Text),
 }
 
-/// Part of a foreign text to show.
+/// Foreign text and the way in which it is shortened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Text {
-    /// Its beginning.
+    /// Only the start, on one row.
     Head(String),
-    /// Its beginning and its end.
+    /// The start and the end, on one row.
     Ends(String),
-    /// Several lines; a longer text is cut in the middle.
+    /// Several rows. Rows in the middle are omitted if there are too many.
     Several(String),
-    /// All of it, on as many lines as needed.
+    /// The whole text, on as many rows as needed.
     All(String),
-    /// At most this many lines.
+    /// The start, on at most this many rows.
     Lines(String, usize),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Screen {
     pub(super) lines: Vec<String>,
-    /// True if it shows everything that is sent.
+    /// `true` if the screen shows everything that the call would send.
     pub(super) is_whole: bool,
 }
 
-/// Returns the first screen of a question. `was_read` says that the user has seen the details to their end.
+/// Returns the first screen of a question. `was_read` means that the user has read the details to the end.
 pub(super) fn question(
     question: &Question,
     choices: &[(usize, &Offer, Lifetime)],
     width: usize,
     was_read: bool,
 ) -> Screen {
-    // Puts long text first, so that the effects are directly above the answers.
+    // The longest text comes first, so that the effects are directly above the answers.
     let mut rows = preview(question, MOST_LINES);
     rows.extend(who(question));
     rows.extend(how(question));
@@ -98,7 +98,7 @@ pub(super) fn question(
     Screen { lines: drawn(rows, width), is_whole }
 }
 
-/// Returns the first screen's rows that show what is sent.
+/// Returns the rows of the first screen that show the sent data.
 fn sent(question: &Question) -> Vec<Row> {
     let mut rows = preview(question, MOST_LINES);
     rows.extend(effects(question, MOST_EFFECTS));
@@ -106,7 +106,7 @@ fn sent(question: &Question) -> Vec<Row> {
     rows
 }
 
-/// Returns whether a row cuts its text.
+/// Returns `true` if the row shows only part of its text at this width.
 fn is_cut(row: &Row, width: usize) -> bool {
     let room = room(width);
     match row {
@@ -117,12 +117,12 @@ fn is_cut(row: &Row, width: usize) -> bool {
     }
 }
 
-/// Returns the row for an argument, on at most `most` lines.
+/// Returns the row of an argument, on at most `most` rows of the terminal.
 fn with((name, value): &(String, String), most: usize) -> Row {
     Row::Foreign("with".to_owned(), Text::Lines(format!("{} = {value}", line(name)), most))
 }
 
-/// Returns all details of the question, uncut.
+/// Returns the details of a question without omissions.
 pub(super) fn details(question: &Question, width: usize) -> Vec<String> {
     let mut rows = effects(question, usize::MAX);
     rows.extend(question.also.iter().map(|also| foreign("also", also, Text::All)));
@@ -143,7 +143,7 @@ pub(super) fn details(question: &Question, width: usize) -> Vec<String> {
     drawn(whole(rows), width)
 }
 
-/// Returns several questions of one agent in full, each with the effect of allowing it once.
+/// Returns several questions of one agent without omissions, each with the effect of allowing it once.
 pub(super) fn batch(questions: &[Question], width: usize) -> Vec<String> {
     let mut rows: Vec<Row> = questions.first().map(who).unwrap_or_default();
     for (n, question) in questions.iter().enumerate() {
@@ -158,7 +158,7 @@ pub(super) fn batch(questions: &[Question], width: usize) -> Vec<String> {
     drawn(whole(rows), width)
 }
 
-/// Returns the same rows uncut.
+/// Returns the rows with all omissions removed.
 fn whole(rows: Vec<Row>) -> Vec<Row> {
     let whole = |row| match row {
         Row::Foreign(label, Text::Head(text) | Text::Ends(text) | Text::Several(text)) => {
@@ -169,7 +169,7 @@ fn whole(rows: Vec<Row>) -> Vec<Row> {
     rows.into_iter().map(whole).collect()
 }
 
-/// Returns all effects of the call, the worst first.
+/// Returns the rows for all effects of the call, worst first.
 fn effects(question: &Question, most: usize) -> Vec<Row> {
     let worst = question.consequences.iter().take(1);
     let mut rows: Vec<Row> = worst
@@ -180,7 +180,7 @@ fn effects(question: &Question, most: usize) -> Vec<Row> {
     rows
 }
 
-/// Repeats the worst of several effects next to the answers, because the first mention may have scrolled off.
+/// Repeats the worst of several effects next to the answers, because the first one may have scrolled away.
 fn worst(question: &Question) -> Vec<Row> {
     match question.consequences.as_slice() {
         [worst, _, ..] => {
@@ -214,7 +214,7 @@ fn effect(effect: &Consequence) -> Vec<Row> {
     rows
 }
 
-/// Joins the pieces. Quotes foreign text next to our own words, so that it cannot imitate them.
+/// Joins the pieces of an effect. Quotes foreign text so that it cannot look like IronCurtain's words.
 fn object(pieces: &[Piece]) -> String {
     let quoted = |text: &str| match pieces {
         [_] => text.to_owned(),
@@ -278,7 +278,7 @@ fn foreign(label: &str, text: &str, how: impl Fn(String) -> Text) -> Row {
     Row::Foreign(label.to_owned(), how(line(text)))
 }
 
-/// Returns the columns left for a text after its label.
+/// Returns the number of columns that remain for text after its label.
 fn room(width: usize) -> usize {
     width.saturating_sub(LABEL + 4)
 }
@@ -314,12 +314,12 @@ fn drawn(rows: Vec<Row>, width: usize) -> Vec<String> {
     lines
 }
 
-/// Returns the lines of a message that is not a question.
+/// Returns the lines of a message that requires no answer.
 pub(super) fn notice(text: &str, width: usize) -> Vec<String> {
     drawn(vec![foreign("notice", text, Text::All)], width.max(NARROWEST))
 }
 
-/// Returns the lines shown in place of a question on a terminal that is too narrow.
+/// Returns the lines that replace a question on a terminal that is too narrow.
 pub(super) fn too_narrow(width: usize) -> Vec<String> {
     let words = format!(
         "A question is pending, and this terminal is narrower than {NARROWEST} columns. Widen it to see the question, or press Enter to deny."
@@ -327,7 +327,7 @@ pub(super) fn too_narrow(width: usize) -> Vec<String> {
     wrapped(&words, width)
 }
 
-/// Wraps our own words at spaces.
+/// Wraps IronCurtain's own words at spaces.
 pub(super) fn wrapped(words: &str, width: usize) -> Vec<String> {
     let indent = words.len() - words.trim_start().len();
     let mut lines: Vec<String> = Vec::new();

@@ -1,4 +1,4 @@
-//! Tests on pseudoterminals.
+//! Tests of the terminal front end on pseudoterminals.
 
 mod batches;
 mod denials;
@@ -23,7 +23,7 @@ fn answer_of(answer: oneshot::Receiver<Answer>) -> Answer {
     ended(answer).expect("its slot was dropped")
 }
 
-/// Waits for the answer, or `None` if the slot was dropped.
+/// Waits for the answer. Returns `None` if the slot was dropped without one.
 fn ended(mut answer: oneshot::Receiver<Answer>) -> Option<Answer> {
     let deadline = Instant::now() + BOUND;
     loop {
@@ -38,7 +38,7 @@ fn ended(mut answer: oneshot::Receiver<Answer>) -> Option<Answer> {
 
 const ONCE: Answer = Answer::Allow { offer: 0, lifetime: Lifetime::Once };
 
-/// Returns a question about reading a file under another name.
+/// Returns a question about reading a file that the agent names by another path.
 fn of_file(id: &str, path: &str, asked_for: &str) -> Question {
     Question { consequences: vec![read(path, asked_for)], ..question(id) }
 }
@@ -51,7 +51,7 @@ fn read(path: &str, asked_for: &str) -> Consequence {
     }
 }
 
-/// Returns the rows of a terminal that wraps long lines.
+/// Returns the rows that a terminal with this width displays, after wrapping long lines.
 fn rows(text: &str, columns: usize) -> Vec<String> {
     let broken = |line: &str| {
         let mut rows = vec![String::new()];
@@ -70,7 +70,7 @@ fn rows(text: &str, columns: usize) -> Vec<String> {
     text.lines().flat_map(broken).collect()
 }
 
-/// Asserts that every row with one of these words has our mark before them.
+/// Asserts that IronCurtain's mark precedes each of these words in its row.
 #[track_caller]
 fn is_marked(text: &str, columns: usize, words: &[&str]) {
     let rows = rows(text, columns);
@@ -104,7 +104,7 @@ fn a_number_allows_only_after_everything_sent_was_shown() {
     };
     let answer = user.is_asked(asked());
     assert!(!user.sees(PROMPT).contains("DROP TABLE"));
-    // Not at first, and not after the details were left before their end.
+    // Rejects the number before the details were read, and after they were left early.
     user.types("1\n");
     user.sees(PROMPT);
     user.types("d\n");
@@ -122,7 +122,7 @@ fn a_number_allows_only_after_everything_sent_was_shown() {
     assert!(!user.sees(PROMPT).contains("NOT ALL IS"));
     user.types("1\n");
     assert_eq!(answer_of(answer), ONCE);
-    // Denying does not require the details.
+    // A denial does not require reading the details.
     let answer = user.is_asked(asked());
     user.sees(PROMPT);
     user.types("\n");
@@ -134,7 +134,7 @@ fn foreign_text_cannot_imitate_our_lines() {
     for columns in [36_u16, 40, 80, 132] {
         let user = SimulatedUser::at(columns);
         let width = usize::from(columns);
-        // Lines as wide as the terminal, so that a wrapped line would imitate ours.
+        // Lines as wide as the terminal, whose wrapped rest could look like IronCurtain's own row.
         let lines = [
             "A program wants to READ:",
             " READ       | ~/notes.txt",
@@ -169,7 +169,7 @@ fn foreign_text_cannot_imitate_our_lines() {
             user.types("\n");
         }
         is_marked(&all, width, &["FOE", "notes.txt", "Your answer: 1"]);
-        // The question is shown again.
+        // The terminal shows the question again.
         user.sees(PROMPT);
         user.types("\n");
         assert_eq!(answer_of(answer), NO);
@@ -186,7 +186,7 @@ fn input_before_the_question_is_drawn_is_discarded() {
     assert!(asked.elapsed() >= Duration::from_millis(450), "{:?}", asked.elapsed());
     user.types("\n");
     assert_eq!(answer_of(answer), NO);
-    // Input before the question, and during the half second, with and without line ends.
+    // Input that arrives before the question or in the first half second, with and without a line end.
     user.types("1\n1");
     let answer = user.is_asked(question("q"));
     user.sees("Anything else denies.");
@@ -201,7 +201,7 @@ fn input_before_the_question_is_drawn_is_discarded() {
     assert!(!shown.contains('1'), "{shown:?}");
     user.types("\n");
     assert_eq!(answer_of(answer), NO);
-    // Input after the prompt counts.
+    // Input after the prompt is used.
     let answer = user.is_asked(question("q"));
     user.sees(PROMPT);
     user.types("1\n");
@@ -216,7 +216,7 @@ fn a_withdrawn_question_is_replaced_by_the_next() {
     let second = user.is_asked(of_file("second", "/home/u/second.txt", "second"));
     user.types("1");
     user.terminal.withdraw("first", Withdrawn::Cancelled);
-    // The question is erased and replaced by a message.
+    // A message replaces the erased question.
     user.sees("\u{1b}[J A question is over: its call was cancelled.");
     assert_eq!(ended(first), None);
     let shown = user.sees(PROMPT);
@@ -235,7 +235,7 @@ fn a_hidden_pending_question_is_dropped_when_withdrawn() {
     for n in 0..20 {
         user.terminal.withdraw(&n.to_string(), Withdrawn::Cancelled);
     }
-    // The first question is still on the screen.
+    // The first question remains on the screen.
     for answer in waiting {
         assert_eq!(ended(answer), None);
     }
@@ -286,7 +286,7 @@ fn the_terminal_modes_are_restored() {
     let user = SimulatedUser::at(80);
     assert!(modes(&user));
     let deadline = Instant::now() + BOUND;
-    // Repeats until the modes are observed within the half second.
+    // Repeats until the terminal modes were changed within the half second.
     let _answer = loop {
         let answer = user.is_asked(question("q"));
         user.sees("Anything else denies.");
@@ -298,14 +298,14 @@ fn the_terminal_modes_are_restored() {
         user.types("\n");
         answer_of(answer);
     };
-    // As at exit.
+    // Restored as when the process exits.
     user.terminal.tty.restore();
     assert!(modes(&user));
     user.sees(PROMPT);
     assert!(modes(&user));
 }
 
-/// Creates a terminal on two pipes, and returns their other ends.
+/// Creates a terminal on two pipes. Returns the other end of each pipe and the terminal.
 fn piped() -> (std::io::PipeWriter, std::io::PipeReader, Terminal) {
     let (input, keyboard) = std::io::pipe().unwrap();
     let (screen, output) = std::io::pipe().unwrap();

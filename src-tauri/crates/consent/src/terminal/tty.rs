@@ -1,7 +1,7 @@
-//! The terminal device: its size, its input, and the half second in which input is discarded.
+//! The terminal device: its size, its modes, its input, and the half second in which input is discarded.
 //!
-//! - INVARIANT: the terminal's own modes are restored on every exit; see [`Tty::restore`].
-//! - Descriptors that are not a terminal work too: they have no size and no modes.
+//! - INVARIANT: the terminal's original modes are restored whenever the process stops using it; see [`Tty::restore`].
+//! - Other descriptors also work. They have no size and no modes.
 
 use super::Inbox;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -16,16 +16,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Time without input before an answer counts. Users cannot read a question faster.
+/// Duration without input after which an answer is accepted. No user reads a question faster.
 const QUIET: Duration = Duration::from_millis(500);
 
-/// Interval for checking the size and the foreground process group.
+/// Interval at which the size and the foreground process group are checked.
 const TICK: Duration = Duration::from_millis(200);
 
-/// Maximum length of an answer; a longer one is invalid.
+/// Maximum length of an answer, in bytes. A longer line is an invalid answer.
 const LONGEST: usize = 4096;
 
-/// Assumed size of a terminal that does not report one.
+/// Size of a terminal that does not report its size.
 const USUAL: Size = Size { columns: 80, rows: 24 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,27 +39,27 @@ pub(super) struct Size {
 pub(super) struct Tty {
     input: File,
     output: File,
-    /// Original modes, while they are changed.
+    /// Original modes of the terminal, while they are changed.
     own: Mutex<Option<Termios>>,
-    /// True if the cursor can be moved.
+    /// `true` if the device supports cursor movement.
     moves: bool,
-    /// Number of lines drawn last.
+    /// Number of lines that were drawn last and that the next drawing erases.
     drawn: AtomicUsize,
 }
 
-/// Reason that no line was read.
+/// Reason that no line could be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NoInput {
-    /// The question is over.
+    /// The question has ended.
     Over,
     /// The terminal was resized.
     Resized,
-    /// The input was closed.
+    /// The input is at its end or the terminal was closed.
     Closed,
 }
 
 impl From<io::Error> for NoInput {
-    // A terminal that cannot be written to counts as closed.
+    // An output error means that the terminal was closed.
     fn from(_: io::Error) -> Self {
         Self::Closed
     }
@@ -80,29 +80,29 @@ impl Tty {
         }
     }
 
-    /// Draws lines.
+    /// Draws lines and remembers their number.
     pub(super) fn draw(&self, lines: &[String]) -> io::Result<()> {
         self.drawn.store(lines.len() + 1, Ordering::Relaxed);
         self.write(&format!("\n{}\n", lines.join("\n")))
     }
 
-    /// Writes after the drawn lines.
+    /// Writes text below the drawn lines.
     pub(super) fn write(&self, text: &str) -> io::Result<()> {
         (&self.output).write_all(text.as_bytes())
     }
 
-    /// Erases what was drawn last. Without cursor control, starts a new line instead.
+    /// Erases the lines drawn last. Without cursor control, starts a new line instead.
     pub(super) fn erase(&self) -> io::Result<()> {
         let lines = self.drawn.load(Ordering::Relaxed);
         if self.moves { self.write(&format!("\r\x1b[{lines}A\x1b[J")) } else { self.write("\n") }
     }
 
-    /// Clears the screen, because a resize moves everything on it.
+    /// Clears the whole screen, because a resize moves the lines on it.
     pub(super) fn clear(&self) -> io::Result<()> {
         if self.moves { self.write("\x1b[H\x1b[2J") } else { self.write("\n") }
     }
 
-    /// Discards input until none has arrived for half a second.
+    /// Discards input until none has arrived for [`QUIET`].
     pub(super) fn wait_until_quiet(&self, inbox: &Inbox, size: Size) -> Result<(), NoInput> {
         let _quiet = Quiet::begin(self, inbox, size)?;
         let mut until = Instant::now() + QUIET;
@@ -117,14 +117,14 @@ impl Tty {
         }
     }
 
-    /// Reads the next line.
+    /// Waits for a line of input and returns it.
     pub(super) fn line(&self, inbox: &Inbox, size: Size) -> Result<String, NoInput> {
         let mut line = Vec::new();
         loop {
             self.wait(inbox, size, None)?;
             let Some(typed) = self.read()? else { continue };
             line.extend(typed);
-            // End of input on a terminal also terminates the line, and is not an answer.
+            // End of input also terminates the line, but does not make it an answer.
             let whole = line.iter().position(|byte| *byte == b'\n');
             if let Some(end) = whole.or((line.is_empty() || line.len() > LONGEST).then_some(0)) {
                 return Ok(String::from_utf8_lossy(line.get(..end).unwrap_or_default()).into_owned());
@@ -132,15 +132,15 @@ impl Tty {
         }
     }
 
-    /// Restores the terminal's own modes and discards pending input.
+    /// Restores the terminal's original modes and discards pending input.
     pub(super) fn restore(&self) {
         if let Some(own) = self.own.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            // Fails only if the terminal was closed.
+            // Fails only if the terminal was closed, which has no modes to restore.
             let _ = tcsetattr(&self.input, OptionalActions::Flush, &own);
         }
     }
 
-    /// Waits for input until the given time. Returns `false` if none arrived.
+    /// Waits until input arrives or the time is reached. Returns `false` if no input arrived.
     fn wait(&self, inbox: &Inbox, size: Size, until: Option<Instant>) -> Result<bool, NoInput> {
         loop {
             let left = until.map_or(TICK, |until| until.saturating_duration_since(Instant::now()).min(TICK));
@@ -167,7 +167,8 @@ impl Tty {
         }
     }
 
-    /// Reads available bytes, if any. An empty read is the end of a line on a terminal, and EOF otherwise.
+    /// Reads the available bytes, if any. An empty read is a line end on a terminal and end of input on other
+    /// descriptors.
     fn read(&self) -> Result<Option<Vec<u8>>, NoInput> {
         let mut piece = [0; LONGEST];
         match rustix::io::read(&self.input, &mut piece) {
@@ -178,14 +179,14 @@ impl Tty {
         }
     }
 
-    /// Returns whether our process group is in the foreground. Reading or changing another group's terminal would
-    /// stop us.
+    /// Returns `true` if our process group is in the foreground. The kernel would stop us if we read from the terminal
+    /// of another group.
     fn is_ours(&self) -> bool {
         tcgetpgrp(&self.input).map_or(true, |group| group == rustix::process::getpgrp())
     }
 }
 
-/// Guard that turns off echo and line buffering.
+/// Guard that turns off echo and line buffering. Dropping it restores the modes.
 struct Quiet<'a>(&'a Tty);
 
 impl<'a> Quiet<'a> {
@@ -199,7 +200,7 @@ impl<'a> Quiet<'a> {
             quiet.special_codes[SpecialCodeIndex::VMIN] = 1;
             quiet.special_codes[SpecialCodeIndex::VTIME] = 0;
             *tty.own.lock().unwrap_or_else(PoisonError::into_inner) = Some(own);
-            // `TCSETSF` also discards earlier input.
+            // `TCSETSF` also discards the input typed so far.
             tcsetattr(&tty.input, OptionalActions::Flush, &quiet).map_err(|_| NoInput::Closed)?;
         }
         Ok(Self(tty))
@@ -219,7 +220,7 @@ mod tests {
     use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
     use std::fs::OpenOptions;
 
-    /// Returns whether a line can be read within `bound`.
+    /// Returns `true` if a line can be read within `bound`.
     fn has_input(tty: &Tty, bound: Duration) -> bool {
         let bound = Timespec::try_from(bound).unwrap();
         poll(&mut [PollFd::new(&tty.input, PollFlags::IN)], Some(&bound)).unwrap() == 1

@@ -1,4 +1,5 @@
-//! Measures calls through the trusted process, compared with calling the same server directly and through a bare relay.
+//! Measures calls through the daemon, and compares them with direct calls of the server and calls through a simple
+//! relay.
 
 use crate::parts::Conversation;
 use crate::relay;
@@ -11,24 +12,24 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// Number of calls in flight.
+/// Number of calls in flight in the benchmarks with pipelining.
 const PIPELINED: usize = 64;
 
-/// Number of calls.
+/// Number of repetitions of each benchmark with calls.
 pub struct Amount {
-    /// Sequential calls.
+    /// Number of sequential calls.
     pub calls: usize,
-    /// Pipelined calls.
+    /// Number of pipelined calls.
     pub pipelined: usize,
-    /// Sequential calls per session, with many sessions.
+    /// Number of sequential calls per session in the benchmark with many sessions.
     pub each: usize,
-    /// Concurrent sessions.
+    /// Number of concurrent sessions.
     pub sessions: usize,
-    /// Measurements of a rate. The best one counts, because other processes disturbed it least.
+    /// Number of measurements of a rate. The highest rate counts, because other processes disturbed it least.
     pub tries: usize,
 }
 
-/// Connection to the server.
+/// Path that the calls take to the server.
 #[derive(Clone, Copy)]
 enum Way {
     Ours,
@@ -36,17 +37,17 @@ enum Way {
     Relayed,
 }
 
-/// Server to call.
+/// Server that a benchmark calls.
 #[derive(Debug, Clone, Copy)]
 pub enum Called<'a> {
-    /// Embedded filesystem server.
+    /// Filesystem server that is built into IronCurtain.
     Embedded,
-    /// Reference server, by the path of its Node script.
+    /// Reference server, with the path of its Node script.
     Reference(&'a Path),
 }
 
 impl Called<'_> {
-    /// Returns its entry in `mcp-servers.json`, if it needs one.
+    /// Returns the server's entry for `mcp-servers.json`, or `None` for the built-in server.
     pub fn entry(self) -> Option<Value> {
         let Self::Reference(script) = self else { return None };
         let sandbox = json!({ "filesystem": { "allowRead": [packages(script)] } });
@@ -64,7 +65,7 @@ impl Called<'_> {
         }
     }
 
-    /// Returns the label of a measurement.
+    /// Returns the name of a benchmark for the table.
     fn figure(self, what: &str) -> String {
         match self {
             Self::Embedded => what.to_owned(),
@@ -73,12 +74,12 @@ impl Called<'_> {
     }
 }
 
-/// Returns the `node_modules` folder of a script.
+/// Returns the `node_modules` folder that contains a script.
 fn packages(script: &Path) -> Option<&Path> {
     script.ancestors().find(|folder| folder.ends_with("node_modules"))
 }
 
-/// Setup for measuring calls: the trusted process, and a folder for the server.
+/// Environment for benchmarks with calls: a daemon, and a folder for the server.
 pub struct Ground<'a> {
     trusted: &'a TrustedProcess,
     called: Called<'a>,
@@ -110,7 +111,7 @@ impl<'a> Ground<'a> {
         Ok(Talk { with, arguments: json!({ "path": path }) })
     }
 
-    /// Measures sequential reads of a small file, alternating between the three connections.
+    /// Measures sequential reads of a small file, in turn through the daemon, directly and through the relay.
     pub fn one_at_a_time(&self, amount: &Amount) -> anyhow::Result<Vec<Row>> {
         let ways = [Way::Ours, Way::Direct, Way::Relayed];
         let mut talks = ways.into_iter().map(|way| self.conversation(way)).collect::<Result<Vec<_>, _>>()?;
@@ -136,7 +137,7 @@ impl<'a> Ground<'a> {
         ])
     }
 
-    /// Measures pipelined calls in one session.
+    /// Measures the rate of pipelined calls in one session.
     pub fn pipelined(&self, amount: &Amount) -> anyhow::Result<Row> {
         self.rates(amount, "calls per second, 64 in flight in one session", |way| {
             let mut talk = self.conversation(way)?;
@@ -147,7 +148,7 @@ impl<'a> Ground<'a> {
         })
     }
 
-    /// Measures sequential calls in many concurrent sessions, each with its own server.
+    /// Measures the rate of sequential calls in many concurrent sessions, each with its own server process.
     pub fn many_sessions(&self, amount: &Amount) -> anyhow::Result<Row> {
         self.rates(amount, &format!("calls per second, {} sessions", amount.sessions), |way| {
             let talks =
@@ -158,7 +159,7 @@ impl<'a> Ground<'a> {
                     scope.spawn(move || (0..amount.each).try_for_each(|_| talk.call()).map(|()| talk))
                 };
                 let callers: Vec<_> = talks.into_iter().map(call).collect();
-                // Keep every session open until all are done, because closing one slows down the others.
+                // Keep all sessions open until every call is done, because closing a session slows the others down.
                 let ended: Vec<_> = callers.into_iter().map(|caller| caller.join()).collect();
                 let took = began.elapsed();
                 for ended in ended {
@@ -195,7 +196,7 @@ impl<'a> Ground<'a> {
         ))
     }
 
-    /// Measures the memory of idle sessions.
+    /// Measures the memory that idle sessions need in the daemon.
     pub fn idle(&self, count: usize) -> anyhow::Result<Row> {
         let before = self.trusted.resident_kib()?;
         let sessions = (0..count).map(|_| self.trusted.session()).collect::<Result<Vec<_>, _>>()?;
@@ -212,7 +213,7 @@ impl<'a> Ground<'a> {
     }
 }
 
-/// A connection, and the arguments of the call to make.
+/// Connection to a server, with the arguments of the call to repeat.
 struct Talk {
     with: Conversation,
     arguments: Value,
@@ -223,7 +224,7 @@ impl Talk {
         self.with.call("read_text_file", &self.arguments)
     }
 
-    /// Makes `count` calls, with up to [`PIPELINED`] in flight.
+    /// Makes `count` calls, with at most [`PIPELINED`] in flight.
     fn many(&mut self, count: usize) -> anyhow::Result<()> {
         let mut left = count;
         for _ in 0..PIPELINED.min(count) {

@@ -1,4 +1,4 @@
-//! Measures single parts, and provides a minimal MCP client.
+//! Benchmarks of single components, and a minimal MCP client.
 
 use anyhow::{Context, ensure};
 use ironcurtain_sandbox::{NetworkAccess, ResourceLimits, Spec, UnixSockets, View, launch};
@@ -10,7 +10,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-/// Measures the time from launch to the first byte of `echo`, compared with plain bubblewrap.
+/// Measures the time from the launch of `echo` to its first output byte, in our sandbox and in plain bubblewrap.
 pub fn sandbox_launch(base: &Path, starts: usize) -> anyhow::Result<Vec<Row>> {
     let session = base.join("session");
     std::fs::create_dir_all(&session)?;
@@ -72,7 +72,7 @@ fn first_byte(mut from: impl Read) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Minimal JSON-RPC client, so that measurements show the other side.
+/// Minimal MCP client. Its own overhead is low, so that measurements show the server side.
 pub struct Conversation {
     child: Child,
     stdin: ChildStdin,
@@ -81,7 +81,7 @@ pub struct Conversation {
 }
 
 impl Conversation {
-    /// Starts the program and performs the handshake.
+    /// Starts the server program and performs the `initialize` handshake.
     pub fn begin(mut command: Command) -> anyhow::Result<Self> {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
         let stdin = child.stdin.take().context("no input")?;
@@ -103,18 +103,18 @@ impl Conversation {
         self.child.id()
     }
 
-    /// Calls a tool, and waits for a successful response.
+    /// Calls a tool and waits for the response. Fails if that is an error.
     pub fn call(&mut self, tool: &str, arguments: &Value) -> anyhow::Result<()> {
         self.begin_call(tool, arguments)?;
         self.answered()
     }
 
-    /// Calls a tool without waiting.
+    /// Calls a tool without waiting for the response.
     pub fn begin_call(&mut self, tool: &str, arguments: &Value) -> anyhow::Result<()> {
         self.send("tools/call", &json!({ "name": tool, "arguments": arguments }))
     }
 
-    /// Waits for the response to a call, which must be successful.
+    /// Waits for the response to a call. Fails if it is an error.
     pub fn answered(&mut self) -> anyhow::Result<()> {
         let answer = self.answer()?;
         ensure!(!answer.contains("\"isError\":true") && !answer.contains("\"error\""), "{answer}");
@@ -138,7 +138,7 @@ impl Conversation {
 
 impl Drop for Conversation {
     fn drop(&mut self) {
-        // It may have exited already.
+        // Ignore the errors: the process may have exited already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,25 +1,25 @@
-//! Minimal relay between a client and a server, which copies bytes in both directions without parsing them. Shows the minimum
-//! cost of an intermediate process on this machine.
+//! Minimal relay between a client and a server. It copies bytes in both directions without parsing them, to show the
+//! minimum cost of an intermediate process on this machine.
 
 use anyhow::Context;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::process::{Command, Stdio};
 
-/// Option that turns this program into the relay. The server's command follows it.
+/// Option that makes this program run as a relay. The server's command follows.
 const OPTION: &str = "--relay";
 
 /// Size of the copy buffer, in bytes.
 const PIECE: usize = 64 * 1024;
 
-/// Returns the command of a relay for this server.
+/// Returns the command that starts a relay to this server.
 pub fn before(server: &Command) -> anyhow::Result<Command> {
     let mut relay = Command::new(std::env::current_exe()?);
     relay.arg(OPTION).arg(server.get_program()).args(server.get_args());
     Ok(relay)
 }
 
-/// Runs the relay until the client disconnects, if this program was started as one.
+/// Runs as a relay until the client disconnects, if the option was given. Returns `None` otherwise.
 pub fn run_if_asked() -> Option<anyhow::Result<()>> {
     let mut words = std::env::args_os().skip(1);
     (words.next()? == OPTION).then(|| {

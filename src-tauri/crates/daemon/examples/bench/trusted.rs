@@ -1,4 +1,4 @@
-//! Runs the trusted process as a separate program, as users do.
+//! Runs the daemon as a separate process, as users do.
 
 use crate::parts::Conversation;
 use anyhow::{Context, ensure};
@@ -11,18 +11,18 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Maximum time until it listens.
+/// Maximum time to wait until the daemon accepts connections.
 const BOUND: Duration = Duration::from_secs(20);
 
-/// Running trusted process, killed on drop.
+/// Running daemon process, which is killed on drop.
 pub struct TrustedProcess {
     child: Child,
     ours: PathBuf,
 }
 
 impl TrustedProcess {
-    /// Starts a trusted process with its own files below this folder, and this entry for the filesystem server. Questions are
-    /// denied.
+    /// Starts a daemon with its files below `below`. `entry` replaces the entry of the filesystem server. All questions
+    /// are denied.
     pub fn start(below: &Path, entry: Option<Value>) -> anyhow::Result<Self> {
         let (ours, person) = (below.join("ic"), below.join("person"));
         let home = Home::under(&ours, &person);
@@ -63,7 +63,7 @@ impl TrustedProcess {
 
 impl Drop for TrustedProcess {
     fn drop(&mut self) {
-        // It may have exited already.
+        // Ignore the errors: the process may have exited already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,10 +1,10 @@
-//! A user with scripted answers.
+//! User with scripted answers.
 
 use crate::AnswerAll;
 use ironcurtain_consent::{Answer, Consent, DenialReach, Lifetime, Question, Reach, Slot, Withdrawn};
 use std::sync::{Mutex, PoisonError};
 
-/// Answers every question automatically.
+/// User who answers every question automatically.
 pub struct Scripted {
     answer: AnswerAll,
     state: Mutex<State>,
@@ -13,7 +13,7 @@ pub struct Scripted {
 #[derive(Default)]
 struct State {
     asked: usize,
-    /// Questions that stay unanswered.
+    /// Slots of questions that are not answered.
     ignored: Vec<Slot>,
 }
 

@@ -1,4 +1,4 @@
-//! Temporary home with the programs, and the log of the demo.
+//! Temporary home directory with IronCurtain's programs, and the output of the demo.
 
 use crate::AnswerAll;
 use crate::person::Scripted;
@@ -15,39 +15,39 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// Maximum time until the app listens.
+/// Maximum time to wait until the app accepts connections.
 const APP_BOUND: Duration = Duration::from_secs(20);
 
-/// Configuration with a short deadline for questions.
+/// Configuration in which questions expire quickly.
 const SHORT_DEADLINE: &str = r#"{ "questionDeadlineSeconds": 2 }"#;
 
-/// Temporary home.
+/// Temporary home directory with IronCurtain's programs.
 pub struct Stage {
     dir: TempDir,
     programs: PathBuf,
     home: Home,
 }
 
-/// Trusted process, in this program or as the app.
+/// Daemon in this process, or in the app.
 #[expect(dead_code, reason = "held for its drop")]
 pub enum TrustedProcess {
     Here(Daemon),
     App(App),
 }
 
-/// The app, killed on drop.
+/// App process, which is killed on drop.
 pub struct App(std::process::Child);
 
 impl Drop for App {
     fn drop(&mut self) {
-        // It may have exited already.
+        // Ignore the errors: the process may have exited already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
 impl Stage {
-    /// Creates the home.
+    /// Creates the temporary home. With `short_deadline`, questions expire quickly.
     pub fn set(short_deadline: bool) -> anyhow::Result<Self> {
         let dir = tempfile::Builder::new().prefix("ironcurtain-demo").tempdir()?;
         let base = dir.path().canonicalize()?;
@@ -66,7 +66,7 @@ impl Stage {
         Ok(Self { dir, programs, home })
     }
 
-    /// Creates a file in the home.
+    /// Creates a file in the user's home and returns its path.
     pub fn file(&self, below: &str, content: &str) -> anyhow::Result<PathBuf> {
         let path = self.home.person.join(below);
         std::fs::create_dir_all(path.parent().context("no folder")?)?;
@@ -74,7 +74,7 @@ impl Stage {
         Ok(path)
     }
 
-    /// Starts the trusted process.
+    /// Starts the daemon, or the app if `desktop` is `true`.
     pub async fn start_trusted_process(
         &self,
         desktop: bool,
@@ -100,30 +100,30 @@ impl Stage {
         Ok(TrustedProcess::Here(start(options, consent).await?))
     }
 
-    /// Returns the command that an agent client is configured with.
+    /// Returns the command with which an agent client starts the shim.
     pub fn shim(&self) -> tokio::process::Command {
         let mut shim = tokio::process::Command::new(self.programs.join("ironcurtain-shim"));
-        // Started in the checkout, IronCurtain would propose it as the agent's workspace.
+        // In the project's checkout, IronCurtain would propose the checkout as a workspace.
         shim.current_dir("/");
         shim.args(["--server", "filesystem"]).env("IRONCURTAIN_HOME", self.ironcurtain_home());
         shim
     }
 
-    /// Returns the folder of the only session.
+    /// Returns the session folder. Fails if no session is active.
     pub fn session_folder(&self) -> anyhow::Result<PathBuf> {
         let sessions = self.ironcurtain(&["sessions"])?;
         let folder = sessions.pointer("/sessions/0/sandbox_dir").and_then(Value::as_str);
         Ok(PathBuf::from(folder.context("there is no session")?))
     }
 
-    /// Runs the `ironcurtain` command and parses its output as JSON.
+    /// Runs `ironcurtain` with `--json` and returns the parsed output.
     pub fn ironcurtain(&self, arguments: &[&str]) -> anyhow::Result<Value> {
         let text = self.ironcurtain_text(&[arguments, &["--json"]].concat())?;
         serde_json::from_str(&text)
             .with_context(|| format!("`ironcurtain {}` printed: {text}", arguments.join(" ")))
     }
 
-    /// Runs the `ironcurtain` command and returns its output.
+    /// Runs `ironcurtain` and returns its output. Fails if its exit status is not 0.
     pub fn ironcurtain_text(&self, arguments: &[&str]) -> anyhow::Result<String> {
         let mut command = Command::new(self.programs.join("ironcurtain"));
         let output = command.args(arguments).env("IRONCURTAIN_HOME", self.ironcurtain_home()).output()?;
@@ -133,7 +133,7 @@ impl Stage {
         Ok(said)
     }
 
-    /// Replaces the temporary directories in a text by short names.
+    /// Replaces the paths of temporary directories by short names.
     pub fn shortened(&self, text: &str) -> String {
         let short = text.replace(&*self.home.sessions().to_string_lossy(), "SESSIONS");
         short.replace(&*self.home.person.to_string_lossy(), "~")
@@ -164,12 +164,12 @@ impl Stage {
     }
 }
 
-/// Returns `true` for root, which is often the only user in a container.
+/// Allows root, which is often the only user in a container.
 fn allow_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Prints the steps.
+/// Prints the steps of the demo and the time that each took.
 pub struct StepLog {
     number: usize,
     began: Instant,
@@ -177,7 +177,7 @@ pub struct StepLog {
 }
 
 impl StepLog {
-    /// Prints the title.
+    /// Prints the title and starts the clock.
     pub fn begin() -> anyhow::Result<Self> {
         say("\nIronCurtain: agents ask, you decide, the kernel enforces, and you can take it back.\n")?;
         let now = Instant::now();
@@ -192,13 +192,13 @@ impl StepLog {
         say(&format!("  {:>2}. {what:<44} {outcome}  [{:.1} ms]", self.number, took.as_secs_f64() * 1000.0))
     }
 
-    /// Prints the output of another program.
+    /// Prints the output of another program, indented.
     pub fn quote(&self, text: &str) -> anyhow::Result<()> {
         say("")?;
         text.lines().try_for_each(|line| say(&format!("      {line}")))
     }
 
-    /// Prints the summary.
+    /// Prints the total time.
     pub fn end(self) -> anyhow::Result<()> {
         say(&format!("\n  All steps succeeded in {:.1} s.\n", self.began.elapsed().as_secs_f64()))
     }

@@ -1,4 +1,4 @@
-//! Queries about whole calls.
+//! Answers requests to judge whole calls.
 
 use crate::container::on_host;
 use crate::ground::{Ground, call};
@@ -12,7 +12,7 @@ use ironcurtain_policy::{
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-/// Judges a call. `prepare` canonicalizes its values first, as for a real call.
+/// Judges a call. If `prepare` is `true`, first converts its values to canonical form, as for a real call.
 pub fn evaluate(ground: &Ground, request: &Value, prepare: bool) -> anyhow::Result<Value> {
     let (server, _, _) = call(request)?;
     let list = |field: &str| request.get(field).and_then(Value::as_array).into_iter().flatten();
@@ -49,7 +49,7 @@ pub fn evaluate(ground: &Ground, request: &Value, prepare: bool) -> anyhow::Resu
     })
 }
 
-/// Returns the call in the form that is sent to the server, or with unchanged arguments if it is refused.
+/// Returns the arguments that the server would receive, or the original ones if the call is refused.
 pub fn prepare(ground: &Ground, request: &Value) -> anyhow::Result<Value> {
     let sandbox = ground.sandbox(request)?;
     let (_, _, written) = call(request)?;
@@ -77,7 +77,7 @@ pub fn annotation(ground: &Ground, request: &Value) -> anyhow::Result<Value> {
     Ok(json!({ "args": roles }))
 }
 
-/// Returns the arguments with URLs in the spelling of the other implementation.
+/// Converts URLs in the arguments to the spelling that the other implementation uses.
 fn without_slashes(
     ground: &Ground,
     request: &Value,
@@ -102,7 +102,8 @@ fn without_slash(value: &mut Value) {
     }
 }
 
-/// Restores relative paths, because the other implementation sends them verbatim. This one sends the path that it judged.
+/// Restores relative paths, which the other implementation sends unchanged. IronCurtain sends the resolved path that it
+/// judged.
 fn as_sent(written: &Map<String, Value>, judged: &Map<String, Value>) -> Map<String, Value> {
     let one = |(name, judged): (&String, &Value)| {
         let written = written.get(name).unwrap_or(judged);
@@ -111,7 +112,7 @@ fn as_sent(written: &Map<String, Value>, judged: &Map<String, Value>) -> Map<Str
     judged.iter().map(one).collect()
 }
 
-/// Returns the original text of a relative path. Only the judged form of a path can add a leading slash.
+/// Returns the relative path as written. Only the resolved form of a path starts with a slash.
 fn relative_as_written(written: &Value, judged: &Value) -> Value {
     match (written, judged) {
         (Value::String(raw), Value::String(path))
@@ -148,11 +149,11 @@ fn resolve(
     }))
 }
 
-/// Resolves the paths of one call.
+/// Resolver for the paths in one call.
 struct Ways<'a> {
     ground: &'a Ground,
     base: &'a CanonicalPath,
-    /// Container path of the session sandbox, and the folder on the host.
+    /// Path of the session folder in the container, and its path on the host.
     container: Option<(&'a str, &'a CanonicalPath)>,
 }
 
@@ -162,7 +163,7 @@ impl Ways<'_> {
         let mut found = found_paths::paths(plan, &other, |raw| self.resolve(raw))?;
         if let Some(question) = RemoteQuestion::of(plan, found.paths.iter().map(|found| &found.path)) {
             let git = GitContext { home: self.ground.home.clone(), in_sandbox: false };
-            // Recorded calls need no protection of the user's repositories, so git facts are read anywhere.
+            // Recorded calls do not need protection of the user's repositories, so read git data in any folder.
             for (at, fact) in question.answer(&git, &|_| true) {
                 if let Some(place) = found.facts.get_mut(at) {
                     *place = fact;

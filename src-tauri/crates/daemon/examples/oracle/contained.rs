@@ -1,4 +1,4 @@
-//! Queries about the containment of servers, in the format of the other implementation.
+//! Answers requests about the containment of servers, in the format of the other implementation.
 
 use crate::ground::Ground;
 use crate::text;
@@ -16,7 +16,8 @@ use serde_json::{Map, Value, json};
 use std::path::Path;
 use std::process::Command;
 
-/// Folders that the other implementation denies by default. The library's own list is longer, and applies to every entry.
+/// Folders that the other implementation hides by default. IronCurtain's own list is longer and applies to every
+/// server.
 const DENIED_BY_DEFAULT: [&str; 3] = ["~/.ssh", "~/.gnupg", "~/.aws"];
 
 pub fn resolve(ground: &Ground, request: &Value) -> anyhow::Result<Value> {
@@ -66,9 +67,10 @@ pub fn rewrite(request: &Value) -> anyhow::Result<Value> {
     Ok(json!({ "settings": settings }))
 }
 
-/// Returns the wrapped command line.
+/// Returns the command line that starts a server in its sandbox.
 ///
-/// The other implementation starts servers in another directory and rewrites relative paths; this one passes arguments verbatim.
+/// The other implementation starts servers in a different directory and rewrites relative paths. IronCurtain leaves
+/// arguments unchanged.
 pub fn wrap(ground: &Ground, request: &Value) -> anyhow::Result<Value> {
     let (command, args): (String, Vec<String>) = (field(request, "command")?, field(request, "args")?);
     if request.pointer("/config/sandboxed") != Some(&Value::Bool(true)) {
@@ -130,7 +132,7 @@ fn sandbox(server: &Value) -> anyhow::Result<Sandbox> {
     Ok(server.get("sandbox").map(Sandbox::deserialize).transpose()?.unwrap_or_default())
 }
 
-/// Parses a profile in the format of the other implementation.
+/// Parses sandbox settings in the format of the other implementation.
 fn profile(config: &Value) -> anyhow::Result<Profile> {
     let network = config.get("network").filter(|network| network.is_object());
     Ok(Profile {

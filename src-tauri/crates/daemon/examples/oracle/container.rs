@@ -1,11 +1,11 @@
-//! Translates paths of agents in a container, where the other implementation mounts the session sandbox at another path.
-//! IronCurtain mounts no session sandbox in containers, so only this oracle needs the translation.
+//! Translates paths for agents in a container, where the other implementation mounts the session folder at a different
+//! path. IronCurtain does not use containers, so only this oracle needs the translation.
 
 use crate::text;
 use anyhow::Context;
 use serde_json::{Value, json};
 
-/// Translates a container path to a host path.
+/// Translates a path in the container to a path on the host.
 pub fn on_host(raw: &str, container: &str, host: &str) -> String {
     let container = without_slash(container);
     if without_slash(raw) == container {
@@ -17,7 +17,7 @@ pub fn on_host(raw: &str, container: &str, host: &str) -> String {
     }
 }
 
-/// Translates the host paths in a result to container paths.
+/// Translates host paths in a tool result to paths in the container.
 pub fn rewrite_result(request: &Value) -> anyhow::Result<Value> {
     let mut content = request.get("content").context("`content` is missing")?.clone();
     let host = without_slash(text(request, "hostDir")?);
@@ -31,7 +31,7 @@ pub fn rewrite_result(request: &Value) -> anyhow::Result<Value> {
     Ok(json!({ "value": content }))
 }
 
-/// Removes a trailing slash, except from the root.
+/// Removes a trailing slash, except from `/`.
 fn without_slash(path: &str) -> &str {
     path.strip_suffix('/').filter(|rest| !rest.is_empty()).unwrap_or(path)
 }

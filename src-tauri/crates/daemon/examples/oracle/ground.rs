@@ -1,4 +1,4 @@
-//! Files and folders that requests refer to.
+//! Files and folders that requests refer to, with caches.
 
 use crate::{recorded, text};
 use anyhow::Context;
@@ -11,18 +11,18 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-/// Folders of the data files, of `~`, and of relative paths.
+/// Folder of the data files, home directory, and working directory.
 pub struct Ground {
     data: PathBuf,
     pub home: CanonicalPath,
     pub here: CanonicalPath,
     policies: Known<Policy>,
     annotations: Known<Annotations>,
-    /// Contents of annotation files.
+    /// Parsed annotation files.
     files: Known<Value>,
 }
 
-/// Cache of parsed files, by the name or content in the request.
+/// Cache of parsed files. The key is the file's name, or its content if the request contains it.
 type Known<T> = RefCell<HashMap<String, Rc<T>>>;
 
 fn known<T>(
@@ -54,20 +54,20 @@ impl Ground {
         })
     }
 
-    /// Returns a resolver for relative paths in a folder.
+    /// Returns a resolver that interprets relative paths below `base`.
     pub fn resolver(&self, base: &CanonicalPath) -> Resolver {
         Resolver::new(self.home.clone(), base.clone())
     }
 
-    /// Resolves a path. The rest after a loop of links stays as spelled.
+    /// Resolves a path relative to the working directory. Leaves the part after a symlink loop unresolved.
     pub fn place(&self, raw: &str) -> anyhow::Result<CanonicalPath> {
         Ok(self.from(&self.here, raw)?)
     }
 
-    /// Resolves a path relative to a folder.
+    /// Resolves a path relative to `base`.
     ///
-    /// Forms that a real call rejects are read as in the other implementation: an empty path is the folder, and `~name` is a
-    /// plain name.
+    /// Accepts forms that a real call rejects, as the other implementation does: an empty path means `base`, and
+    /// `~name` is a file name.
     pub fn from(&self, base: &CanonicalPath, raw: &str) -> Result<CanonicalPath, PathError> {
         let found = match self.resolver(base).locate(raw) {
             Err(PathError::Empty) => return Ok(base.clone()),
@@ -82,7 +82,7 @@ impl Ground {
         }
     }
 
-    /// Returns the deepest folder of a path that can be resolved, followed by the rest as spelled.
+    /// Resolves the longest possible part of a path, and appends the rest unchanged.
     fn before_a_loop(&self, base: &CanonicalPath, raw: &str) -> Option<CanonicalPath> {
         let spelled = absolute(&expand_home(raw, self.home.as_path()), base.as_path());
         let spelled = PathBuf::from(absolute(".", Path::new(&spelled)));
@@ -93,12 +93,12 @@ impl Ground {
         })
     }
 
-    /// Returns the session sandbox of a request.
+    /// Returns the session folder that a request specifies, or `None`.
     pub fn sandbox(&self, request: &Value) -> anyhow::Result<Option<CanonicalPath>> {
         request.get("allowedDirectory").and_then(Value::as_str).map(|raw| self.place(raw)).transpose()
     }
 
-    /// Returns the policy of a request. Without a file of lists, every list is empty.
+    /// Returns the policy that a request specifies. Without a file of lists, all lists are empty.
     pub fn policy(&self, request: &Value) -> anyhow::Result<Rc<Policy>> {
         let policy = request.get("policy").context("`policy` is missing")?;
         let lists = request.get("lists").filter(|lists| !lists.is_null());
@@ -121,7 +121,8 @@ impl Ground {
         })
     }
 
-    /// Returns the annotations of a request, extended so that the tool accepts all arguments of the recorded call.
+    /// Returns the annotations that a request specifies, extended so that the tool accepts all arguments of the
+    /// recorded call.
     pub fn annotations_taking(&self, request: &Value) -> anyhow::Result<Annotations> {
         let named = request.get("annotations").context("`annotations` is missing")?;
         let (server, tool, arguments) = call(request)?;
@@ -132,7 +133,7 @@ impl Ground {
         Ok(Annotations::from_json(&taking, "annotations")?)
     }
 
-    /// Returns the content of a named data file, or of the request itself.
+    /// Returns the content of a data file, or of the request if that contains the content itself.
     fn content(&self, folder: &str, named: &Value) -> anyhow::Result<String> {
         let Some(name) = named.as_str() else { return Ok(named.to_string()) };
         let file = self.data.join(folder).join(format!("{name}.json"));
@@ -140,7 +141,7 @@ impl Ground {
     }
 }
 
-/// Returns the server, the tool and the arguments of the call in a request.
+/// Returns the server name, tool name and arguments of the call in a request.
 pub fn call(request: &Value) -> anyhow::Result<(&str, &str, &serde_json::Map<String, Value>)> {
     let call = request.get("request").context("`request` is missing")?;
     let arguments = call.get("arguments").and_then(Value::as_object).context("`arguments` is missing")?;

@@ -1,10 +1,10 @@
-//! Answers one line at a time.
+//! Answers requests, one line at a time.
 //!
-//! - A bad line does not affect others: an empty line is skipped, and a line that is not JSON gets an error.
+//! - An invalid line does not affect others. An empty line is skipped, and a line that is not JSON gets an error.
 
 use serde_json::{Value, json};
 
-/// Returns the answer to a line, with the id of the request, or a null id if the line is not JSON.
+/// Returns the answer to a line, with the request's id. The id is `null` if the line is not JSON.
 pub fn answered(line: &[u8], answer: impl FnOnce(&Value) -> anyhow::Result<Value>) -> Option<Value> {
     if line.trim_ascii().is_empty() {
         return None;

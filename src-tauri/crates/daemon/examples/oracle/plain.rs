@@ -1,4 +1,4 @@
-//! Queries about single paths, hosts, shapes and folders.
+//! Answers requests about single paths, hosts, schemas and folders.
 
 use crate::ground::Ground;
 use crate::text;
@@ -11,7 +11,7 @@ use url::Url;
 pub fn roots(ground: &Ground, request: &Value) -> anyhow::Result<Value> {
     let sandbox = ground.sandbox(request)?;
     let policy = ground.policy(request)?;
-    // The session sandbox, then the folder of every rule that does not deny, without duplicates.
+    // List the session folder, then the folder of each rule that allows or escalates, without duplicates.
     let mut found: Vec<(&CanonicalPath, &str)> = sandbox.iter().map(|path| (path, "sandbox")).collect();
     for rule in policy.rules().iter().filter(|rule| rule.then != Decision::Deny) {
         let folder = rule.within().filter(|path| !found.iter().any(|(known, _)| known == path));
@@ -34,7 +34,7 @@ fn told(path: &CanonicalPath, name: &str) -> Value {
     json!({ "uri": path.file_uri(), "name": name })
 }
 
-/// Omits `proxy`, which is a component of the other implementation and not a server.
+/// Returns the servers that a policy needs. Omits `proxy`, which is a component of the other implementation.
 pub fn required_servers(ground: &Ground, request: &Value) -> anyhow::Result<Value> {
     let policy = ground.policy(request)?;
     let servers: Vec<&str> = policy.servers().into_iter().filter(|server| *server != "proxy").collect();
@@ -45,7 +45,7 @@ pub fn real_path(ground: &Ground, request: &Value) -> anyhow::Result<Value> {
     Ok(json!({ "value": ground.place(text(request, "input")?)? }))
 }
 
-/// Returns the folder of a path. A trailing slash marks the path itself as the folder.
+/// Returns the folder that contains a path. A path with a trailing slash is a folder itself.
 pub fn directory(ground: &Ground, request: &Value) -> anyhow::Result<Value> {
     let raw = text(request, "input")?;
     let found = ground.place(raw)?;
@@ -81,7 +81,8 @@ pub fn canonicalize(ground: &Ground, request: &Value) -> anyhow::Result<Value> {
 
 /// Removes a trailing slash from a URL, as the other implementation does.
 ///
-/// This implementation does so for a bare host only, because the server may interpret the path. Other texts stay unchanged.
+/// IronCurtain removes it only from a URL without a path, because a server may interpret paths. Leaves other texts
+/// unchanged.
 pub fn without_slash(mut address: String) -> String {
     let is_address = address.contains("://") && Url::parse(&address).is_ok();
     if is_address && address.ends_with('/') {
@@ -90,7 +91,7 @@ pub fn without_slash(mut address: String) -> String {
     address
 }
 
-/// Returns the domain of a URL. The other implementation treats an unresolvable target as a host name.
+/// Returns the domain of a URL. The other implementation treats a value that it cannot parse as a host name.
 pub fn domain_of(ground: &Ground, request: &Value) -> anyhow::Result<Value> {
     let role = role(request)?;
     if role.category() != Category::Url {

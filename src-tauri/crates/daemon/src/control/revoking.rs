@@ -1,7 +1,8 @@
-//! Revokes grants: denies at once, then waits until the access is provably removed and the revocation is stored.
+//! Revokes a grant: denies its use at once, then waits until the access is proven to be removed and the revocation is
+//! stored.
 //!
-//! - INVARIANT: before this waits for anything, the grant is removed from the published table, so it allows no further call or
-//!   connection.
+//! - INVARIANT: the grant is removed from the published table before waiting for anything, so it allows no further call
+//!   or connection.
 
 use super::failed;
 use crate::daemon_state::DaemonState;
@@ -14,10 +15,10 @@ use ironcurtain_grants::{EndReason, Ended, Ending, GrantState, RevokedGrant, Sta
 use ironcurtain_protocol::{ErrorCode, Reply};
 use std::sync::Arc;
 
-/// Live sessions, each with its server's number of restarts so far.
+/// Active sessions, each with the number of its server's restarts so far.
 type Sessions = Vec<(u64, Arc<Session>)>;
 
-/// Revokes the grant with this id, or reports its outcome.
+/// Revokes the grant with this id, and reports the result.
 pub(super) async fn revoke(state: &Arc<DaemonState>, id: &str) -> Reply {
     let with_restarts = |session: Arc<Session>| (session.server().applied().restarts, session);
     let sessions: Sessions = state.live().into_iter().map(with_restarts).collect();
@@ -46,7 +47,7 @@ pub(super) async fn revoke(state: &Arc<DaemonState>, id: &str) -> Reply {
     }
 }
 
-/// Records that the user may be asked about a project again.
+/// Records that the user revoked a denial, so that a workspace may be proposed again.
 async fn asked_again(state: &DaemonState, no: Declined) -> Reply {
     let mut entry =
         Entry::new(Event::Revoked, "a denial of a project was revoked; it will be proposed again");
@@ -61,13 +62,13 @@ async fn asked_again(state: &DaemonState, no: Declined) -> Reply {
     }
 }
 
-/// Waits until every session that used the grant has lost it, and the revocation is stored.
+/// Waits until every session and run has lost the access of a standing grant, and the revocation is stored.
 async fn standing(sessions: &Sessions, runs: &[Arc<Run>], taken: RevokedGrant) -> Reply {
     let (grant, version) = (taken.grant.clone(), taken.version);
     let proof = async {
         let mut restarted = Vec::new();
         for (before, session) in sessions.iter().filter(|(_, s)| s.may_use(&grant.subject)) {
-            // A session that closes in the meantime has lost everything.
+            // Ignore the error: a session that closes in the meantime has lost all access.
             if session.server().is_within(version).await.is_ok_and(|restarts| restarts > *before) {
                 restarted.push(session.id.clone());
             }
@@ -95,7 +96,7 @@ async fn standing(sessions: &Sessions, runs: &[Arc<Run>], taken: RevokedGrant) -
     }
 }
 
-/// Records that access for a single call was closed.
+/// Records that a one-time grant was revoked, and reports the result.
 async fn once(state: &DaemonState, grant: StandingGrant, restarted: Vec<String>) -> Reply {
     let id = grant.id.clone();
     let mut entry = Entry::new(Event::Revoked, "a grant was revoked");

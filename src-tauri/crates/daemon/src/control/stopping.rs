@@ -1,8 +1,9 @@
-//! Starts and ends lockdown, pauses of a session and denials for the rest of a session, and denies pending questions.
+//! Starts and ends lockdown, pauses and denials for the rest of a session, and denies pending questions.
 //!
-//! - A stop takes effect before it is recorded; its end is recorded first. The record names who requested it.
-//! - Any unsandboxed program of this user can request either. It could kill the trusted process just as well, and gains
-//!   nothing: the user is asked again as before. The user is notified when another program does it.
+//! - Starting one takes effect before it is recorded; ending one is recorded first. The audit log names the program
+//!   that requested it.
+//! - Every unsandboxed program of this user can request this. It could also kill the daemon, and it gains nothing,
+//!   because the user is asked again as before. If another program ends one, the user is notified.
 
 use super::{Asker, failed};
 use crate::daemon_state::DaemonState;
@@ -11,7 +12,7 @@ use ironcurtain_audit::{AuditError, Entry, Event};
 use ironcurtain_consent::Question;
 use ironcurtain_protocol::{ErrorCode, Reply, WaitingChoice};
 
-/// Starts lockdown, and closes all sessions if requested.
+/// Starts lockdown. Also closes all sessions and runs if `end_servers` is `true`.
 pub(super) async fn begin_lockdown(state: &DaemonState, end_servers: bool, asker: Asker) -> Reply {
     let broker = &state.services.broker;
     let began = broker.stops().begin_lockdown();
@@ -41,7 +42,7 @@ pub(super) async fn begin_lockdown(state: &DaemonState, end_servers: bool, asker
     }
 }
 
-/// Ends lockdown.
+/// Ends lockdown. Does nothing if it is not active.
 pub(super) async fn end_lockdown(state: &DaemonState, asker: Asker) -> Reply {
     let broker = &state.services.broker;
     if !broker.stops().now().lockdown {
@@ -60,7 +61,7 @@ pub(super) async fn end_lockdown(state: &DaemonState, asker: Asker) -> Reply {
     Reply::Done
 }
 
-/// Denies pending questions. The end of each is recorded separately.
+/// Denies pending questions. The result of each question is recorded separately.
 pub(super) async fn deny(
     state: &DaemonState,
     which: &WaitingChoice,
@@ -88,7 +89,7 @@ pub(super) async fn deny(
     }
 }
 
-/// Pauses a session.
+/// Pauses a session or run. Does nothing if it is already paused.
 pub(super) async fn pause(state: &DaemonState, id: &str, asker: Asker) -> Reply {
     let Some(principal) = state.principal(id) else { return no_session(id) };
     if !state.services.broker.pause(id) {
@@ -101,7 +102,7 @@ pub(super) async fn pause(state: &DaemonState, id: &str, asker: Asker) -> Reply 
     }
 }
 
-/// Resumes a session.
+/// Resumes a session or run. Does nothing if it is not paused.
 pub(super) async fn resume(state: &DaemonState, id: &str, asker: Asker) -> Reply {
     let Some(principal) = state.principal(id) else { return no_session(id) };
     if !state.services.broker.stops().is_paused(id) {
@@ -116,7 +117,7 @@ pub(super) async fn resume(state: &DaemonState, id: &str, asker: Asker) -> Reply
     Reply::Done
 }
 
-/// Forgets a question that was not answered in time, or revokes a denial for the rest of a session.
+/// Forgets a question that expired, or revokes a denial that applies for the rest of a session.
 pub(super) async fn forget(state: &DaemonState, id: &str, asker: Asker) -> Reply {
     let broker = &state.services.broker;
     if broker.missed().forget(id) {
@@ -134,7 +135,7 @@ pub(super) async fn forget(state: &DaemonState, id: &str, asker: Asker) -> Reply
     if let Err(problem) = record(state, entry).await {
         return failed(ErrorCode::Storage, format!("it is still denied, because {problem}"));
     }
-    // Another request may have been faster.
+    // Ignore the result: another request may have revoked the denial first.
     drop(broker.stops().revoke_denial(id));
     Reply::Done
 }
@@ -149,14 +150,14 @@ async fn record(state: &DaemonState, entry: Entry) -> Result<(), AuditError> {
     recorded
 }
 
-/// Notifies the user that another program cancelled a stop.
+/// Notifies the user if another program ended a lockdown, pause or denial.
 fn tell(state: &DaemonState, asker: Asker, what: &str) {
     if matches!(asker, Asker::Peer(_)) {
         state.services.broker.notify(&format!("{what}, {}.", by(asker)));
     }
 }
 
-/// Describes the origin of a request.
+/// Describes the sender of a request, for the audit log.
 fn by(asker: Asker) -> String {
     match asker {
         Asker::Own => "by the user, in IronCurtain itself".to_owned(),

@@ -19,10 +19,10 @@ use std::time::Duration;
 use tokio::net::UnixStream;
 use tokio::task::JoinSet;
 
-/// Pause after a failed accept, for example when out of file descriptors.
+/// Delay after a failed accept, for example because no file descriptors are available.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Serves connections until shutdown is requested, then closes every session and waits for them.
+/// Serves connections until shutdown is requested. Then closes all sessions and waits for them.
 pub(super) async fn accept(state: Arc<DaemonState>, listener: Listener) {
     let mut peers = JoinSet::new();
     loop {
@@ -46,7 +46,7 @@ pub(super) async fn accept(state: Arc<DaemonState>, listener: Listener) {
             },
         }
     }
-    // Keep the locks on the state until everything is recorded.
+    // Keep the locks on the state until everything has been recorded.
     let locks = listener.close();
     let ended = async {
         if state.services.shutdown.takeover_requested.is_cancelled() {
@@ -54,7 +54,7 @@ pub(super) async fn accept(state: Arc<DaemonState>, listener: Listener) {
         } else {
             state.live().iter().for_each(|session| session.end());
         }
-        // A run cannot move to another trusted process.
+        // Runs cannot be handed over to another daemon.
         state.runs().iter().for_each(|run| run.end());
         while (!state.live().is_empty() || !state.runs().is_empty()) && peers.join_next().await.is_some() {}
         state.services.shutdown.requested.cancel();
@@ -71,12 +71,12 @@ pub(super) async fn accept(state: Arc<DaemonState>, listener: Listener) {
     }
     state.services.audit.settle().await;
     state.services.record_head.end().await;
-    // A connected program learns from the closed connection that another process can start.
+    // The closed connection lets a connected program know that another daemon can start.
     drop(locks);
     state.services.shutdown.ended.cancel();
 }
 
-/// Records that the shutdown timed out before the last check of autostart files was done.
+/// Records that the time limit for the shutdown was exceeded before the last check for autostart files was complete.
 async fn record_timeout(state: &DaemonState) {
     let words = state.services.autostart.last_looks().words();
     let summary = format!(
@@ -99,9 +99,9 @@ async fn serve(state: Arc<DaemonState>, peer: Peer) {
     }
 }
 
-/// Shuts down in favour of a trusted process that can ask the user.
+/// Shuts down so that the app's daemon, which can ask the user, takes over.
 ///
-/// The peer starts when this connection closes.
+/// The app starts its daemon when this connection closes.
 async fn give_way(state: &DaemonState, mut peer: Peer) {
     if state.services.broker.can_ask() {
         let text = "IronCurtain is already running, and asks where it runs".to_owned();
@@ -128,7 +128,7 @@ async fn serve_session(state: Arc<DaemonState>, mut peer: Peer, shim: ShimHello)
             return refuse(&state, &mut peer, &client, RefusalCode::UnknownServer, none.to_string()).await;
         }
     };
-    // Held until the session ends.
+    // Counts towards the limit until the session ends.
     let _place = match state.place(now.config.max_sessions) {
         Ok(place) => place,
         Err(none) => {
@@ -175,7 +175,7 @@ async fn serve_run(state: Arc<DaemonState>, mut peer: Peer, request: RunHello) {
     state.reloader.reload().await;
     let now = state.reloader.settings();
     let starter = identity::of_shim(peer.pid, None);
-    // Until the end of the run.
+    // Counts towards the limit until the run ends.
     let _place = match state.place(now.config.max_sessions) {
         Ok(place) => place,
         Err(none) => {
@@ -236,16 +236,16 @@ async fn serve_aggregate(state: Arc<DaemonState>, mut peer: Peer, shim: ShimHell
                     .await;
             }
         };
-    // `serve` notices if the shim has disconnected.
+    // Ignore the error: `serve` detects that the shim has disconnected.
     let _ = peer.welcome(Some(opened.id().to_owned())).await;
     let (stdio, shim) = streams(stdio, peer.stream);
     opened.serve(stdio, shim).await;
 }
 
-/// Error from looking up a server by name.
+/// Reason why a server cannot be selected by name.
 #[derive(Debug, thiserror::Error)]
 enum NotConfiguredError {
-    /// The server is disabled.
+    /// The entry of the server disables it.
     #[error("the server `{0}` is disabled; remove `disabled` from its entry in `mcp-servers.json`")]
     Disabled(String),
     /// No entry has this name.
@@ -255,7 +255,7 @@ enum NotConfiguredError {
     Unknown { name: String, known: String },
 }
 
-/// Returns the configured server with this name.
+/// Returns the server entry with this name.
 fn configured(now: &SessionSettings, name: &str) -> Result<ServerConfig, NotConfiguredError> {
     if let Some(config) = now.servers.find(Some(name)) {
         for key in now.servers.ignored(name) {
@@ -272,7 +272,7 @@ fn configured(now: &SessionSettings, name: &str) -> Result<ServerConfig, NotConf
     Err(NotConfiguredError::Unknown { name: name.to_owned(), known })
 }
 
-/// Takes the client's stdin and stdout if the shim has handed them over.
+/// Returns the client's standard streams if the shim has passed them on, or `None` if it relays them.
 fn stdio_of(peer: &mut Peer, mode: StdioMode) -> io::Result<Option<ClientStdio>> {
     match mode {
         StdioMode::HandedOver => peer.take_stdio().map(Some),
@@ -280,7 +280,7 @@ fn stdio_of(peer: &mut Peer, mode: StdioMode) -> io::Result<Option<ClientStdio>>
     }
 }
 
-/// Returns the client's streams, and the connection to the shim if it only waits.
+/// Returns the client's streams, and the shim's socket if the shim does not relay them.
 fn streams(stdio: Option<ClientStdio>, stream: UnixStream) -> (ClientStdio, Option<UnixStream>) {
     if let Some(stdio) = stdio {
         return (stdio, Some(stream));
@@ -290,7 +290,7 @@ fn streams(stdio: Option<ClientStdio>, stream: UnixStream) -> (ClientStdio, Opti
     (ClientStdio { input: Inlet::Stream(input), output: Outlet::Stream(output) }, None)
 }
 
-/// Refuses a session and records the refusal.
+/// Refuses a session, and records that.
 async fn refuse(state: &DaemonState, peer: &mut Peer, client: &Client, code: RefusalCode, why: String) {
     let name = &client.view.name;
     let mut entry = Entry::new(Event::Session, format!("{name} was refused a session: {why}"));

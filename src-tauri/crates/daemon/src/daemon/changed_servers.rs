@@ -7,14 +7,14 @@ use crate::identity_gate::trouble;
 /// Servers whose program or tools changed, which the user has to decide about.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ChangedServers {
-    /// Names, sorted.
+    /// Server names, sorted.
     pub names: Vec<String>,
-    /// Problem that the status shows about them.
+    /// Message about these servers in the health status, or `None` if there are none.
     pub trouble: Option<String>,
 }
 
 impl Daemon {
-    /// Returns the servers with suspended grants, data or secrets.
+    /// Returns the servers whose grants, data or secrets are suspended.
     pub async fn changed_servers(&self) -> ChangedServers {
         let names: Vec<String> = self.0.services.identities.suspended().await.into_iter().collect();
         let trouble = (!names.is_empty()).then(|| trouble(&names));
@@ -36,7 +36,7 @@ impl Daemon {
         self.0.services.changed();
     }
 
-    /// Applies the user's decision immediately, instead of at the next check.
+    /// Applies the user's decision now, instead of at the next periodic check.
     pub async fn server_decided(&self) {
         self.0.services.identities.is_suspending().await;
         self.0.services.changed();

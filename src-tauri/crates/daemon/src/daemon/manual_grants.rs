@@ -1,9 +1,9 @@
-//! Grants that the user creates, changes or restores in the settings window.
+//! Grants that the user creates, changes or restores in the window.
 //!
-//! - Requires a [`Daemon`] handle: no request over the socket creates a grant.
-//! - INVARIANT: grants only what a question could offer: no protected path, no folder that contains the home, no writing
-//!   to autostart files, and no permanent right to delete.
-//! - INVARIANT: records a grant before it takes effect. A change creates the new grant first and then revokes the old one.
+//! - Requires a [`Daemon`] handle: requests over the socket cannot create grants.
+//! - INVARIANT: grants only access that a question could offer. This excludes protected paths, folders that contain the
+//!   home directory, write access to autostart files, and permanent permission to delete.
+//! - INVARIANT: records a grant before it takes effect. A change creates the new grant before it revokes the old one.
 
 mod error;
 mod hosts_and_tools;
@@ -24,71 +24,71 @@ use ironcurtain_visible as visible;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Provenance of a grant that was created without a file picker.
+/// Provenance of a grant that was not created with a file picker.
 const BEFOREHAND: &str = "you granted it beforehand";
 
-/// A client that the kernel has identified, and that can receive grants.
+/// Client that the kernel has identified, so that it can receive grants.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VerifiedClient {
-    /// Path of its executable.
+    /// Path of the client's executable.
     pub key: String,
-    /// Display name.
+    /// Name for display.
     pub name: String,
-    /// Servers that it uses or has grants for.
+    /// Servers that the client is connected to or has grants for.
     pub servers: Vec<String>,
-    /// Servers that it has active sessions with.
+    /// Servers with which the client has active sessions.
     pub live: Vec<String>,
-    /// Tools that can be granted as a whole ([`GrantTarget::Tool`]), by server.
+    /// Tools that can be granted as a whole ([`GrantTarget::Tool`]), by server name.
     pub tools: BTreeMap<String, Vec<String>>,
 }
 
-/// A grant to create for one client and one server.
+/// Request to create a grant for one client and one server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GrantRequest {
     /// Path of the client's executable.
     pub client: String,
     /// Name of the server.
     pub server: String,
-    /// Files, host or tool to grant.
+    /// File, folder, host or tool to grant.
     pub what: GrantTarget,
-    /// Lifetime. [`Lifetime::Session`] grants it to each active session with this server.
+    /// Lifetime of the grant. [`Lifetime::Session`] creates one grant per active session with this server.
     pub lifetime: Lifetime,
 }
 
-/// Files, host or tool that the user grants in advance.
+/// File, folder, host or tool that the user grants in advance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GrantTarget {
-    /// A file or folder that the user picked.
+    /// File or folder that the user picked.
     Files {
-        /// Picked path.
+        /// Path that the user picked.
         path: PathBuf,
         /// Access to grant.
         access: AccessSet,
     },
-    /// A host as the user typed it; the default port is 443.
+    /// Host as typed by the user. The default port is 443.
     Host(String),
-    /// A tool without arguments that have a role.
+    /// Name of a tool whose arguments are not judged.
     Tool(String),
 }
 
-/// New terms of a grant. `None` keeps the current one.
+/// Changes to a grant. A field that is `None` stays as it is.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GrantTerms {
-    /// Reduced access.
+    /// New access, which must be part of the current access.
     pub access: Option<AccessSet>,
-    /// Lifetime, counted from now.
+    /// New lifetime, which starts now.
     pub lifetime: Option<Lifetime>,
-    /// Path within the granted folder that replaces it.
+    /// Path inside the granted folder to which the grant is reduced.
     pub part: Option<PathBuf>,
 }
 
 impl Daemon {
-    /// Returns the clients that can receive grants: all that are connected or already have a grant.
+    /// Returns the clients that can receive grants: clients that are connected or already have a grant.
     #[must_use]
     pub fn known_clients(&self) -> Vec<VerifiedClient> {
         let mut known: BTreeMap<String, VerifiedClient> = BTreeMap::new();
         let mut note = |subject: &GrantSubject, is_live: bool| {
-            // A client with a hidden executable cannot be recognized the next time.
+            // A client whose executable is unknown could not be recognized the next time.
             if !subject.client.starts_with('/') {
                 return;
             }
@@ -114,16 +114,16 @@ impl Daemon {
         known.into_values().collect()
     }
 
-    /// Returns the grant with this id if it is active.
+    /// Returns the active grant with this id, or `None`.
     #[must_use]
     pub fn active_grant(&self, id: &str) -> Option<StandingGrant> {
         self.0.services.grants.listed().into_iter().find(|grant| grant.id == id)
     }
 
-    /// Creates the grant that the user requested, and returns its object in canonical form.
+    /// Creates a grant, and returns its path, host or tool in canonical form.
     ///
     /// # Errors
-    /// [`GrantRequestError`]; nothing is granted.
+    /// Returns [`GrantRequestError`] if the request is invalid. Nothing is granted then.
     pub async fn grant(&self, request: GrantRequest) -> Result<String, GrantRequestError> {
         let known = self.known_clients().into_iter().find(|known| known.key == request.client);
         let known = known.ok_or_else(|| GrantRequestError::UnknownClient(visible::line(&request.client)))?;
@@ -156,10 +156,10 @@ impl Daemon {
         Ok(object)
     }
 
-    /// Restores a revoked grant with its original terms.
+    /// Restores a revoked grant with its original access, lifetime and subject.
     ///
     /// # Errors
-    /// [`GrantRequestError`]; nothing is granted.
+    /// Returns [`GrantRequestError`] if the grant would no longer be valid. Nothing is granted then.
     pub async fn restore_grant(&self, grant: StandingGrant) -> Result<(), GrantRequestError> {
         let subject = &grant.subject;
         let is_over = grant.expires_ms.is_some_and(|end| end <= now_ms());
@@ -168,7 +168,7 @@ impl Daemon {
             return Err(GrantRequestError::NoSession);
         }
         if let Granted::Files(files) = &grant.what {
-            // Do not restore a grant whose path now leads to something else.
+            // Refuse a grant whose path now leads to another file.
             let now = self.files(Path::new(files.path.as_str()), files.access)?;
             if now != *files {
                 return Err(GrantRequestError::Gone);
@@ -182,7 +182,8 @@ impl Daemon {
     /// Replaces a grant by one with other terms.
     ///
     /// # Errors
-    /// [`GrantRequestError`]; nothing is changed, except for [`GrantRequestError::OldOneStays`].
+    /// Returns [`GrantRequestError`] if the change is invalid. Nothing is changed then, except for
+    /// [`GrantRequestError::OldOneStays`].
     pub async fn change_grant(&self, id: &str, terms: GrantTerms) -> Result<(), GrantRequestError> {
         let old = self.active_grant(id).ok_or(GrantRequestError::Gone)?;
         let had = old.files().ok_or(GrantRequestError::Gone)?.clone();
@@ -224,7 +225,7 @@ impl Daemon {
         subjects.filter(|subject| subject.client == client && subject.server == server).collect()
     }
 
-    /// Resolves a picked path to a file or folder that may be granted.
+    /// Resolves a picked path, and checks that it may be granted.
     fn files(&self, picked: &Path, access: AccessSet) -> Result<Files, GrantRequestError> {
         if access == AccessSet::default() {
             return Err(GrantRequestError::NoAccess);
@@ -250,7 +251,7 @@ impl Daemon {
         Ok(Files { path: found.path, kind, access })
     }
 
-    /// Records and stores grants.
+    /// Records grants and adds them.
     async fn create(&self, grants: Vec<StandingGrant>) -> Result<(), GrantRequestError> {
         let removes_for_always = |grant: &StandingGrant| {
             grant.lifetime == Lifetime::Always && grant.files().is_some_and(|files| files.access.delete)
@@ -290,7 +291,7 @@ fn new_grant(
     })
 }
 
-/// Returns the audit entry of a new grant.
+/// Returns the audit entry for a new grant.
 fn entry_of(grant: &StandingGrant) -> Entry {
     let words = grant.lifetime.words();
     let mut entry = Entry::new(Event::Grant, format!("{}, {words}", grant.provenance));

@@ -1,27 +1,27 @@
-//! Monitors the free disk space of our files: without it, new sessions and grants are refused.
+//! Monitors the free disk space. While the disk is full, new sessions and grants are refused.
 
 use crate::health::{Concern, Health};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Time between two checks.
+/// Interval between two checks.
 const EVERY: Duration = Duration::from_secs(30);
 
-/// Number of free bytes below which the disk counts as full.
+/// Minimum number of free bytes. Below it, the disk counts as full.
 const FEW_BYTES: u64 = 1 << 20;
 
-/// Number of free inodes below which the disk counts as full.
+/// Minimum number of free inodes. Below it, the disk counts as full.
 const FEW_INODES: u64 = 16;
 
-/// Free space of a file system.
+/// Free space on a file system.
 #[derive(Debug, Clone, Copy)]
 struct Room {
     bytes: u64,
-    /// `None` if the file system has no fixed number of inodes.
+    /// Number of free inodes, or `None` if the file system has no fixed number.
     inodes: Option<u64>,
 }
 
-/// Keeps the health report about a full disk up to date.
+/// Checks the disk periodically, and reports a full disk to `health`.
 pub(super) async fn follow(folder: PathBuf, health: Health) {
     loop {
         health.set(Concern::Storage, Room::at(&folder).and_then(|room| room.trouble(&folder)));
@@ -30,7 +30,7 @@ pub(super) async fn follow(folder: PathBuf, health: Health) {
 }
 
 impl Room {
-    /// Returns the free space, or `None` if it is unknown, which does not count as full.
+    /// Returns the free space, or `None` if it cannot be determined. The disk does not count as full then.
     fn at(folder: &Path) -> Option<Self> {
         let found = rustix::fs::statvfs(folder).ok()?;
         let inodes = (found.f_files > 0).then_some(found.f_favail);

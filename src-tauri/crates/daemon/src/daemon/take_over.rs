@@ -1,6 +1,6 @@
-//! Takes over from a trusted process of this user that cannot ask the user.
+//! Takes over from another daemon of this user that cannot ask the user.
 //!
-//! - Any process of the user can already stop it (`ironcurtain stop`); a takeover also hands over its sessions.
+//! - Every process of the user can stop that daemon anyway (`ironcurtain stop`). A takeover also keeps its sessions.
 
 use super::ENDING;
 use ironcurtain_config::home::Home;
@@ -10,19 +10,20 @@ use std::io::{self, BufReader, Read};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-/// Number of attempts, because another process may win the race.
+/// Maximum number of attempts. Another process may take the lock first.
 const TRIES: usize = 3;
 
-/// Maximum time to wait for the other process to hand over its sessions and terminate its sandboxes.
+/// Maximum time to wait until the other daemon has handed over its sessions and terminated its sandboxes.
 const BOUND: Duration = ENDING.saturating_add(Duration::from_secs(5));
 
-/// Maximum time to retry locks whose holder does not listen: the kernel may not have released them yet.
+/// Maximum time to retry locks of a process that does not listen. It may have been killed, with its locks not yet
+/// released.
 const KILLED_BOUND: Duration = Duration::from_secs(1);
 
-/// Pause between two attempts.
+/// Delay between two attempts to get the locks.
 const KILLED_PAUSE: Duration = Duration::from_millis(10);
 
-/// Calls [`Listener::bind`], and retries briefly while the locks are held but no process listens, as after a kill.
+/// Binds the socket. Retries briefly if the locks are held but no process listens, as after a kill.
 pub(super) async fn bind(home: &Home) -> Result<Listener, ListenError> {
     let until = Instant::now() + KILLED_BOUND;
     loop {
@@ -37,7 +38,7 @@ pub(super) async fn bind(home: &Home) -> Result<Listener, ListenError> {
     }
 }
 
-/// Calls [`bind`], and takes over from a running process if it agrees.
+/// Binds the socket. If another daemon is running, takes over from it if it agrees.
 pub(super) async fn listen(home: &Home) -> Result<Listener, ListenError> {
     for _ in 0..TRIES {
         match bind(home).await {
@@ -50,7 +51,7 @@ pub(super) async fn listen(home: &Home) -> Result<Listener, ListenError> {
                     }
                     Ok(Ok(false)) => return Err(ListenError::AlreadyRunning(lock)),
                     Ok(Err(problem)) => {
-                        tracing::warn!(%problem, "failed to ask the running IronCurtain to give way");
+                        tracing::warn!(%problem, "failed to ask the running IronCurtain for a takeover");
                         return Err(ListenError::AlreadyRunning(lock));
                     }
                     Err(_) => return Err(ListenError::AlreadyRunning(lock)),
@@ -62,11 +63,11 @@ pub(super) async fn listen(home: &Home) -> Result<Listener, ListenError> {
     bind(home).await
 }
 
-/// Asks the running process to give way, and waits until it has exited.
+/// Asks the running daemon to hand over, and waits until it has exited. Returns `false` if it refuses.
 fn ask(home: &Home) -> io::Result<bool> {
     let mut stream = match UnixStream::connect(&home.socket) {
         Ok(stream) => stream,
-        // It may listen at a configured path.
+        // The daemon may listen on a configured path.
         Err(error) => {
             let elsewhere =
                 Sockets::of_user().map_err(io::Error::other)?.connect().map_err(io::Error::other)?;

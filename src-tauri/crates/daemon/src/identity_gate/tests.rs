@@ -1,4 +1,4 @@
-//! Tests of bindings that match, that are suspended, and that the user decides about.
+//! Tests of identity bindings: matching and suspended ones, and the user's decisions on them.
 
 use super::*;
 use ironcurtain_audit::Audit;
@@ -8,7 +8,7 @@ use ironcurtain_grants::{Binding, GrantParts, Grants};
 use ironcurtain_server_identity::{FileIdentity, ProgramFile, ProgramIdentity, bind_existing};
 use std::path::{Path, PathBuf};
 
-/// A database of the version before this one, with a grant for the server `s`.
+/// Database in the previous format (version 5), with a grant for the server `s`.
 const VERSION_5: &str = "
     CREATE TABLE grants (
         id TEXT PRIMARY KEY, client TEXT NOT NULL, client_name TEXT NOT NULL, server TEXT NOT NULL,
@@ -36,7 +36,7 @@ fn something() -> KeptUnderName {
     KeptUnderName { annotated: 2, secrets: vec!["notes-key".into()], ..KeptUnderName::default() }
 }
 
-/// A home with a database of this version, or of the one before.
+/// Creates a home directory with a database in the current or in the previous format.
 fn home(version_before: bool) -> (tempfile::TempDir, Home) {
     let dir = tempfile::tempdir().unwrap();
     let home = Home::under(&dir.path().join("ic"), dir.path());
@@ -49,7 +49,7 @@ fn home(version_before: bool) -> (tempfile::TempDir, Home) {
     (dir, home)
 }
 
-/// Makes the tables, as a start of the trusted process does.
+/// Creates the tables, as the daemon does at its start.
 fn make_database(database: PathBuf) {
     let make = move || {
         let audit = Audit::open(database.parent().unwrap(), |_| ()).unwrap();
@@ -84,7 +84,7 @@ fn another_program_under_a_name_is_refused_until_the_user_decides() {
     assert_eq!(given("a"), Ok("known"));
     assert_eq!(given("b"), Err(REFUSED.into()));
     assert_eq!(given("b"), Err(REFUSED.into()), "asking again decides nothing");
-    // The old program is back, so nothing is suspended.
+    // The old program is back, so the binding is no longer suspended.
     assert_eq!(given("a"), Ok("known"));
     assert_eq!(bindings.get("notes").unwrap().unwrap().found, None);
     assert!(given("b").is_err());
@@ -141,13 +141,14 @@ fn state_of_an_older_version_is_bound_at_the_first_start_without_a_question() {
         .collect();
     let expected = [("gone", false), ("later", true), ("notes", true), ("s", false)];
     assert_eq!(owners, expected.map(|(name, is_known)| (name.to_owned(), is_known)));
-    // A server that could not be identified is bound to the first program that can. A name without an entry is not bound.
+    // A server that could not be identified so far is bound to the first program that can be. A name without an entry
+    // is not bound.
     let named = |name: &str| ServerIdentity { name: name.into(), ..identity("a") };
     let later = ServerIdentity { args: now("notes").args, ..named("later") };
     assert!(matches!(admission(&bindings, &later, &something()), Ok(Admission::Known)));
     let refused = admission(&bindings, &named("s"), &something()).map(drop).unwrap_err().to_string();
     assert!(refused.contains("it is unknown which program had this name before"), "{refused}");
-    // The second start binds nothing, so a changed program is rejected.
+    // The second start creates no bindings, so the changed program is refused.
     std::fs::write(&program, "\u{7f}ELF 2").unwrap();
     first();
     assert!(admission(&bindings, &now("notes"), &something()).is_err());

@@ -1,4 +1,4 @@
-//! Judges access to a folder as a whole, independent of the tool.
+//! Judges an access to everything in a folder, without a specific tool.
 
 use super::JudgingContext;
 use ironcurtain_paths::CanonicalPath;
@@ -6,10 +6,10 @@ use ironcurtain_policy::{Access, Annotations, Decision, Fact, Role, judge};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
-/// Name of the placeholder tool, which no rule can match.
+/// Name of a placeholder tool, which no rule matches.
 const ANY_TOOL: &str = "any tool";
 
-/// Argument of the placeholder tool.
+/// Argument of the placeholder tool that holds the folder.
 const FOLDER: &str = "folder";
 
 impl JudgingContext {

@@ -1,4 +1,4 @@
-//! Tests that a call is judged by the current files, for servers with and without a sandbox.
+//! Tests that calls are judged by the current state of the files, with and without a sandbox.
 
 use super::*;
 use ironcurtain_config::Servers;

@@ -1,6 +1,6 @@
-//! Asks the user about a host that no rule allows.
+//! Asks the user about hosts that no rule allows.
 //!
-//! - An approval for longer than one connection becomes a grant before the connection proceeds, so it can be listed and
+//! - An approval for longer than the waiting connections is stored as a grant before they proceed, so that it can be
 //!   revoked.
 //! - The number of open questions per server is limited; further ones wait.
 //! - A service of this computer is asked about by its port, and only if something listens there.
@@ -22,13 +22,13 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
-/// Maximum number of open questions per server.
+/// Maximum number of pending questions per server.
 const MOST_OPEN: usize = 4;
 
-/// Time for which a denial holds.
+/// Time for which a denial is remembered.
 const NO_HOLDS: Duration = Duration::from_secs(30);
 
-/// Asks the user on behalf of one server.
+/// Asks the user about hosts for one server.
 pub(super) struct HostAsker(Arc<Asking>);
 
 struct Asking {
@@ -53,7 +53,7 @@ impl AskHost for HostAsker {
 }
 
 impl Asking {
-    /// Returns the answer. Without one, the host is denied and the program gets the reason.
+    /// Returns the user's answer. Without an answer, denies the host with a reason.
     async fn ask(&self, target: &HostPort) -> HostAnswer {
         if let Some(why) = self.standing_denial(target) {
             return HostAnswer::No { why };
@@ -77,7 +77,7 @@ impl Asking {
         })
     }
 
-    /// Asks the question, and grants what is allowed for longer than once.
+    /// Asks the user, and creates a grant if the user allows more than the waiting connections.
     async fn put(&self, target: &HostPort) -> Result<HostAnswer, ExchangeError> {
         let caller = &self.caller;
         let principal = &caller.principal;
@@ -109,7 +109,7 @@ impl Asking {
         }
     }
 
-    /// Completes when the target is allowed by something else.
+    /// Completes when a rule or grant allows the target.
     async fn no_question_left(&self, target: &HostPort) {
         let mut rules = self.reach.rules();
         if rules.wait_for(|rules| allow(rules, target)).await.is_err() {
@@ -121,7 +121,7 @@ impl Asking {
         allow(&self.reach.rules().borrow(), target)
     }
 
-    /// Returns the reason of a denial that still holds.
+    /// Returns the reason if the target was denied recently.
     fn standing_denial(&self, target: &HostPort) -> Option<String> {
         let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
         refused.retain(|_, (at, _)| at.elapsed() < NO_HOLDS);

@@ -1,31 +1,32 @@
-//! Grounds on which a host is open without a list entry: a grant, a call in flight, a rule, or the list of a run.
+//! Reasons why a host that no entry lists is reachable: a grant, an in-flight call, a policy rule, or the host list of
+//! a run.
 //!
-//! The proxy knows only ids. A grant's id has no space; the ids of the others begin with a word and a space.
+//! The proxy stores them as grant ids. A real grant id contains no space; the others start with a keyword and a space.
 
-/// Prefix of a call's id.
+/// Keyword before the request id of a call.
 const CALL: &str = "call ";
 
-/// Prefix of a rule's name.
+/// Keyword before the name of a rule.
 const RULE: &str = "rule ";
 
-/// Prefix of a pattern.
+/// Keyword before a pattern of a run's host list.
 const LIST: &str = "list ";
 
-/// Ground on which a host is open.
+/// Reason why a host is reachable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Basis<'a> {
-    /// The grant with this id.
+    /// A grant with this id.
     Grant(&'a str),
-    /// An approved call with this request id, while it is in flight.
+    /// An approval for the in-flight call with this request id.
     Call(&'a str),
-    /// The policy rule with this name.
+    /// A policy rule with this name.
     Rule(&'a str),
-    /// This pattern in the list of a run.
+    /// This pattern in the host list of a run.
     List(&'a str),
 }
 
 impl<'a> Basis<'a> {
-    /// Parses the id that the proxy knows.
+    /// Parses an id from the proxy.
     pub(super) fn of(id: &'a str) -> Self {
         let prefixed = |prefix, basis: fn(&'a str) -> Self| id.strip_prefix(prefix).map(basis);
         prefixed(CALL, Self::Call)
@@ -34,7 +35,7 @@ impl<'a> Basis<'a> {
             .unwrap_or(Self::Grant(id))
     }
 
-    /// Returns the id for the proxy.
+    /// Returns the id under which the proxy stores this reason.
     pub(super) fn id(self) -> String {
         match self {
             Self::Grant(id) => id.to_owned(),

@@ -1,4 +1,4 @@
-//! Identifies who connects to a host: for questions, audit entries and grants.
+//! Server or run on whose behalf a proxy connects, for use in questions, audit entries and grants.
 
 use super::reach::ReachableHosts;
 use super::run_targets::{RunTargets, usable};
@@ -10,33 +10,33 @@ use ironcurtain_egress::{HostPort, HostRules};
 use ironcurtain_grants::StandingGrant;
 use std::sync::Arc;
 
-/// One server of one session, or one run.
+/// Server of a session, or run, that connects to hosts.
 pub struct Caller {
-    /// Shared services.
+    /// Services of the daemon.
     pub services: Services,
-    /// Principal that owns the session.
+    /// Client and server, or program of the run, for questions and grants.
     pub principal: Arc<Principal>,
-    /// Source of the hosts that it may reach.
+    /// Source of the rules for reachable hosts.
     pub source: HostSource,
 }
 
-/// Source of the hosts that a caller may reach, besides grants.
+/// Source of the rules for reachable hosts. Grants apply in addition.
 pub enum HostSource {
-    /// The entry of a server.
+    /// Entry of the server in `mcp-servers.json`, together with policy rules.
     Server(Box<Server>),
-    /// The rules, which judge each host that a run connects to.
+    /// Policy rules and the host list of a run, which are applied to each host at the time of a connection.
     Run(Arc<RunTargets>),
 }
 
 impl Caller {
-    /// Returns an audit entry about a host.
+    /// Creates an audit entry about a host.
     pub(super) fn entry(&self, event: Event, summary: impl Into<String>, target: &HostPort) -> Entry {
         let mut entry = self.principal.entry(event, summary);
         entry.about_host(&target.host, target.port);
         entry
     }
 
-    /// Publishes the current rules and grants.
+    /// Publishes the current rules and grants to the proxy.
     pub(super) fn publish_rules(&self, reach: &ReachableHosts) {
         let server = match &self.source {
             HostSource::Run(targets) => return targets.publish(&self.services, &self.principal, reach),
@@ -45,14 +45,15 @@ impl Caller {
         let snapshot = self.services.snapshot();
         reach.set_entry_rules(snapshot.version, || rules(server, &snapshot));
         let table = self.services.grants.now();
-        // Grants of hosts do not apply to a remote server, whose requests do not pass through our proxy.
+        // Grants for hosts do not apply to a remote server, because its requests do not use the proxy.
         let usable =
             if server.remote.is_none() { usable(&self.principal, &table.grants) } else { Vec::new() };
         reach.follow(table.version, usable.into_iter().filter_map(StandingGrant::for_proxy).collect());
     }
 }
 
-/// Returns the rules of a server's entry and the current policy. Invalid rules allow nothing.
+/// Returns the rules of a server's entry and the current policy. Returns rules that allow nothing if a pattern is
+/// invalid.
 fn rules(server: &Server, snapshot: &PolicySnapshot) -> HostRules {
     if let Some(remote) = &server.remote {
         return remote.rules().unwrap_or_default();

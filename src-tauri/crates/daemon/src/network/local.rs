@@ -1,9 +1,10 @@
-//! Services of this computer for a run: a connection to a loopback port waits for an answer.
+//! Connections of a run to services of this computer (loopback ports). They wait until they are allowed.
 //!
-//! - A port where nothing listens on the computer is refused without a question.
-//! - A forwarder listens at the same port in the sandbox. Every connection is judged and recorded before the service is dialled.
-//! - INVARIANT: when neither a rule nor a grant allows a port any more, its forwarder and its connections are closed. An
-//!   answer for once is for one connection, which only a denial closes.
+//! - A connection to a port without a listener on this computer is refused without a question.
+//! - For an allowed port, a forwarder listens at the same port in the sandbox. Each connection is judged and recorded
+//!   before the service is dialled.
+//! - INVARIANT: once neither a rule nor a grant allows a port, its forwarder and connections are closed. An approval
+//!   for one connection stays valid until a rule denies the port.
 
 use super::basis::Basis;
 use super::caller::Caller;
@@ -22,10 +23,10 @@ use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::task::JoinHandle;
 
-/// Maximum number of times one port is judged. It is judged again after each change of the rules or grants.
+/// Maximum number of times that one port is judged. Each change of rules or grants requires another time.
 const MOST_ROUNDS: usize = 20;
 
-/// Services of this computer, as one run uses them.
+/// Connections of one run to services of this computer.
 pub(crate) struct LocalServices {
     caller: Arc<Caller>,
     asking: Arc<RunAsking>,
@@ -34,28 +35,28 @@ pub(crate) struct LocalServices {
     open: Mutex<Vec<Forwarder>>,
 }
 
-/// Ports that the user named when the run was started.
+/// Ports that the user listed when starting the run.
 #[derive(Debug, Clone, Default)]
 pub struct RunPorts {
-    /// Ports of services of this computer that need no question.
+    /// Ports of this computer that the run can use without a question.
     pub named: BTreeSet<u16>,
-    /// Ports of the run that this computer can connect to.
+    /// Ports of the run that are published on this computer.
     pub published: BTreeSet<u16>,
 }
 
-/// Listener in the sandbox, and its connections.
+/// Listener in the sandbox, with its connections.
 struct Forwarder {
     port: u16,
     task: JoinHandle<()>,
     by: Ground,
 }
 
-/// Ground on which a port is open.
+/// Reason why a port is open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ground {
-    /// An answer for one connection.
+    /// The user approved one connection.
     Once,
-    /// A rule, a grant or the start of the run, which is checked again.
+    /// A rule, a grant or the list of ports allows it. This is checked again after changes.
     Standing,
 }
 
@@ -69,13 +70,13 @@ impl LocalServices {
         Self { caller, asking, record, ports, open: Mutex::default() }
     }
 
-    /// Answers a connection that waits in the run.
+    /// Decides on a connection that waits in the run. Creates a forwarder if it is allowed.
     ///
     /// # Errors
-    /// The connection is refused.
+    /// Returns an error if the connection or its forwarder failed. The connection is then refused.
     pub(crate) async fn answer(self: &Arc<Self>, request: ServiceRequest) -> io::Result<()> {
         let port = request.port;
-        // A published port leads back to the run.
+        // Refuse a published port, because it leads back to the run.
         if self.ports.published.contains(&port) {
             return Ok(());
         }
@@ -86,7 +87,7 @@ impl LocalServices {
         let waiting = UnixStream::from_std(request.stream)?;
         let ground = tokio::select! {
             ground = self.decide(port) => ground,
-            // It never sends anything before the answer, so it has ended.
+            // The program sends nothing before the answer, so readable means that it has closed the connection.
             _ = waiting.readable() => None,
         };
         let Some(ground) = ground else { return Ok(()) };
@@ -99,7 +100,7 @@ impl LocalServices {
         Ok(())
     }
 
-    /// Decides about a port, and asks the user if needed.
+    /// Decides on a port, and asks the user if needed.
     async fn decide(&self, port: u16) -> Option<Ground> {
         let target = target(port);
         for _ in 0..MOST_ROUNDS {
@@ -124,7 +125,7 @@ impl LocalServices {
         None
     }
 
-    /// Judges a port. The user's own choice at the start is a list, which a deny rule overrides.
+    /// Judges a port. The ports that the user listed need no question, but a rule can deny them.
     fn verdict(&self, port: u16) -> TargetVerdict {
         let judged = self.asking.judge(&target(port));
         if matches!(judged, TargetVerdict::Ask(_)) && self.ports.named.contains(&port) {
@@ -140,7 +141,7 @@ impl LocalServices {
             open.retain(|forwarder| !forwarder.task.is_finished());
             open.push(Forwarder { port, task, by });
         }
-        // Rules and grants may have changed before the forwarder was listed.
+        // Rules and grants may have changed before the forwarder was added.
         self.settle().await;
     }
 
@@ -161,7 +162,7 @@ impl LocalServices {
                         listener = None;
                     }
                 }
-                // An error has closed the connection.
+                // Ignore the result: the connection is closed, with or without an error.
                 Some(_) = connections.next(), if !connections.is_empty() => {}
             }
         }
@@ -187,7 +188,7 @@ impl LocalServices {
         Ok(())
     }
 
-    /// Closes everything that is no longer allowed, and returns once it is closed.
+    /// Closes all forwarders that are no longer allowed, and waits until they are closed.
     pub(super) async fn settle(&self) {
         let ends = |forwarder: &Forwarder| match self.verdict(forwarder.port) {
             TargetVerdict::Allow(_) | TargetVerdict::Granted => false,
@@ -200,18 +201,18 @@ impl LocalServices {
         };
         for Forwarder { task, .. } in ended {
             task.abort();
-            // It was aborted, or had ended.
+            // Ignore the result: the task was aborted or had already finished.
             let _ = task.await;
         }
     }
 
-    /// Closes everything at the end of the run.
+    /// Closes all forwarders at the end of the run.
     pub(crate) fn close(&self) {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.drain(..).for_each(|forwarder| forwarder.task.abort());
     }
 
-    /// Returns the grant that opens a port.
+    /// Returns the id of the grant that allows a port.
     fn grant(&self, port: u16) -> Option<String> {
         let (table, target) = (self.caller.services.grants.now(), target(port));
         let usable = usable(&self.caller.principal, &table.grants);
@@ -225,7 +226,7 @@ impl LocalServices {
     async fn refused(&self, port: u16, code: &'static str, reason: String) {
         let verdict = ConnectionVerdict::Refused { code, reason };
         if let Err(problem) = self.recorded(port, verdict, Vec::new()).await {
-            // The connection stays refused.
+            // The connection is refused even if the refusal cannot be recorded.
             tracing::error!(%problem, code, "failed to record a refusal");
         }
     }
@@ -249,7 +250,7 @@ impl LocalServices {
     }
 }
 
-/// Returns a port of this computer as a host, which rules can name.
+/// Returns the host and port under which rules and grants refer to a port of this computer.
 fn target(port: u16) -> HostPort {
     HostPort { host: Host::Name("localhost".to_owned()), port }
 }

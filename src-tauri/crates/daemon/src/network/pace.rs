@@ -1,16 +1,16 @@
-//! Rate limiter with a burst, for audit entries that a server could otherwise produce without limit.
+//! Limits the rate of audit entries, because a server could otherwise fill the disk.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 
-/// Size of a burst.
+/// Maximum number of requests that pass without delay.
 const BURST: u32 = 100;
 
-/// Interval at which further requests pass.
+/// Interval between further requests.
 const STEP: Duration = Duration::from_millis(50);
 
-/// Rate limiter.
+/// Rate limiter that permits bursts.
 pub(super) struct Pace {
     /// Time at which all requests so far would have passed at the steady rate.
     paid: Mutex<Instant>,
@@ -21,7 +21,7 @@ impl Pace {
         Self { paid: Mutex::new(Instant::now()) }
     }
 
-    /// Waits until the caller may proceed.
+    /// Waits until the next request may pass.
     pub(super) async fn turn(&self) {
         let due = {
             let mut paid = self.paid.lock().unwrap_or_else(PoisonError::into_inner);

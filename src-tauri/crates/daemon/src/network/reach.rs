@@ -1,6 +1,6 @@
-//! Hosts that one server may reach now.
+//! Hosts that one server or run may currently reach.
 //!
-//! - Every change is published as a whole, so no connection is judged by a partial update.
+//! - Each change is published at once, so that no connection is judged by a partial update.
 
 use super::basis::Basis;
 use ironcurtain_egress::{GrantedHost, HostDecision, HostPort, HostRules};
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::watch;
 
-/// Rules of a server's entry, combined with grants and leases.
+/// Rules of a server's entry, combined with grants and leases for calls.
 pub struct ReachableHosts {
     known: Mutex<Known>,
     rules: watch::Sender<Arc<HostRules>>,
@@ -16,17 +16,17 @@ pub struct ReachableHosts {
 
 #[derive(Default)]
 struct Known {
-    /// Policy version of `entry`.
+    /// Policy version from which `entry` was computed.
     snapshot: u64,
     entry: HostRules,
-    /// Version of the grant table of `granted`.
+    /// Version of the grant table from which `granted` was computed.
     version: u64,
     granted: Vec<GrantedHost>,
     next: u64,
     lent: BTreeMap<u64, Vec<GrantedHost>>,
 }
 
-/// Hosts that are reachable until this is dropped.
+/// Makes hosts reachable for a call until it is dropped.
 pub struct HostLease {
     number: u64,
     of: Arc<ReachableHosts>,
@@ -38,12 +38,12 @@ impl ReachableHosts {
         Self { rules, known: Mutex::new(Known { entry, ..Known::default() }) }
     }
 
-    /// Returns the rules, for judging and for awaiting changes.
+    /// Returns a receiver for the current rules and their changes.
     pub(super) fn rules(&self) -> watch::Receiver<Arc<HostRules>> {
         self.rules.subscribe()
     }
 
-    /// Sets the entry's rules from this policy version, unless a newer one was set.
+    /// Sets the entry's rules, as of this policy version. Ignores versions that are older than the current one.
     pub(super) fn set_entry_rules(&self, snapshot: u64, rules: impl FnOnce() -> HostRules) {
         self.change(|known| {
             if snapshot > known.snapshot {
@@ -52,7 +52,8 @@ impl ReachableHosts {
         });
     }
 
-    /// Sets the grants from this table version, unless a newer one was set.
+    /// Sets the granted hosts, as of this version of the grant table. Ignores versions that are older than the current
+    /// one.
     pub(super) fn follow(&self, version: u64, granted: Vec<GrantedHost>) {
         self.change(|known| {
             if version > known.version {
@@ -61,12 +62,12 @@ impl ReachableHosts {
         });
     }
 
-    /// Sets the rules and what else opens hosts. The caller never sets an older state after a newer one.
+    /// Sets the rules and the granted hosts. Callers must not pass an older state after a newer one.
     pub(super) fn replace(&self, entry: HostRules, granted: Vec<GrantedHost>) {
         self.change(|known| (known.entry, known.granted) = (entry, granted));
     }
 
-    /// Returns `true` if no rule denies the target, so that a grant would allow it.
+    /// Returns `true` if a grant would make the target reachable, because no rule denies it.
     pub(super) fn could_open(&self, target: &HostPort) -> bool {
         let grant = GrantedHost { id: String::new(), target: target.clone() };
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -74,7 +75,7 @@ impl ReachableHosts {
             && matches!(known.entry.with_grants(vec![grant]).judge(target), HostDecision::Allow { .. })
     }
 
-    /// Opens hosts for a call.
+    /// Makes hosts reachable for a call.
     pub(super) fn lease(this: &Arc<Self>, call: &str, targets: Vec<HostPort>) -> HostLease {
         let id = Basis::Call(call).id();
         let lent = targets.into_iter().map(|target| GrantedHost { id: id.clone(), target }).collect();
@@ -87,12 +88,12 @@ impl ReachableHosts {
     }
 
     fn change<T>(&self, with: impl FnOnce(&mut Known) -> T) -> T {
-        // A poisoned lock is safe, because every step leaves the state consistent.
+        // Every update leaves the state consistent, so a poisoned lock is safe to use.
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let answer = with(&mut known);
         let open = known.granted.iter().chain(known.lent.values().flatten()).cloned().collect();
         let rules = known.entry.with_grants(open);
-        // Published before the lock is released.
+        // Publish before releasing the lock, so that updates stay in order.
         self.rules.send_if_modified(|published| {
             let differs = **published != rules;
             if differs {

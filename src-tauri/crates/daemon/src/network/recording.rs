@@ -1,7 +1,7 @@
 //! Records the decisions of a server's proxy in the audit log.
 //!
-//! - A connection is opened only after it is on record. Refusals beyond a steady rate wait, so that a server cannot fill the
-//!   disk.
+//! - A connection is recorded before it is opened. Refusals above a steady rate are delayed, so that a server cannot
+//!   fill the disk.
 
 use super::basis::Basis;
 use super::caller::{Caller, HostSource};
@@ -12,7 +12,7 @@ use ironcurtain_egress::{BoxFuture, ConnectionVerdict, Host, HostPort, Permitted
 use ironcurtain_visible as visible;
 use std::sync::Arc;
 
-/// Records the proxy's decisions.
+/// Records the decisions of one proxy.
 pub(super) struct ConnectionRecorder {
     caller: Arc<Caller>,
     reach: Arc<ReachableHosts>,
@@ -37,7 +37,7 @@ impl Record for ConnectionRecorder {
             if let ConnectionVerdict::Allowed(PermittedBy::Grant(id)) = event.verdict
                 && matches!(Basis::of(&id), Basis::Grant(_))
             {
-                // The proxy checks the rules again after this.
+                // The proxy checks the rules again after this function returns.
                 if !services.grants.hold(std::slice::from_ref(&id)) {
                     self.caller.publish_rules(&self.reach);
                 }
@@ -50,7 +50,7 @@ impl Record for ConnectionRecorder {
 }
 
 fn entry(caller: &Caller, event: &ironcurtain_egress::ConnectionEvent) -> Entry {
-    // An invalid host is recorded as it was requested.
+    // An invalid host is recorded as it was sent, with invisible characters escaped.
     let host = Host::parse(&event.host).unwrap_or_else(|_| Host::Name(visible::line(&event.host)));
     let target = HostPort { host, port: event.port };
     let mut entry = caller.entry(Event::Network, summary(caller, &target, &event.verdict), &target);

@@ -1,9 +1,11 @@
-//! Decides about a host that a run connects to, and asks the user if needed.
+//! Decides on hosts that a run connects to, and asks the user if needed.
 //!
-//! - The connection waits for the answer. The proxy checks the published rules again after it.
-//! - An approval for longer than these connections becomes a grant first, so that it is listed and can be revoked.
-//! - A denial holds for the rest of the run.
-//! - Questions are asked where the run's questions about files are, or denied like them.
+//! - The connection waits for the answer. The proxy then checks the published rules again.
+//! - An approval for longer than the waiting connections is stored as a grant first, so that it is listed and can be
+//!   revoked.
+//! - A denial applies for the rest of the run.
+//! - Questions appear in the same place as the run's questions about files. If those are denied automatically, so are
+//!   these.
 
 use super::caller::Caller;
 use super::reach::ReachableHosts;
@@ -22,16 +24,16 @@ use serde_json::Map;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 
-/// Maximum number of open questions of a run. Further ones wait.
+/// Maximum number of pending questions of a run. Further questions wait.
 const MOST_OPEN: usize = 8;
 
-/// Maximum number of times one connection is judged, which happens whenever rules or grants change meanwhile.
+/// Maximum number of times that one connection is judged. Each change of rules or grants requires another time.
 const MOST_ROUNDS: usize = 20;
 
-/// Asks the user on behalf of one run.
+/// Asks the user about hosts for one run.
 pub(super) struct RunAsker(pub(super) Arc<RunAsking>);
 
-/// Questions of one run.
+/// State of the questions about hosts of one run.
 pub(super) struct RunAsking {
     caller: Arc<Caller>,
     targets: Arc<RunTargets>,
@@ -57,7 +59,7 @@ impl RunAsking {
         Self { caller, targets, reach, notes, places: Semaphore::new(MOST_OPEN) }
     }
 
-    /// Judges a connection in the current state.
+    /// Judges a connection by the current rules and grants.
     pub(super) fn judge(&self, target: &HostPort) -> TargetVerdict {
         self.targets.judge(&self.caller.services, &self.caller.principal, target)
     }
@@ -98,8 +100,8 @@ impl RunAsking {
         no("the rules changed too often")
     }
 
-    /// Asks one question, and grants what is allowed for longer than once. Returns `None` if the connection is to be judged
-    /// again.
+    /// Asks the user once, and creates a grant if the user allows more than the waiting connections. Returns `None` if
+    /// the connection must be judged again.
     pub(super) async fn question(&self, target: &HostPort) -> Result<Option<Lifetime>, ExchangeError> {
         // The semaphore is never closed.
         let _place = self.places.acquire().await;
@@ -150,7 +152,7 @@ impl RunAsking {
         Ok(Some(approval.lifetime))
     }
 
-    /// Completes when rules or grants decide about the host without a question.
+    /// Completes when a rule or grant decides on the host without a question.
     async fn no_question_left(&self, target: &HostPort) {
         let Caller { services, .. } = &*self.caller;
         let (mut table, mut snapshots) = (services.grants.watch(), services.snapshots.clone());
@@ -165,12 +167,12 @@ impl RunAsking {
         }
     }
 
-    /// Reports a denied host to the starter of the run.
+    /// Reports a denied host to the process that started the run.
     pub(super) fn note_denied(&self, target: &HostPort, why: Option<String>) {
         self.notes.denied(&target.to_string(), why);
     }
 
-    /// Reports a host that the user did not approve, with the reason unless the user chose it.
+    /// Reports a host that the user did not approve. Adds the reason unless the user chose the denial.
     pub(super) fn note_unapproved(&self, target: &HostPort, problem: &ExchangeError) {
         let is_chosen = self.notes.ask() == RunAsk::Deny
             || matches!(problem, ExchangeError::NotApproved(NotApproved::Denied));

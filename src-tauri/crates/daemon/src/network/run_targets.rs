@@ -1,8 +1,9 @@
-//! Hosts that a run has connected to, and what opens each of them now.
+//! Hosts that a run has connected to, and the rules or grants that currently allow each of them.
 //!
-//! - A connection is judged like a call with one address: a deny rule wins over grants and over the list of the run, the
-//!   list wins over a rule that asks.
-//! - INVARIANT: what is published follows from the current policy and grants, for every host seen so far.
+//! - A connection is judged like a call with a URL. A deny rule overrides grants and the run's host list, and the list
+//!   overrides a rule that requires approval.
+//! - INVARIANT: the published rules follow from the current policy and grants, for every host that the run has
+//!   connected to.
 
 use super::basis::Basis;
 use super::reach::ReachableHosts;
@@ -18,42 +19,42 @@ use serde_json::{Map, Value};
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Maximum number of hosts that are judged again after a change. Further ones are denied.
+/// Maximum number of different hosts per run, because all are judged again after each change. Further hosts are denied.
 const MOST_SEEN: usize = 4096;
 
-/// Hosts of one run.
+/// Host list of one run, and the hosts that it has connected to.
 pub struct RunTargets {
     resolver: Resolver,
-    /// Hosts that need no question.
+    /// Rules for the run's host list. These hosts need no question.
     free: HostRules,
     patterns: Vec<String>,
     seen: Mutex<HashSet<HostPort>>,
 }
 
-/// Verdict about a connection.
+/// Verdict on a connection.
 #[derive(Debug)]
 pub(super) enum TargetVerdict {
-    /// A rule or the list allows it; the id is that of a [`Basis`].
+    /// A rule or the host list allows the connection. Contains the id of a [`Basis`].
     Allow(String),
-    /// A grant allows it.
+    /// A grant allows the connection.
     Granted,
-    /// The user is asked.
+    /// The user must be asked.
     Ask(Box<Escalation>),
-    /// It is denied.
+    /// A rule denies the connection.
     Deny(Denial),
 }
 
 impl RunTargets {
-    /// Creates the hosts of a run. Hosts that match `patterns` need no question.
+    /// Creates the hosts of a run. `patterns` is its host list.
     ///
     /// # Errors
-    /// [`RuleError`], with the invalid pattern.
+    /// Returns [`RuleError`] if a pattern is invalid.
     pub fn new(resolver: Resolver, patterns: Vec<String>) -> Result<Self, RuleError> {
         let free = HostRules::new(&patterns, [""; 0], false)?;
         Ok(Self { resolver, free, patterns, seen: Mutex::default() })
     }
 
-    /// Returns the patterns of the hosts that need no question, and further hosts that none of them covers.
+    /// Returns the host list, followed by those of `hosts` that it does not cover.
     pub(super) fn with_patterns(&self, hosts: Vec<String>) -> Vec<String> {
         let is_covered = |host: &String| {
             let target = HostPort::parse(host, Some(443));
@@ -62,14 +63,14 @@ impl RunTargets {
         self.patterns.iter().cloned().chain(hosts.into_iter().filter(|host| !is_covered(host))).collect()
     }
 
-    /// Notes a host, so that it is judged again after every change. Returns `false` if there are too many.
+    /// Remembers a host, so that it is judged again after each change. Returns `false` if there are too many.
     pub(super) fn note(&self, target: &HostPort) -> bool {
         // Every update leaves the set consistent, so a poisoned lock is safe to use.
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         seen.contains(target) || (seen.len() < MOST_SEEN && seen.insert(target.clone()))
     }
 
-    /// Judges a connection in the current state.
+    /// Judges a connection by the current policy and grants.
     pub(super) fn judge(
         &self,
         services: &Services,
@@ -81,13 +82,13 @@ impl RunTargets {
         self.judge_in(&principal.server, (&snapshot, &grants), target)
     }
 
-    /// Publishes what opens each host now.
+    /// Judges all known hosts and publishes the result to the proxy.
     pub(super) fn publish(&self, services: &Services, principal: &Principal, reach: &ReachableHosts) {
-        // Held until the end, so that an older state is never published after a newer one.
+        // Hold the lock until the end, so that an older state is never published after a newer one.
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let (snapshot, table) = (services.snapshot(), services.grants.now());
         let grants = usable(principal, &table.grants);
-        // The proxy leads to no service of this computer.
+        // The proxy does not connect to this computer, so omit its ports.
         let granted = grants.iter().filter_map(|grant| grant.for_proxy());
         let mut open: Vec<GrantedHost> = granted.filter(|grant| !grant.target.host.is_local()).collect();
         let known: HashSet<HostPort> =
@@ -100,7 +101,7 @@ impl RunTargets {
                 TargetVerdict::Granted | TargetVerdict::Ask(_) => {}
             }
         }
-        // Invalid rules allow nothing.
+        // If a pattern is invalid, publish rules that allow nothing.
         reach.replace(HostRules::new([""; 0], denied, true).unwrap_or_default(), open);
     }
 
@@ -154,7 +155,7 @@ pub(super) fn usable<'a>(principal: &Principal, grants: &'a [StandingGrant]) -> 
     grants.iter().filter(|grant| principal.is_covered_by(&grant.subject)).collect()
 }
 
-/// Returns the connection as an address, which rules can name by its host.
+/// Returns the arguments for judging a connection: a URL with the host.
 fn arguments(target: &HostPort) -> Arc<Map<String, Value>> {
     let scheme = if target.port == 80 { "http" } else { "https" };
     let url = (HostConnection::URL.to_owned(), Value::String(format!("{scheme}://{target}/")));

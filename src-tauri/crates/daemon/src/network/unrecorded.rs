@@ -1,4 +1,4 @@
-//! Network access for a remote server that is only inspected, without a session.
+//! Network access for a remote server that is inspected outside a session.
 
 use ironcurtain_egress::{
     BoxFuture, ConnectionEvent, Connections, Dialer, HostRules, Proxy, ProxyLimits, Record, RecordError,
@@ -7,9 +7,9 @@ use ironcurtain_egress::{
 use std::sync::Arc;
 use tokio::sync::watch;
 
-/// Records nothing, because an inspection has no audit log.
+/// Recorder that discards all events, because an inspection has no audit log.
 struct OffRecord {
-    /// Held, because the rules stop allowing anything when the sender is dropped.
+    /// Keeps the sender alive, because dropping it would revoke all permissions.
     _rules: watch::Sender<Arc<HostRules>>,
 }
 
@@ -19,7 +19,7 @@ impl Record for OffRecord {
     }
 }
 
-/// Returns a dialer with these rules.
+/// Creates a dialer with these rules.
 pub(crate) fn unrecorded_dialer(server: &str, rules: HostRules) -> Dialer {
     let (sender, rules) = watch::channel(Arc::new(rules));
     Dialer::new(Proxy {

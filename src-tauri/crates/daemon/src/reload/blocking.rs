@@ -1,40 +1,40 @@
-//! Blocking work on threads of its own, so that a hang delays neither other work nor shutdown.
+//! Runs blocking work on separate threads, so that work that hangs delays neither other work nor shutdown.
 
 use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-/// Timeout for a piece of work.
+/// Maximum time to wait for one piece of work.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Maximum number of overdue pieces of work before new work is refused.
+/// Maximum number of pieces of work that exceeded the time limit and still run. Beyond it, new work is refused.
 const MOST_LATE: usize = 4;
 
-/// Runs work on a new thread. The result is missing if it panics or no thread can be started.
+/// Runs work on a new thread. The channel closes without a result if the work panics or no thread can be spawned.
 pub(super) fn spawn_thread<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> oneshot::Receiver<T> {
     let (send, done) = oneshot::channel();
     let thread = std::thread::Builder::new().name("spawn_thread".to_owned());
     let started = thread.spawn(move || {
-        // The receiver may have been dropped.
+        // Ignore the error, which occurs if the caller has stopped waiting.
         let _ = send.send(work());
     });
     if let Err(problem) = started {
-        tracing::error!(%problem, "failed to start a thread");
+        tracing::error!(%problem, "failed to spawn a thread");
     }
     done
 }
 
-/// Blocking work with a timeout.
+/// Runs blocking work with a time limit.
 #[derive(Default)]
 pub(super) struct BoundedWork {
     late: JoinSet<()>,
 }
 
 impl BoundedWork {
-    /// Runs the work. Returns `None` if it times out, panics, or too much work is overdue.
+    /// Runs the work. Returns `None` if it exceeds the time limit or panics, or if too much work is overdue.
     pub(super) async fn run<T: Send + 'static>(
         &mut self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -52,7 +52,7 @@ impl BoundedWork {
         }
     }
 
-    /// Completes when an overdue piece of work finishes.
+    /// Completes when an overdue piece of work has finished.
     pub(super) async fn over(&mut self) {
         if self.late.join_next().await.is_none() {
             std::future::pending().await
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
     use std::sync::mpsc;
 
-    /// Work that hangs until it is released.
+    /// Returns work that hangs until the sender is used or dropped.
     fn hanging() -> (mpsc::Sender<()>, impl FnOnce() -> bool + Send) {
         let (go, wait) = mpsc::channel();
         (go, move || wait.recv().is_ok())
@@ -95,7 +95,7 @@ mod tests {
         assert_eq!(bounded.run(|| 1).await, Some(1));
     }
 
-    /// Waits for work in real time.
+    /// Runs work with the real clock instead of the paused one.
     async fn done(bounded: &mut BoundedWork) -> Option<u8> {
         tokio::time::resume();
         let done = bounded.run(|| 1).await;

@@ -1,4 +1,4 @@
-//! Audit entries for configuration changes.
+//! Creates audit entries for configuration changes.
 
 use ironcurtain_audit::{Entry, Event, PolicyChange, PolicyEffect};
 use ironcurtain_config::{PolicySnapshot, Servers, SessionSettings};
@@ -6,7 +6,7 @@ use ironcurtain_policy::OpenFolder;
 use ironcurtain_policy_tools::diff::{Difference, diff, diff_rules};
 use std::collections::BTreeSet;
 
-/// Returns the entry for a new policy.
+/// Returns the audit entry for a changed policy.
 pub(super) fn of_policy(before: &PolicySnapshot, now: &PolicySnapshot) -> Entry {
     let rules = diff_rules(&before.policy, &now.policy);
     let closed = closed(before, now);
@@ -22,7 +22,7 @@ pub(super) fn of_policy(before: &PolicySnapshot, now: &PolicySnapshot) -> Entry 
     entry
 }
 
-/// Returns the folders whose access a server lost, fully or partly.
+/// Returns the folders to which a server lost some or all access.
 fn closed(before: &PolicySnapshot, now: &PolicySnapshot) -> Vec<String> {
     let closed: BTreeSet<String> = before
         .annotations
@@ -41,7 +41,8 @@ fn closed(before: &PolicySnapshot, now: &PolicySnapshot) -> Vec<String> {
     closed.into_iter().collect()
 }
 
-/// Returns the entry for a change's effect: both policies judge synthetic calls, which takes time with many rules.
+/// Returns the audit entry for the effect of a policy change. Both policies judge synthetic calls, which is slow for
+/// many rules.
 pub(super) fn effect(before: &PolicySnapshot, now: &PolicySnapshot) -> Entry {
     let difference = diff(&before.policy, &now.policy, &now.annotations);
     let looser = difference.decisions.iter().filter(|change| change.is_looser()).count();
@@ -57,7 +58,7 @@ pub(super) fn effect(before: &PolicySnapshot, now: &PolicySnapshot) -> Entry {
     entry
 }
 
-/// Returns the entry for new settings or servers.
+/// Returns the audit entry for changed settings or servers.
 pub(super) fn of_settings(before: &SessionSettings, now: &SessionSettings) -> Entry {
     let servers = (before.servers != now.servers).then(|| servers(&before.servers, &now.servers));
     let settings = (before.config != now.config).then(|| "the settings changed".to_owned());
@@ -111,7 +112,7 @@ mod tests {
     use ironcurtain_config::home::Home;
     use serde_json::json;
 
-    /// Returns a policy with this number of folders and this decision for the first one.
+    /// Returns a policy with rules for this number of folders. `first` is the decision of the first rule.
     fn snapshot(home: &Home, folders: usize, first: &str) -> PolicySnapshot {
         let rule = |at: usize| {
             let then = if at == 0 { first } else { "escalate" };

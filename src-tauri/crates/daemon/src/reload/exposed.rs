@@ -1,6 +1,6 @@
-//! Detects configuration files and programs that a server may write, and that an agent may therefore have written.
+//! Detects configuration files and programs that a server can write to, so that an agent may have manipulated them.
 //!
-//! - Checks a file's real path and every symlink on the way to it.
+//! - Checks the real path of a file and every symlink that leads to it.
 
 use ironcurtain_config::home::Home;
 use ironcurtain_config::{ExposedFile, Exposure, Server, Servers, WritableBy, places};
@@ -10,13 +10,13 @@ use ironcurtain_paths::{CanonicalPath, Resolver};
 use ironcurtain_policy::ProtectedPaths;
 use std::path::Path;
 
-/// Paths that servers may write to.
+/// Paths that servers can write to.
 pub(crate) struct Writable<'a> {
     home: &'a Home,
     servers: &'a Servers,
     grants: &'a GrantTable,
     resolver: Resolver,
-    /// IronCurtain's own folders, which no sandbox contains.
+    /// IronCurtain's own folders, which no server can write to.
     own: Vec<CanonicalPath>,
 }
 
@@ -32,13 +32,14 @@ impl<'a> Writable<'a> {
         Self { home, servers, grants, resolver, own }
     }
 
-    /// Rejects a file that a server may write.
+    /// Refuses a file that a server can write to.
     pub(super) fn refuse(&self, file: &Path) -> Result<(), ExposedFile> {
         let exposure = self.exposure(file, self.places(file), None);
         exposure.map_or(Ok(()), |exposure| Err(ExposedFile(exposure)))
     }
 
-    /// Rejects a server's program that another server may change. Protected paths are out of reach even inside a writable folder.
+    /// Refuses a server's program that another server can modify. A protected path counts as safe even in a writable
+    /// folder.
     pub(crate) fn refuse_program(
         &self,
         program: &Path,
@@ -53,18 +54,19 @@ impl<'a> Writable<'a> {
         exposure.map_or(Ok(()), |exposure| Err(ProgramError::Exposed(exposure)))
     }
 
-    /// Returns the first writable place of a file, ignoring the server `but`.
+    /// Returns the first place of a file that is writable for a server other than `but`.
     fn exposure(&self, file: &Path, places: Vec<CanonicalPath>, but: Option<&str>) -> Option<Exposure> {
         let writable = places.into_iter().find_map(|place| Some((self.writer(&place, but)?, place)));
         writable.map(|(by, place)| Exposure { file: file.to_path_buf(), place, by })
     }
 
-    /// Returns the real path of a file and the symlinks on the way. An unresolvable file fails to open later, with its own error.
+    /// Returns the real path of a file and all symlinks that lead to it. Empty if the path cannot be resolved, because
+    /// opening it fails later with a better error.
     fn places(&self, file: &Path) -> Vec<CanonicalPath> {
         file.to_str().and_then(|text| self.resolver.resolve(text).ok()).map(places).unwrap_or_default()
     }
 
-    /// Returns who may write to a place, and why, ignoring the server `but`.
+    /// Returns the server or grant that can write to a place, except for the server `but`.
     fn writer(&self, place: &CanonicalPath, but: Option<&str>) -> Option<WritableBy> {
         let granted = || self.granted(place, but);
         granted().or_else(|| self.of_sessions(place)).or_else(|| self.configured(place, but))
@@ -82,7 +84,7 @@ impl<'a> Writable<'a> {
         })
     }
 
-    /// Checks the private folders of sessions and servers.
+    /// Checks whether the place is in a private folder of a session or server.
     fn of_sessions(&self, place: &CanonicalPath) -> Option<WritableBy> {
         let theirs = [self.home.sessions(), self.home.data.join("servers")];
         let is_theirs = |dir: &std::path::PathBuf| {
@@ -91,7 +93,7 @@ impl<'a> Writable<'a> {
         theirs.iter().any(is_theirs).then_some(WritableBy::Session)
     }
 
-    /// Checks `allowWrite`, which never includes our own folders.
+    /// Checks whether an `allowWrite` setting includes the place. Such settings never include IronCurtain's own folders.
     fn configured(&self, place: &CanonicalPath, but: Option<&str>) -> Option<WritableBy> {
         if self.own.iter().any(|own| own.contains(place)) {
             return None;
@@ -165,13 +167,13 @@ mod tests {
         let refused = check("person/tools/run", "person/tools", "other", &none).unwrap_err();
         assert!(refused.contains("tools/run` is not started: it is at `"), "{refused}");
         assert!(refused.contains("where the server `files`, through your grant for `"), "{refused}");
-        // Only the link is writable, which lets the server redirect it.
+        // Only the symlink is writable, but the server could make it lead elsewhere.
         let refused = check("person/bin/npx", "person/bin", "other", &none).unwrap_err();
         assert!(refused.contains("bin/npx`, where the server `files`"), "{refused}");
         assert_eq!(check("person/tools/run", "person/bin", "other", &none), Ok(()));
-        // A server may change its own program.
+        // A server may modify its own program.
         assert_eq!(check("person/tools/run", "person/tools", "files", &none), Ok(()));
-        // A protected program stays protected inside a granted folder.
+        // A protected program is safe even inside a granted folder.
         let kept = ProtectedPaths::from_iter([canonical("person/tools/run")]);
         assert_eq!(check("person/tools/run", "person/tools", "other", &kept), Ok(()));
     }
@@ -197,10 +199,10 @@ mod tests {
         let all = servers(
             r#"{ "edit": { "command": "c", "sandbox": { "filesystem": { "allowWrite": ["~"] } } } }"#,
         );
-        // No server can write in our own folder.
+        // No server can write to IronCurtain's own folder.
         write(&file, "{}").unwrap();
         assert_eq!(check(&all, vec![grant(&dotfiles, true)]), Ok(()));
-        // A link through a writable folder to a file outside it.
+        // The file is a symlink that leads through a writable folder.
         std::fs::remove_file(&file).unwrap();
         write(at("person/safe/p.json"), "{}").unwrap();
         symlink(at("person/safe/p.json"), at("person/dotfiles/p.json")).unwrap();
@@ -216,7 +218,7 @@ mod tests {
             refused.contains("the server `edit`, through `~` in its `allowWrite`, may write"),
             "{refused}"
         );
-        // Into a session's folder.
+        // The file is a symlink into a session folder.
         std::fs::remove_file(&file).unwrap();
         create_dir_all(home.sessions().join("s/sandbox")).unwrap();
         symlink(home.sessions().join("s/sandbox/p.json"), &file).unwrap();

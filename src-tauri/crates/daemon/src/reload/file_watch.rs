@@ -1,8 +1,9 @@
-//! Detects changes of files: in place, by a rename, through their directory, or at the target of a symlink.
+//! Detects changes of files: written in place, replaced by a rename or with their directory, or changed at a symlink's
+//! target.
 //!
-//! - Watches directories instead of files: a replacement has the same name but another inode.
-//! - For a missing directory, watches the nearest existing ancestor.
-//! - In folders with secrets, only a new symlink or folder counts; nothing is read from them.
+//! - Watches directories instead of files, because a replaced file has a new inode.
+//! - If a directory does not exist, watches its nearest existing ancestor.
+//! - In folders with secrets, detects only new symlinks and folders, and reads no file.
 
 use notify::event::{AccessKind, AccessMode};
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
@@ -14,45 +15,45 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout_at};
 
-/// Files are read after this quiet period, because writers often need several steps.
+/// Delay after the last event before files are read, because many programs write in several steps.
 const QUIET: Duration = Duration::from_millis(50);
 
-/// Maximum delay, however often a file is written.
+/// Maximum delay after the first event, even if further events arrive.
 const LONGEST: Duration = Duration::from_secs(1);
 
-/// Device and inode.
+/// Device and inode numbers.
 type Identity = (u64, u64);
 
-/// Real paths of files, and the directories to watch for them.
+/// Files to follow by their real paths, and the directories to watch for that.
 pub(super) struct WatchedPaths {
     files: BTreeSet<PathBuf>,
-    /// Folders in which a new symlink counts.
+    /// Folders with secrets, in which only new symlinks and folders matter.
     secret: BTreeSet<PathBuf>,
-    /// Directories to watch.
+    /// Existing directories to watch.
     directories: BTreeMap<PathBuf, Identity>,
 }
 
-/// Watches files.
+/// Watcher for configuration files.
 pub(super) struct FileWatch {
     watcher: Result<RecommendedWatcher, Arc<notify::Error>>,
     events: mpsc::UnboundedReceiver<Vec<PathBuf>>,
     watched: BTreeMap<PathBuf, Identity>,
-    /// Files and their symlink targets, as paths without symlinks.
+    /// Real paths of the followed files and of their symlinks.
     places: BTreeSet<PathBuf>,
-    /// Folders in which a new symlink counts.
+    /// Folders with secrets, in which only new symlinks and folders matter.
     secret: BTreeSet<PathBuf>,
 }
 
-/// Why changes are not detected.
+/// Reason why changes cannot be detected.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum FileWatchError {
-    /// No watcher is available.
+    /// The operating system's watcher is not available.
     #[error(transparent)]
     NoWatcher(Arc<notify::Error>),
-    /// The directory cannot be watched.
+    /// A directory cannot be watched.
     #[error("failed to watch `{dir}`: {source}", dir = .dir.display())]
     Unwatched {
-        /// The directory.
+        /// Path of the directory.
         dir: PathBuf,
         /// Error of the watcher.
         source: notify::Error,
@@ -60,12 +61,12 @@ pub(super) enum FileWatchError {
 }
 
 impl FileWatch {
-    /// Creates a watch of nothing; see [`FileWatch::arm`].
+    /// Creates a watcher without directories. Call [`FileWatch::arm`] next.
     pub(super) fn new() -> Self {
         let (send, events) = mpsc::unbounded_channel();
         let tell = move |event: notify::Result<Event>| {
             if let Some(paths) = touched(event) {
-                // A closed receiver needs no notification.
+                // Ignore the error, which occurs if the receiver was dropped.
                 let _ = send.send(paths);
             }
         };
@@ -73,10 +74,10 @@ impl FileWatch {
         Self { watcher, events, watched: BTreeMap::new(), places: BTreeSet::new(), secret: BTreeSet::new() }
     }
 
-    /// Watches the directories found. Later changes are detected.
+    /// Replaces the set of watched directories. Detects all changes from now on.
     ///
     /// # Errors
-    /// Returns a [`FileWatchError`] if some cannot be watched.
+    /// Returns [`FileWatchError`] if the watcher is not available or a directory cannot be watched.
     pub(super) fn arm(&mut self, found: WatchedPaths) -> Result<(), FileWatchError> {
         let WatchedPaths { files, secret, mut directories } = found;
         (self.places, self.secret) = (files, secret);
@@ -89,7 +90,7 @@ impl FileWatch {
             .collect();
         for dir in stale {
             self.watched.remove(&dir);
-            // The directory may have been removed.
+            // Ignore the error: the directory may have been removed.
             let _ = watcher.unwatch(&dir);
         }
         directories.retain(|dir, _| !self.watched.contains_key(dir));
@@ -103,7 +104,7 @@ impl FileWatch {
         Ok(())
     }
 
-    /// Completes after a change, once it is quiet again.
+    /// Completes after a change, once no further event has arrived for [`QUIET`], or after [`LONGEST`].
     pub(super) async fn changed(&mut self) {
         self.touched().await;
         let last = Instant::now() + LONGEST;
@@ -121,14 +122,14 @@ impl FileWatch {
             match self.events.recv().await {
                 Some(paths) if self.concern(&paths) => return,
                 Some(_) => {}
-                // There is no watcher.
+                // The watcher is not available, so no event will arrive.
                 None => std::future::pending().await,
             }
         }
     }
 
-    /// Returns whether an event matters: a file, a directory on its path, or a symlink to a secret. Without paths, anything may have
-    /// changed.
+    /// Returns `true` if an event concerns a followed file, a directory that leads to it, or a new symlink among
+    /// secrets. An event without paths may concern any file.
     fn concern(&self, paths: &[PathBuf]) -> bool {
         let is_on_the_way = |path: &PathBuf| self.places.iter().any(|place| place.starts_with(path));
         paths.is_empty() || paths.iter().any(|path| is_on_the_way(path) || self.is_new_link(path))
@@ -140,10 +141,10 @@ impl FileWatch {
     }
 }
 
-/// Returns the paths of an event, or `None` if nothing was modified, as on a read.
+/// Returns the paths of an event, or `None` if the event is only a read access.
 fn touched(event: notify::Result<Event>) -> Option<Vec<PathBuf>> {
     match event {
-        // Events may have been lost.
+        // The watcher may have lost events.
         Err(_) => Some(Vec::new()),
         Ok(event) if event.need_rescan() => Some(Vec::new()),
         Ok(Event { kind: EventKind::Access(AccessKind::Close(AccessMode::Write)), paths, .. }) => Some(paths),
@@ -153,7 +154,7 @@ fn touched(event: notify::Result<Event>) -> Option<Vec<PathBuf>> {
 }
 
 impl WatchedPaths {
-    /// Finds the current real paths of the files. Blocking.
+    /// Finds the current real paths of the files. Blocks on file access.
     pub(super) fn find(files: &[PathBuf], secret: Vec<PathBuf>) -> Self {
         let directories = secret.iter().filter_map(|dir| there(dir)).collect();
         let mut found = Self { files: BTreeSet::new(), secret: secret.into_iter().collect(), directories };
@@ -161,7 +162,7 @@ impl WatchedPaths {
             let spelled = spelled(file);
             let target = file.canonicalize().ok();
             for place in std::iter::once(spelled).chain(target) {
-                // Also its parent's parent: the directory itself may be replaced.
+                // Watch two levels, because the directory itself may be replaced.
                 for dir in place.ancestors().skip(1).filter_map(there).take(2) {
                     found.directories.insert(dir.0, dir.1);
                 }
@@ -172,7 +173,7 @@ impl WatchedPaths {
     }
 }
 
-/// Resolves symlinks in existing directories, but not in the last component.
+/// Resolves all symlinks in a path except for its last component.
 fn spelled(file: &Path) -> PathBuf {
     let real = file.ancestors().skip(1).find_map(|above| Some((above, above.canonicalize().ok()?)));
     real.and_then(|(above, real)| Some(real.join(file.strip_prefix(above).ok()?)))

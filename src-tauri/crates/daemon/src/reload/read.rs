@@ -1,4 +1,4 @@
-//! Reads the files and compares them with what is in force. Blocking; changes nothing.
+//! Reads the configuration files and compares them with the current state. Blocks on file access; changes nothing.
 
 use super::exposed::Writable;
 use ironcurtain_config::home::{Home, HomeError, private_dir};
@@ -10,7 +10,7 @@ use ironcurtain_grants::GrantTable;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// State in force, and the files that it was read from.
+/// Current configuration and policy, with the file contents from which they were parsed.
 #[derive(Debug, Clone)]
 pub(super) struct Current {
     pub(super) config: (Text, Config),
@@ -18,16 +18,16 @@ pub(super) struct Current {
     pub(super) snapshot: Arc<PolicySnapshot>,
 }
 
-/// The outcome of reading the files.
+/// Result of reading the files.
 #[derive(Debug)]
 pub(super) struct Reading {
-    /// The result to apply, with previous values for rejected files.
+    /// New state. A file that was rejected keeps its previous value.
     pub(super) now: Current,
-    /// Why settings, servers and policy files were rejected.
+    /// Reasons for rejected files.
     pub(super) refused: Refused,
 }
 
-/// Reasons for rejected files.
+/// Reasons why files were rejected, by kind of file. `None` if the files were accepted.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Refused {
     pub(super) config: Option<String>,
@@ -35,31 +35,31 @@ pub(super) struct Refused {
     pub(super) snapshot: Option<String>,
 }
 
-/// Why a file is rejected.
+/// Reason why a file is rejected.
 #[derive(Debug, thiserror::Error)]
 enum ReadError {
     /// The file cannot be read or parsed.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The resulting policy is invalid.
+    /// The policy in the files is invalid.
     #[error(transparent)]
     Policy(#[from] SnapshotError),
-    /// A server may write the file.
+    /// A server can write to the file.
     #[error(transparent)]
     Exposed(#[from] ExposedFile),
-    /// The file was removed.
+    /// The file was removed after it had been loaded.
     #[error("`{path}` was removed; restore it, or restart IronCurtain to continue without it", path = .0.display())]
     Gone(PathBuf),
 }
 
-/// Returns every followed file.
+/// Returns all configuration files that are followed.
 pub(super) fn files(home: &Home) -> Vec<PathBuf> {
     let own = ["config.json", "mcp-servers.json"].map(|name| home.config.join(name));
     own.into_iter().chain(PolicyTexts::paths(home)).collect()
 }
 
 impl Current {
-    /// Reads the files at startup.
+    /// Reads the files at startup. Every error is fatal.
     pub(super) fn read(home: &Home) -> Result<Self, SnapshotError> {
         let config = Config::text(home)?;
         let config = (config.clone(), Config::of(&config)?);
@@ -69,7 +69,7 @@ impl Current {
         Ok(Self { config, servers, snapshot: snapshot.into() })
     }
 
-    /// Rejects files in places that a server may write.
+    /// Refuses files that a server can write to.
     pub(super) fn check_places(&self, home: &Home, grants: &GrantTable) -> Result<(), SnapshotError> {
         let writable = Writable::by(home, &self.snapshot.home, &self.servers.1, grants);
         Ok(files(home).iter().try_for_each(|file| writable.refuse(file))?)
@@ -80,7 +80,7 @@ impl Current {
     }
 }
 
-/// Reloads the files. Protected paths follow the disk even if files are rejected.
+/// Reads the files again. Protected paths are updated even if files are rejected.
 pub(super) fn read_again(home: &Home, before: &Current, grants: &GrantTable) -> Reading {
     if let Err(problem) = [home.config.clone(), home.policy()].iter().try_for_each(|dir| closed(dir)) {
         let why = Some(problem.to_string());
@@ -161,7 +161,7 @@ fn snapshot(
     Ok(PolicySnapshot::of(home, hosts, text)?)
 }
 
-/// Rejects a removed file: falling back to the default could loosen the policy.
+/// Rejects a file that was removed, because its default could be less strict.
 fn still_there(before: &Text, now: &Text) -> Result<(), ReadError> {
     if before.content.is_none() || now.content.is_some() {
         return Ok(());
@@ -169,7 +169,7 @@ fn still_there(before: &Text, now: &Text) -> Result<(), ReadError> {
     Err(ReadError::Gone(now.path.clone()))
 }
 
-/// Checks that a recreated directory is private to this user.
+/// Checks that a directory, if it exists, is accessible to this user only.
 fn closed(dir: &Path) -> Result<(), HomeError> {
     if dir.symlink_metadata().is_ok() { private_dir(dir) } else { Ok(()) }
 }
@@ -261,7 +261,7 @@ mod tests {
         let now = scene.read_again(&before).now;
         assert!(now.servers.1.find(Some("net")).is_none());
         assert!(admits(&now.snapshot, "net", "a.example") && !admits(&now.snapshot, "net", "b.example"));
-        // A server without a list of hosts requires no approval.
+        // A server without a host list requires no approval for hosts.
         scene.write("mcp-servers.json", r#"{ "net": { "command": "c", "sandbox": false } }"#);
         assert!(admits(&scene.read_again(&before).now.snapshot, "net", "b.example"));
     }

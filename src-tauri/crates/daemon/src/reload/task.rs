@@ -1,4 +1,4 @@
-//! The task that owns what is in force.
+//! Task that owns the current configuration and policy, and updates them.
 
 use super::blocking::{BoundedWork, PATIENCE, spawn_thread};
 use super::file_watch::{FileWatch, WatchedPaths};
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot, watch};
 
-/// Maximum number of pending reload requests.
+/// Maximum number of waiting reload requests.
 const QUEUE: usize = 16;
 
 pub(super) fn start(current: Current, parts: ReloaderParts) -> Reloader {
@@ -35,12 +35,12 @@ pub(super) fn start(current: Current, parts: ReloaderParts) -> Reloader {
 struct ReloadTask {
     parts: ReloaderParts,
     file_watch: FileWatch,
-    /// Reads of the files.
+    /// Runs blocking file accesses with a time limit.
     work: BoundedWork,
     current: Current,
     snapshots: watch::Sender<Arc<PolicySnapshot>>,
     settings: watch::Sender<Arc<SessionSettings>>,
-    /// Set while a change could not be recorded and is pending.
+    /// `true` while a change is pending because it could not be recorded.
     unrecorded: bool,
     audit_troubles: watch::Receiver<BTreeMap<Concern, String>>,
 }
@@ -55,7 +55,7 @@ impl ReloadTask {
     }
 
     async fn keep(&mut self, inbox: &mut mpsc::Receiver<oneshot::Sender<()>>) {
-        // A second pass detects changes made since the first.
+        // Repeat, to detect changes that were made before the files were watched.
         self.follow().await;
         loop {
             let asked = tokio::select! {
@@ -69,15 +69,15 @@ impl ReloadTask {
             };
             self.follow().await;
             if let Some(asked) = asked {
-                // The caller may have stopped waiting.
+                // Ignore the error: the caller may have stopped waiting.
                 let _ = asked.send(());
             }
         }
     }
 
-    /// Applies the current files.
+    /// Reads the files again and applies their changes.
     async fn follow(&mut self) {
-        // Watch first, then read, so that changes in between are detected.
+        // Watch before reading, so that no change in between is missed.
         let (files, person) = (files(&self.parts.home), self.current.snapshot.home.clone());
         let find = move || WatchedPaths::find(&files, watched(&person));
         let Some(places) = self.work.run(find).await else {
@@ -122,7 +122,7 @@ impl ReloadTask {
         self.parts.changes.send_modify(|n| *n += 1);
     }
 
-    /// Records a change, then applies it. An unrecorded change stays pending.
+    /// Records a change, then applies it. If recording fails, the change stays pending.
     async fn publish(&mut self, now: Current, snapshot: Option<Entry>) -> Result<(), AuditError> {
         let (old, new) = (self.current.settings(), now.settings());
         if old != new {
@@ -141,7 +141,7 @@ impl ReloadTask {
     }
 }
 
-/// Runs in the background: a change applies without waiting for its effect.
+/// Computes and records the effect of a change. Runs in the background, because the change must not wait for it.
 async fn note_effect(audit: Audit, before: Arc<PolicySnapshot>, now: Arc<PolicySnapshot>) {
     if before.policy == now.policy {
         return;
@@ -167,11 +167,11 @@ fn not_read() -> String {
     )
 }
 
-/// Completes when the audit log is writable again.
+/// Completes once the audit log is writable again.
 async fn recovered(health: &mut watch::Receiver<BTreeMap<Concern, String>>) {
     loop {
         if health.changed().await.is_err() {
-            // No more updates will arrive.
+            // The sender was dropped, so no update will arrive.
             return std::future::pending().await;
         }
         if !health.borrow_and_update().contains_key(&Concern::Audit) {

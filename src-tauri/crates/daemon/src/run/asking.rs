@@ -1,8 +1,8 @@
-//! Decides about one access: judges it, and asks the user if needed.
+//! Decides on a run's access to a file: judges it, and asks the user if needed.
 //!
-//! - An answer applies to the file as it was shown. The access is judged again afterwards, and a change in between leads to a new
-//!   question.
-//! - A denial holds for the rest of the run, for this access to this path and what is below it.
+//! - An answer applies to the file as it was shown. The access is judged again afterwards, and a difference leads to a
+//!   new question.
+//! - A denial applies for the rest of the run, to this kind of access to the path and everything below it.
 
 use super::Run;
 use super::judge::{JudgedAccess, operation};
@@ -26,42 +26,42 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::watch;
 
-/// Maximum number of times one access is judged, which happens whenever a similar question is answered.
+/// Maximum number of times that one access is judged. It is judged again whenever a similar question is answered.
 const MOST_ROUNDS: usize = 200;
 
-/// Number of questions about a folder after which the folder is offered first.
+/// Number of questions about files in one folder, after which the folder is offered first.
 const OFTEN: u32 = 2;
 
-/// Maximum number of folders whose questions are counted.
+/// Maximum number of folders for which questions are counted.
 const MOST_FOLDERS: usize = 10_000;
 
-/// Maximum number of questions about one access because the file changed.
+/// Maximum number of questions about one access. New ones are needed if the file changes.
 const MOST_QUESTIONS: usize = 3;
 
-/// Access that a program waits for.
+/// Access that a program is waiting for.
 #[derive(Debug, Clone)]
 pub(super) struct AskedByProgram {
     pub(super) wanted: PermittedAccess,
-    /// The program and its ancestors, the oldest first.
+    /// Names of the program and its ancestors, oldest first.
     pub(super) programs: Vec<String>,
 }
 
-/// Accesses that one question is about.
+/// Accesses that a question covers.
 pub(super) enum Together {
-    /// One, which may become a part of a search once that begins.
+    /// A single access. The receiver, if any, changes when a search starts that may include the access.
     Alone(Option<watch::Receiver<u64>>),
-    /// This number, in one folder.
+    /// This number of accesses to files in one folder.
     With(usize),
-    /// None yet: the user raised the question before the program opens the path.
+    /// No access yet: the user raised the question in advance.
     Raised,
 }
 
-/// Number of questions that were asked about each folder.
+/// Number of questions so far about files in each folder.
 #[derive(Debug, Default)]
 pub(super) struct AskedFolders(Mutex<HashMap<PathBuf, u32>>);
 
 impl AskedFolders {
-    /// Counts a question, and returns whether there were several about the same folder before.
+    /// Counts a question. Returns `true` if the folder has had enough questions to be offered first.
     fn is_often(&self, path: &str) -> bool {
         let Some(folder) = Path::new(path).parent() else { return false };
         let mut folders = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -75,7 +75,7 @@ impl AskedFolders {
 }
 
 impl Run {
-    /// Decides about an access. If it stays allowed, the view gets the permission before this returns.
+    /// Decides on an access. If it stays permitted, the view has received the permission when this returns.
     pub(super) async fn decide(self: &Arc<Self>, asked: AskedByProgram) -> AccessAnswer {
         let mut why = None;
         let answer = self.decided(&asked, &mut why).await;
@@ -93,7 +93,7 @@ impl Run {
         answer
     }
 
-    /// Decides, and sets the reason of a denial that the user did not just choose.
+    /// Decides on an access. Sets `why` for a denial, unless the user chose it just now.
     async fn decided(self: &Arc<Self>, asked: &AskedByProgram, why: &mut Option<String>) -> AccessAnswer {
         let wanted = &asked.wanted;
         let (mut approved, mut answers) = (Vec::new(), 0);
@@ -110,7 +110,7 @@ impl Run {
                     return AccessAnswer::Denied;
                 }
                 Verdict::Escalate(escalation) => {
-                    // The answer was about another state of the file.
+                    // The answer was about a different state of the file, so it does not apply.
                     approved.clear();
                     if answers == MOST_QUESTIONS {
                         return AccessAnswer::Denied;
@@ -143,7 +143,7 @@ impl Run {
         AccessAnswer::Denied
     }
 
-    /// Asks about this access, or with many others about their folder.
+    /// Asks about this access alone, or about the folder if many reads in it are waiting.
     async fn one_or_all(
         self: &Arc<Self>,
         asked: &AskedByProgram,
@@ -168,7 +168,7 @@ impl Run {
         }
     }
 
-    /// Asks about the folder of many files.
+    /// Asks once about a folder in which many reads are waiting.
     async fn search(
         self: &Arc<Self>,
         asked: &AskedByProgram,
@@ -192,8 +192,8 @@ impl Run {
         answered.map(|_| answer)
     }
 
-    /// Records an allowed access, and permits it from now on unless the user allowed it once. Returns `None` if it has to be
-    /// judged again.
+    /// Records an allowed access, and permits it permanently unless it was a one-time approval. Returns `None` if
+    /// the access must be judged again.
     async fn allow(
         &self,
         wanted: &PermittedAccess,
@@ -207,7 +207,7 @@ impl Run {
         entry.policy_hash = Some(judged.snapshot.hash.clone());
         entry.grant_id = permit.grants().first().cloned();
         if let Err(problem) = self.services.audit.record(entry).await {
-            tracing::error!(%problem, "failed to record an allowed access, which is denied");
+            tracing::error!(%problem, "failed to record an allowed access; denying it");
             return Some(AccessAnswer::Denied);
         }
         if !self.services.grants.hold(permit.grants()) {
@@ -222,13 +222,16 @@ impl Run {
             Permitting::Permitted => Some(AccessAnswer::Permitted),
             Permitting::Outdated => None,
             Permitting::Full => {
-                tracing::error!(run = self.id, "the run has used too many files; another one is denied");
+                tracing::error!(
+                    run = self.id,
+                    "the run has reached the maximum number of permitted files; denying another one"
+                );
                 Some(AccessAnswer::Denied)
             }
         }
     }
 
-    /// Asks one question. Returns what the user approved for this access alone, or nothing if it is to be judged again.
+    /// Asks the user once. Returns the values approved for this access only, or `None` if it must be judged again.
     pub(super) async fn question(
         self: &Arc<Self>,
         AskedByProgram { wanted, programs }: &AskedByProgram,
@@ -241,7 +244,7 @@ impl Run {
         let exchange = self.services.exchange(&self.principal);
         let JudgedAccess { inspected, snapshot, .. } = judged;
         let requested = inspected.paths.requested(&escalation.values, FileWrites::default());
-        // Nothing is mounted for an access.
+        // A run's files are served, so the access needs no mount.
         let requested: Vec<_> =
             requested.into_iter().map(|asked| RequestedAccess { need: None, ..asked }).collect();
         let grantable = Grantable {
@@ -268,7 +271,7 @@ impl Run {
             only(&mut question.offers, |lifetime| *lifetime == Lifetime::Once);
         }
         if let Together::Raised = together {
-            // An answer for once would be used up by nothing.
+            // Without a waiting access, a one-time approval would have no effect.
             only(&mut question.offers, |lifetime| *lifetime != Lifetime::Once);
         }
         only(&mut question.offers, |lifetime| self.notes.may_offer(lifetime));
@@ -319,13 +322,13 @@ impl Run {
         if approval.lifetime == Lifetime::Once {
             return Ok(Some(escalation.values.clone()));
         }
-        // From now on the grant decides.
+        // The new grant decides from now on.
         exchange.grant(&approval, grantable.opened_by(approval.offer.reach)).await?;
         Ok(Some(Vec::new()))
     }
 
-    /// Completes when the access no longer needs a question of its own, because of another answer, a new policy or a question about
-    /// its folder.
+    /// Completes when the access no longer needs its own question, because of a new grant, a new policy or a question
+    /// about its folder.
     async fn no_question_left(
         self: &Arc<Self>,
         wanted: &PermittedAccess,
@@ -333,7 +336,7 @@ impl Run {
     ) {
         let mut begins = pin!(async {
             match begun {
-                // Fails only if the run has ended.
+                // Ignore the error, which occurs only if the run has ended.
                 Some(mut begun) => _ = begun.changed().await,
                 None => std::future::pending().await,
             }
@@ -344,7 +347,7 @@ impl Run {
             let changed = tokio::select! {
                 changed = table.changed() => changed,
                 changed = snapshots.changed() => changed,
-                // This access may become a part of it.
+                // The search may include this access.
                 () = &mut begins => return,
             };
             if changed.is_err() {
@@ -372,7 +375,7 @@ impl Run {
     }
 }
 
-/// Removes every lifetime that is not `accepted`, and offers that have no other.
+/// Removes all lifetimes that `accepted` rejects, and offers without a lifetime.
 fn only(offers: &mut Vec<Offer>, accepted: impl Fn(&Lifetime) -> bool) {
     offers.iter_mut().for_each(|offer| offer.lifetimes.retain(&accepted));
     offers.retain(|offer| !offer.lifetimes.is_empty());

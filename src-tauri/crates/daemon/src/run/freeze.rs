@@ -1,4 +1,4 @@
-//! Stops all programs of a paused run, and continues them.
+//! Suspends all programs of a run while it is paused, and resumes them.
 
 use super::Run;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
@@ -8,14 +8,14 @@ use std::fs;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Time in which every program must stop.
+/// Maximum time until all programs must be suspended. Otherwise the run is terminated.
 const STOP_BOUND: Duration = Duration::from_secs(2);
 
 /// Interval between two checks.
 const CHECK: Duration = Duration::from_millis(5);
 
 impl Run {
-    /// Stops the programs while the run is paused.
+    /// Suspends and resumes the programs whenever the run is paused or resumed.
     pub(super) async fn follow_pauses(self: Arc<Self>) {
         let mut stops = self.services.broker.stops().watch();
         let mut is_frozen = false;
@@ -31,9 +31,9 @@ impl Run {
                     signal_all(supervisor, Signal::CONT);
                     true
                 };
-                // Fails only while the trusted process is exiting, which ends the run.
+                // An error occurs only while the daemon exits, which also terminates the run.
                 if tokio::task::spawn_blocking(act).await.is_ok_and(|done| !done) {
-                    tracing::error!(run = self.id, "the run could not be paused, so it is ended");
+                    tracing::error!(run = self.id, "failed to pause the run; terminating it");
                     self.end();
                 }
             }
@@ -44,16 +44,16 @@ impl Run {
     }
 }
 
-/// Stops every process of the sandbox, and returns whether all have stopped.
+/// Suspends all processes in the sandbox. Returns `false` if that takes longer than [`STOP_BOUND`].
 ///
-/// A process that has a stop signal pending runs no more of its own code, but a `fork` in progress may still create another, so this
-/// repeats until all have stopped.
+/// A process with a pending stop signal no longer runs its own code, but a `fork` in progress can still create a
+/// process. Repeats until all processes are suspended.
 fn freeze(supervisor: u32) -> bool {
     let deadline = Instant::now() + STOP_BOUND;
     loop {
         signal_all(supervisor, Signal::STOP);
         let all = inside(supervisor);
-        // A sandbox has at least its first process, unless the processes cannot be listed.
+        // A sandbox has at least one process. An empty list means that the processes could not be listed.
         if !all.is_empty() && all.into_iter().all(has_stopped) {
             return true;
         }
@@ -64,7 +64,8 @@ fn freeze(supervisor: u32) -> bool {
     }
 }
 
-/// Sends a signal to all. Parents stop before their children and continue after them, so that none notices.
+/// Sends a signal to all processes. Parents are suspended before and resumed after their children, so that they do not
+/// notice.
 fn signal_all(supervisor: u32, signal: Signal) {
     let mut all = inside(supervisor);
     if signal == Signal::CONT {
@@ -72,16 +73,16 @@ fn signal_all(supervisor: u32, signal: Signal) {
     }
     for process in all {
         let Some(pid) = i32::try_from(process).ok().and_then(Pid::from_raw) else { continue };
-        // Fails if the process has exited.
+        // Skip a process that has exited.
         let Ok(held) = pidfd_open(pid, PidfdFlags::empty()) else { continue };
-        // The number may belong to another process by now.
+        // Check again that the process is in the sandbox, because the pid may have been reused before it was opened.
         if is_inside(process, supervisor) {
             let _ = pidfd_send_signal(held, signal);
         }
     }
 }
 
-/// Returns the processes of the sandbox: the supervisor's descendants in another PID namespace.
+/// Returns the processes in the sandbox: descendants of the supervisor that are in another PID namespace.
 fn inside(supervisor: u32) -> Vec<u32> {
     let (mut found, mut seen) = (vec![supervisor], HashSet::from([supervisor]));
     let mut at = 0;
@@ -103,7 +104,7 @@ fn namespace(process: u32) -> Option<OsString> {
     fs::read_link(format!("/proc/{process}/ns/pid")).ok().map(Into::into)
 }
 
-/// Returns the children of all threads of a process.
+/// Returns the child processes of all threads of a process.
 fn children(process: u32) -> Vec<u32> {
     let threads = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
     let lists = threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
@@ -112,10 +113,10 @@ fn children(process: u32) -> Vec<u32> {
         .collect()
 }
 
-/// Returns whether a process is stopped or gone.
+/// Returns `true` if the process is suspended or has exited.
 fn has_stopped(process: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-    // The name in parentheses may contain spaces.
+    // The command name in parentheses may contain spaces.
     let state = stat.rsplit_once(')').and_then(|(_, rest)| rest.trim_start().chars().next());
     state.is_none_or(|state| matches!(state, 'T' | 't' | 'Z' | 'X'))
 }

@@ -1,4 +1,4 @@
-//! Judges an access to a file like a call, in the current state.
+//! Judges a run's access to a file by the rules for calls.
 
 use super::Run;
 use crate::judging::{InspectedCall, JudgingContext};
@@ -14,18 +14,18 @@ use ironcurtain_sandbox::file_access::{FileAccess, PermittedAccess};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
-/// Verdict about an access, with the state it was judged in.
+/// Verdict on an access, with the policy and grants that led to it.
 pub(super) struct JudgedAccess {
     pub(super) verdict: Verdict,
     pub(super) inspected: InspectedCall,
     pub(super) snapshot: Arc<PolicySnapshot>,
     pub(super) grants_version: u64,
-    /// Other programs run the file, so only an answer about this very access allows to change it.
+    /// `true` if other programs run the file automatically. Changing it then always requires its own approval.
     pub(super) runs_later: bool,
 }
 
 impl Run {
-    /// Judges an access on a thread that may block. Returns `None` only while the trusted process is exiting.
+    /// Judges an access on a blocking thread. Returns `None` only while the daemon is exiting.
     pub(super) async fn judged(
         self: &Arc<Self>,
         wanted: &PermittedAccess,
@@ -35,7 +35,7 @@ impl Run {
         tokio::task::spawn_blocking(move || run.judge(&wanted, &approved)).await.ok()
     }
 
-    /// Judges an access. Blocking for as long as resolving a path takes.
+    /// Judges an access. Blocks while the path is resolved.
     pub(super) fn judge(&self, wanted: &PermittedAccess, approved: &[PendingApproval]) -> JudgedAccess {
         let table = self.services.grants.now();
         let grants: Vec<&StandingGrant> =
@@ -46,7 +46,7 @@ impl Run {
         let context = JudgingContext {
             snapshot: judged_by,
             server: self.principal.server.clone(),
-            // A file is opened by itself, so nothing around it becomes accessible.
+            // Runs are served single files, so an approval opens nothing else.
             contained: None,
             unannotated: Unannotated::Deny,
             sandbox: None,
@@ -61,7 +61,7 @@ impl Run {
         };
         let arguments = arguments(own_file.map_or(wanted.path.as_str(), CanonicalPath::as_str));
         let home = &snapshot.home;
-        // The agent's own settings are among these files.
+        // The agent may change its own settings, even if other programs run them.
         let is_changed = wanted.access != FileAccess::Read && own_file.is_none();
         let path = CanonicalPath::assume_canonical(&wanted.path);
         let runs_later = is_changed && path.is_ok_and(|path| runs_later(&path, home));
@@ -80,7 +80,7 @@ fn judged(
     arguments: &Arc<Map<String, Value>>,
 ) -> Result<(Verdict, InspectedCall), Denial> {
     let located = context.plan_file(operation(wanted.access), arguments)?.locate(context)?;
-    // The view resolved every link, so this one was created since.
+    // The view has resolved all symlinks, so a remaining one was created later.
     let path = own_file.map_or(wanted.path.as_str(), CanonicalPath::as_str);
     if located.paths.iter().any(|found| found.path.as_str() != path) {
         return Err(Denial::invalid("the path now leads to another file"));
@@ -89,7 +89,7 @@ fn judged(
     Ok((judgement.verdict, judgement.inspected))
 }
 
-/// Denies what a rule or a grant allows: only the working folder is watched for files that other programs run.
+/// Denies an access that a rule or grant allows, because only the working folder is watched for autostart files.
 fn asked_each_time(verdict: Verdict) -> Verdict {
     match verdict {
         Verdict::Allow(permit) if permit.allowed_by() != AllowedBy::Answer => {
@@ -101,7 +101,7 @@ fn asked_each_time(verdict: Verdict) -> Verdict {
     }
 }
 
-/// Returns the operation that an access is judged as.
+/// Returns the file operation under which an access is judged.
 pub(super) fn operation(access: FileAccess) -> FileOperation {
     match access {
         FileAccess::Read => FileOperation::Read,

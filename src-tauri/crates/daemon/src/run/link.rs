@@ -1,4 +1,4 @@
-//! Connection to the view of a run: questions come in, answers and permissions go out.
+//! Connection to the file view of a run. Receives questions, and sends answers and permissions.
 
 use super::Run;
 use super::asking::AskedByProgram;
@@ -13,14 +13,14 @@ use tokio::net::unix::OwnedWriteHalf;
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 
-/// Serves a view until the connection is closed.
+/// Handles a view's messages until the connection closes.
 pub(super) async fn serve(
     run: Arc<Run>,
     view: UnixStream,
     to_view: mpsc::UnboundedReceiver<ToView>,
 ) -> io::Result<()> {
     let (from, to) = view.into_split();
-    // Reading never waits for writing: the view may wait until its questions are read.
+    // Write concurrently, because the view may stop reading until its questions have been read.
     let mut writing = pin!(write(to, to_view));
     let mut lines = BufReader::new(from).lines();
     // Dropping the set withdraws the questions.
@@ -47,8 +47,8 @@ pub(super) async fn serve(
                         if complete {
                             run.permissions.applied(version);
                         } else {
-                            // The program may still read pages of a revoked file, so the end of the run revokes it.
-                            tracing::error!(run = run.id, "the kernel did not drop the pages of a revoked file in time; the run is ended");
+                            // The program may still read cached pages of the revoked file, so terminate the run.
+                            tracing::error!(run = run.id, "the kernel did not drop the pages of a revoked file in time; terminating the run");
                             run.end();
                         }
                     }
@@ -64,7 +64,7 @@ pub(super) async fn serve(
     }
 }
 
-/// Writes messages until the connection is closed.
+/// Writes messages until the connection or the channel closes.
 async fn write(mut to: OwnedWriteHalf, mut messages: mpsc::UnboundedReceiver<ToView>) -> io::Result<()> {
     while let Some(message) = messages.recv().await {
         let mut line = serde_json::to_vec(&message)?;

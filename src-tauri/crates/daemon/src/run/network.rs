@@ -1,4 +1,4 @@
-//! Network of a run: the proxy is its only way out, and asks about each host at the moment of a connection.
+//! Network of a run. Its only access is the proxy, which asks about each host when a program connects.
 
 use crate::network::{ServerNetwork, ServesNetwork, Serving};
 use ironcurtain_sandbox::{Egress, PROXY_PORT, View};
@@ -7,13 +7,13 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Names of the sandbox's own loopback, which programs reach without the proxy.
+/// Hosts that programs must connect to without the proxy: the loopback interface of the sandbox.
 const LOOPBACK: &str = "localhost,127.0.0.1,::1";
 
-/// Variables that list the names to reach without the proxy.
+/// Environment variables that list hosts to connect to without the proxy.
 const EXEMPT: [&str; 4] = ["NO_PROXY", "no_proxy", "npm_config_noproxy", "no_grpc_proxy"];
 
-/// Returns the variables that make programs use the proxy. `program` connects git's ssh, and is added to the view.
+/// Returns the environment variables for the proxy. Adds `program`, which git's ssh needs to connect, to the view.
 pub(super) fn environment(program: &Path, view: &mut View) -> BTreeMap<String, String> {
     let program = program.to_str();
     program.iter().for_each(|program| view.show_program(program));
@@ -22,10 +22,10 @@ pub(super) fn environment(program: &Path, view: &mut View) -> BTreeMap<String, S
     env
 }
 
-/// Serves the listener of a sandbox that has started.
+/// Starts the proxy on the listener of a sandbox that has started.
 pub(super) async fn serve(network: &Arc<ServerNetwork>, egress: Option<Egress>) -> io::Result<Serving> {
     let egress = egress.ok_or(io::ErrorKind::NotConnected)?;
-    // The listener is ready by now, so this does not block.
+    // The listener is ready, so this does not block.
     let listener = tokio::task::spawn_blocking(move || egress.listener()).await?;
     Ok(network.serve(listener?))
 }

@@ -1,4 +1,4 @@
-//! Opens a run: starts the program in its sandbox.
+//! Starts a run: its program in a sandbox.
 
 use super::asking::AskedFolders;
 use super::network;
@@ -37,79 +37,79 @@ use tokio::net::UnixStream;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-/// Why a run cannot be opened.
+/// Reason why a run cannot be started.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RunError {
-    /// There is no program to run.
+    /// The request contains no program.
     #[error("no program was given; run `ironcurtain run -- PROGRAM`")]
     NoProgram,
     /// The working folder cannot be used.
     #[error("cannot run in `{folder}`: {problem}")]
     Folder {
-        /// Working folder.
+        /// Path of the working folder.
         folder: String,
-        /// Cause.
+        /// Description of the problem.
         problem: String,
     },
-    /// The profile cannot be used.
+    /// The profile does not exist or is invalid.
     #[error(transparent)]
     Profile(#[from] ProfileError),
-    /// The profile's paths cannot be granted.
+    /// The grants of the profile cannot be created.
     #[error(transparent)]
     Grant(#[from] GrantError),
-    /// A directory of the session cannot be created.
+    /// A directory of the run cannot be created.
     #[error(transparent)]
     Home(#[from] HomeError),
     /// The working folder cannot be watched for autostart files.
     #[error(transparent)]
     Watch(#[from] WatchError),
-    /// A pattern of a host is invalid.
+    /// A pattern in the host list is invalid.
     #[error(transparent)]
     Host(#[from] RuleError),
-    /// A port cannot be published.
+    /// A port of the run cannot be published.
     #[error(transparent)]
     Publish(#[from] PublishError),
     /// The sandbox cannot be launched.
     #[error(transparent)]
     Launch(#[from] SandboxLaunchError),
-    /// The sandbox failed before the program ran.
+    /// The supervisor failed to start the program.
     #[error(transparent)]
     Supervisor(#[from] SupervisorError),
-    /// The start cannot be recorded.
+    /// The start of the run cannot be recorded.
     #[error(transparent)]
     Audit(#[from] AuditError),
-    /// An operation of the system failed.
+    /// Another operation of the operating system failed.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
 
-/// Parameters of a run.
+/// Options for starting a run.
 pub(crate) struct RunOptions {
-    /// The program that asked for the run.
+    /// Program that requested the run.
     pub(crate) starter: ClientView,
-    /// Program, folder and environment.
+    /// Program to run, with its folder, environment and options.
     pub(crate) request: RunHello,
     /// Standard streams, link to the starter, and terminal for questions.
     pub(crate) descriptors: RunDescriptors,
 }
 
-/// Top-level folders that are not served: the sandbox has its own.
+/// Top-level folders that are not served, because the sandbox has its own.
 const OWN: [&str; 8] = ["/boot", "/dev", "/etc", "/proc", "/run", "/sys", "/tmp", "/usr"];
 
-/// Second place of the machine's identity, which programs look for if `/etc/machine-id` does not exist.
+/// Alternative path of `/etc/machine-id`, which some programs read if that does not exist.
 const MACHINE: &str = "/var/lib/dbus/machine-id";
 
-/// Size of the private `/tmp`.
+/// Maximum size of the run's private `/tmp`, in bytes.
 const TMP_SIZE: u64 = 4 << 30;
 
-/// Maximum number of processes and threads.
+/// Maximum number of processes and threads of a run.
 const PROCESSES: u64 = 8192;
 
 impl Run {
-    /// Starts a run; [`OpenedRun::serve`] then serves it.
+    /// Starts a run. Call [`OpenedRun::serve`] next.
     ///
     /// # Errors
-    /// [`RunError`]: nothing runs then.
+    /// Returns [`RunError`] if the run cannot be started. No program runs then.
     pub(crate) async fn open(services: Services, options: RunOptions) -> Result<OpenedRun, RunError> {
         let RunOptions { starter, request, descriptors } = options;
         let RunDescriptors { streams, link, questions } = descriptors;
@@ -184,7 +184,7 @@ impl Run {
         services.grants.give(given).await?;
         let (exited, exit) = oneshot::channel();
         let launched = tokio::task::spawn_blocking(move || {
-            // Fails if the run was given up.
+            // Ignore the error, which occurs if the run was abandoned.
             launch_run(&spec, &supervisor, streams, link, move |exit| _ = exited.send(exit))
         });
         let LaunchedRun { control, view, egress, services: service_link, pid, kill } =
@@ -233,7 +233,7 @@ impl Run {
         Ok(OpenedRun { run, control, kill, exit, view, network, orders, for_starter })
     }
 
-    /// Returns the audit entry of the start.
+    /// Returns the audit entry for the start of the run.
     fn started(&self) -> Entry {
         let plan = &self.profile.plan;
         let summary =
@@ -244,7 +244,7 @@ impl Run {
     }
 }
 
-/// Ends the record of a session that could not be opened, when it is dropped.
+/// Removes the state of a run that could not be started, unless it is disarmed before the drop.
 struct OpenRecord {
     autostart: Autostart,
     grants: Grants,
@@ -275,7 +275,7 @@ fn canonical(path: &Path) -> io::Result<CanonicalPath> {
     CanonicalPath::assume_canonical(text).map_err(io::Error::other)
 }
 
-/// Returns the program as principal `run:NAME`. Its grants are tied to its file.
+/// Returns the principal `run:NAME` for the program. Its grants are valid only for the same program file.
 fn principal(
     session: &str,
     starter: ClientView,
@@ -321,7 +321,7 @@ fn facts(principal: &Principal, started_ms: u64) -> SessionFacts {
     }
 }
 
-/// Returns the mount of the working folder.
+/// Returns the mount for the working folder.
 async fn mount(
     folder: &CanonicalPath,
     look: &SandboxWatch,
@@ -346,7 +346,7 @@ fn environment(
     env
 }
 
-/// Returns the served view: the home, and every top-level folder of which the sandbox has none of its own.
+/// Returns the folders that the view serves: the home directory, and top-level folders that the sandbox does not have.
 fn view(home: &CanonicalPath, protected: &ProtectedPaths) -> View {
     let is_served = |path: &PathBuf| {
         let is_folder = std::fs::symlink_metadata(path).is_ok_and(|found| found.is_dir());

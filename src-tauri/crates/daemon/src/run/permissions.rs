@@ -1,7 +1,7 @@
-//! Accesses that need no further question, as the view knows them.
+//! Accesses that the view permits without a question.
 //!
-//! - INVARIANT: an access is added only if neither grants nor policy have changed since it was judged. Every later change judges
-//!   all of them again, so none outlives what allowed it.
+//! - INVARIANT: an access is added only if grants and policy are unchanged since it was judged. Each later change
+//!   judges all accesses again, so that none stays permitted without a reason.
 
 use super::Run;
 use ironcurtain_config::PolicySnapshot;
@@ -11,7 +11,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::watch;
 
-/// Maximum number of accesses that are permitted at a time. Further ones are denied.
+/// Maximum number of permitted accesses. Further accesses are denied.
 const MOST: usize = 100_000;
 
 /// Permitted accesses, and the version of the grants that the view has applied.
@@ -21,30 +21,30 @@ pub(super) struct Permissions {
     applied: watch::Sender<u64>,
 }
 
-/// Versions of the grants and the policy that an access was judged by.
+/// Versions of the grants and the policy against which an access was judged.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct JudgedVersions<'a> {
     pub(super) grants: u64,
     pub(super) snapshot: &'a Arc<PolicySnapshot>,
 }
 
-/// Result of permitting an access.
+/// Result of adding a permitted access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Permitting {
     Permitted,
-    /// Grants or policy have changed, so the access has to be judged again.
+    /// Grants or policy have changed, so the access must be judged again.
     Outdated,
-    /// Too many accesses are permitted already.
+    /// The maximum number of accesses is reached.
     Full,
 }
 
 impl Permissions {
-    /// Permissions of a run that starts. `permitted` are judged before the view gets them.
+    /// Creates the permissions of a new run. The accesses in `permitted` are judged before the view receives them.
     pub(super) fn new(permitted: impl Iterator<Item = PermittedAccess>) -> Self {
         Self { permitted: Mutex::new(permitted.collect()), applied: watch::Sender::new(0) }
     }
 
-    /// Notes that the view has applied the permissions of this version.
+    /// Records that the view has applied the permissions of this version.
     pub(super) fn applied(&self, version: u64) {
         self.applied.send_if_modified(|applied| {
             let is_newer = version > *applied;
@@ -55,7 +55,7 @@ impl Permissions {
 }
 
 impl Run {
-    /// Permits an access from now on.
+    /// Permits an access until it is revoked.
     pub(super) fn permit(&self, access: PermittedAccess, judged: JudgedVersions<'_>) -> Permitting {
         let mut permitted = self.permissions.permitted.lock().unwrap_or_else(PoisonError::into_inner);
         let is_current = self.services.grants.now().version == judged.grants
@@ -71,16 +71,16 @@ impl Run {
         Permitting::Permitted
     }
 
-    /// Judges every permitted access again whenever grants or policy change.
+    /// Judges all permitted accesses again whenever grants or policy change.
     pub(super) async fn follow_changes(self: Arc<Self>) {
         let (mut table, mut snapshots) = (self.services.grants.watch(), self.services.snapshots.clone());
         loop {
-            // Also at the start, so that the view has applied a version from then on. A version is applied only after the
-            // folders that it revokes are unmounted.
+            // Do this at the start too, so that the view always has a version. Unmount first: a version counts as
+            // applied only once all folders that it revokes are unmounted.
             let version = self.services.grants.now().version;
             self.unmount_revoked().await;
             let run = self.clone();
-            // Fails only while the trusted process is exiting, which ends the run.
+            // Ignore the error: it occurs only while the daemon exits, which also terminates the run.
             let _ = tokio::task::spawn_blocking(move || run.judge_again(version)).await;
             let changed = tokio::select! {
                 changed = table.changed() => changed,
@@ -92,12 +92,12 @@ impl Run {
         }
     }
 
-    /// Judges permitted accesses by the grants of this version or a later one. Accesses that are added meanwhile were judged
-    /// by such a version too.
+    /// Judges the permitted accesses by the grants of at least this version. Accesses that are added in the meantime
+    /// were judged by such a version too.
     fn judge_again(&self, version: u64) {
         let permitted = || self.permissions.permitted.lock().unwrap_or_else(PoisonError::into_inner);
         let before = permitted().clone();
-        // Judging takes time, and opening files must not wait for it, so the lock is not held.
+        // Judging is slow and must not block the opening of files, so release the lock.
         let allowed = |access: &PermittedAccess| matches!(self.judge(access, &[]).verdict, Verdict::Allow(_));
         let ended: Vec<PermittedAccess> = before.into_iter().filter(|access| !allowed(access)).collect();
         let mut permitted = permitted();
@@ -105,17 +105,17 @@ impl Run {
         self.tell(ToView::Permissions { version, permitted: permitted.iter().cloned().collect() });
     }
 
-    /// Waits until neither the view nor a connection uses older grants than those of this version, or nothing of the run is left.
+    /// Waits until neither the view nor a connection uses grants older than this version, or the run has ended.
     pub(crate) async fn is_within(&self, version: u64) {
         let mut applied = self.permissions.applied.subscribe();
         let within = async {
-            // The sender lives as long as the run.
+            // The sender exists as long as the run.
             let view = async { applied.wait_for(|applied| *applied >= version).await.is_ok() };
             let (_, is_cut_off) = tokio::join!(view, self.network.is_within_grants());
             if !is_cut_off {
                 tracing::error!(
                     run = self.id,
-                    "a connection to a revoked host was not closed in time; the run is ended"
+                    "a connection to a revoked host was not closed in time; terminating the run"
                 );
                 self.end();
                 self.gone.cancelled().await;
@@ -129,7 +129,7 @@ impl Run {
 
     /// Sends a message to the view.
     pub(super) fn tell(&self, message: ToView) {
-        // Fails only once the run has ended.
+        // Ignore the error, which occurs only if the run has ended.
         let _ = self.to_view.send(message);
     }
 }

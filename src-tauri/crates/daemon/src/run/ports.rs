@@ -1,4 +1,4 @@
-//! Ports of a run: services of this computer that it connects to, and its own ports that this computer connects to.
+//! Ports of a run: services of this computer that the run uses, and ports that it publishes on this computer.
 
 use crate::network::LocalServices;
 use ironcurtain_sandbox::{PROXY_PORT, ServiceLink};
@@ -10,37 +10,37 @@ use tokio::net::TcpStream;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 
-/// Maximum number of connections to the ports of a run.
+/// Maximum number of open connections per published port.
 const MOST_CONNECTIONS: usize = 256;
 
-/// Size of the stack of the thread that waits for requests.
+/// Stack size of the thread that waits for requests, in bytes.
 const STACK: usize = 64 * 1024;
 
-/// Port of the run that this computer can connect to.
+/// Port of the run that is published on this computer.
 #[derive(Debug)]
 pub(super) struct PublishedPort {
     port: u16,
     listener: TcpListener,
 }
 
-/// Error publishing a port.
+/// Reason why a port cannot be published.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PublishError {
-    /// The proxy has this port in the run.
-    #[error("port {PROXY_PORT} of a run is its proxy, which cannot be published")]
+    /// The port is the proxy's port in the run.
+    #[error("port {PROXY_PORT} cannot be published, because the run's proxy uses it")]
     Proxy,
-    /// It cannot be listened at.
+    /// The port cannot be bound on this computer.
     #[error("failed to publish port {port}: {problem}")]
     Listen {
-        /// Port number.
+        /// Number of the port.
         port: u16,
-        /// Cause.
+        /// Error of the operating system.
         problem: io::Error,
     },
 }
 
 impl PublishedPort {
-    /// Listens at a port of this computer's loopback.
+    /// Binds a port of this computer's loopback interface.
     pub(super) fn listen(port: u16) -> Result<Self, PublishError> {
         if port == PROXY_PORT {
             return Err(PublishError::Proxy);
@@ -52,7 +52,7 @@ impl PublishedPort {
     }
 }
 
-/// Serves the ports of a run until the link closes, or the set is dropped.
+/// Serves the ports of a run until the link closes or the returned set is dropped.
 pub(super) fn serve(
     services: Option<Arc<LocalServices>>,
     link: ServiceLink,
@@ -64,7 +64,7 @@ pub(super) fn serve(
     }
     let (requests, mut asked) = mpsc::unbounded_channel();
     std::thread::Builder::new().name("run-ports".into()).stack_size(STACK).spawn(move || {
-        // The link closes with the sandbox.
+        // The link closes when the sandbox exits.
         while let Ok(request) = link.next() {
             if requests.send(request).is_err() {
                 return;
@@ -80,7 +80,7 @@ pub(super) fn serve(
                     let Some(services) = services.clone() else { continue };
                     answering.spawn(async move {
                         if let Err(problem) = services.answer(request).await {
-                            tracing::warn!(%problem, "a run was not connected to a service of this computer");
+                            tracing::warn!(%problem, "failed to connect a run to a service of this computer");
                         }
                     });
                 }
@@ -93,7 +93,7 @@ pub(super) fn serve(
 
 async fn publish(published: PublishedPort, link: ServiceLink) {
     let PublishedPort { port, listener } = published;
-    // Fails only without a runtime.
+    // Fails only outside a runtime.
     let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
     let (link, places) = (Arc::new(link), Arc::new(Semaphore::new(MOST_CONNECTIONS)));
     let mut connections = JoinSet::new();

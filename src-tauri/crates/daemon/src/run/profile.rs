@@ -1,7 +1,8 @@
-//! The profile of a run: what it opens at the start, as grants of the session.
+//! Profile of a run: the access that it has from the start, as grants for the session.
 //!
-//! - Folders of settings are mounted, because programs map their databases; single files are served like any other.
-//! - INVARIANT: the agent's logins are open to this run only as long as all grants of its settings are in force.
+//! - Settings folders are mounted, because programs map their databases into memory. Single files are served by the
+//!   view.
+//! - INVARIANT: the run can access the agent's logins only while all grants for its settings are in force.
 
 use super::Run;
 use crate::services::Services;
@@ -24,45 +25,45 @@ use std::os::unix::fs::DirBuilderExt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
 
-/// Maximum number of files that are noted for a proposed profile.
+/// Maximum number of files that are remembered for proposing a profile.
 const MOST_LEARNED: usize = 10_000;
 
-/// Why a profile cannot be used for a run.
+/// Reason why a profile cannot be used for a run.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ProfileError {
-    /// It is unknown or invalid.
+    /// The profile does not exist or is invalid.
     #[error(transparent)]
     Profile(#[from] RunProfileError),
-    /// A path of it cannot be opened.
+    /// A path in the profile must not be opened.
     #[error(transparent)]
     Plan(#[from] RunPlanError),
-    /// A folder of settings cannot be created.
+    /// A settings folder cannot be created.
     #[error("failed to create `{folder}`: {source}")]
     Folder {
-        /// The folder.
+        /// Path of the folder.
         folder: CanonicalPath,
         /// Error of the operating system.
         source: io::Error,
     },
 }
 
-/// Order to the owner of the sandbox, with the place for its answer.
+/// Request to the task that owns the supervisor connection, with the channel for the answer.
 pub(super) type SandboxOrder = (ControlOp, oneshot::Sender<Option<ControlAnswer>>);
 
-/// Grants and mounts that a run has from its profile.
+/// Grants and mounts of a run that come from its profile.
 pub(super) struct ProfileGrants {
     pub(super) plan: RunPlan,
-    /// Grants of settings.
+    /// Ids of the grants for settings.
     settings: Vec<String>,
-    /// Mounted folders, by grant.
+    /// Mounted folders, by the id of their grant.
     mounted: Mutex<BTreeMap<String, CanonicalPath>>,
-    /// Policy without the protection that the profile lifts, and the policy that it was made from.
+    /// Policy from which the profile has removed protections, preceded by the policy that it was derived from.
     opened: Mutex<Option<(Arc<PolicySnapshot>, Arc<PolicySnapshot>)>>,
-    /// Files that were used, and whether they were changed; `None` unless the starter wants to know.
+    /// Used files, with `true` if they were changed. `None` unless the starter requested this list.
     learned: Option<Mutex<BTreeMap<String, bool>>>,
 }
 
-/// Makes the plan of a run, and creates missing folders of its settings. Blocking.
+/// Creates the plan of a run, and creates missing settings folders. Blocks on file access.
 pub(super) fn plan(
     services: &Services,
     request: &RunHello,
@@ -135,7 +136,7 @@ impl ProfileGrants {
         Ok((own, given))
     }
 
-    /// Returns the policy that accesses of the run are judged by.
+    /// Returns the policy by which the run's accesses are judged.
     pub(super) fn snapshot(&self, current: &Arc<PolicySnapshot>, grants: &GrantTable) -> Arc<PolicySnapshot> {
         if !self.is_in_force(grants) {
             return current.clone();
@@ -151,14 +152,15 @@ impl ProfileGrants {
         }
     }
 
-    /// Returns the settings file that an access belongs to.
+    /// Returns the settings file that a path is, or belongs to as a lock or temporary file. Returns `None` for other paths.
     pub(super) fn settings_file(&self, path: &str, grants: &GrantTable) -> Option<&CanonicalPath> {
         self.plan.settings_file(path).filter(|_| self.is_in_force(grants))
     }
 
-    /// Returns the accesses to permit at the start: those that the view does not ask about.
+    /// Returns the accesses that are permitted at the start, because the view does not ask about them.
     pub(super) fn permitted(&self) -> impl Iterator<Item = PermittedAccess> {
-        // A lock is a folder, which is created without a question, but only in the view unless it is permitted.
+        // A lock is a folder. The view creates folders without a question, but creates real ones only if they are
+        // permitted.
         let lock = |file: &CanonicalPath| PermittedAccess {
             path: format!("{file}.lock"),
             access: FileAccess::Write,
@@ -166,7 +168,7 @@ impl ProfileGrants {
         self.plan.files.iter().map(lock)
     }
 
-    /// Notes an allowed access.
+    /// Remembers an allowed access, if the starter requested the list of used files.
     pub(super) fn note(&self, access: &PermittedAccess) {
         let Some(learned) = &self.learned else { return };
         let mut learned = lock(learned);
@@ -176,7 +178,7 @@ impl ProfileGrants {
         }
     }
 
-    /// Returns the files that were used.
+    /// Returns the files that the run has used.
     pub(super) fn learned(&self) -> Vec<UsedFile> {
         let all = self.learned.as_ref().map(|learned| lock(learned).clone()).unwrap_or_default();
         all.into_iter().map(|(path, changed)| UsedFile { path, changed }).collect()
@@ -195,16 +197,16 @@ impl ProfileGrants {
 }
 
 impl Run {
-    /// Unmounts the folders whose grants have ended. If a program still holds one, the run is ended.
+    /// Unmounts the folders whose grants have ended. Terminates the run if a program still uses one.
     pub(super) async fn unmount_revoked(&self) {
         for path in self.profile.take_revoked(&self.services.grants.now()) {
             let (answer, answered) = oneshot::channel();
             let order = (ControlOp::Remove { path: path.as_str().to_owned() }, answer);
-            // Both fail only if the run has ended.
+            // Both operations fail only if the run has ended.
             let sent = self.to_sandbox.send(order).is_ok();
             let answer = if sent { answered.await.ok().flatten() } else { None };
             if !matches!(answer, Some(ControlAnswer::Removed { proof: UnmountProof::Proved })) {
-                tracing::error!(run = self.id, %path, ?answer, "a program still uses a revoked folder, so the run is ended");
+                tracing::error!(run = self.id, %path, ?answer, "a program still uses a revoked folder; terminating the run");
                 self.end();
                 self.gone.cancelled().await;
             }

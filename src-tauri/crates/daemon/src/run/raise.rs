@@ -1,4 +1,4 @@
-//! Raises a question of a run before its program opens the path. Only the user answers it.
+//! Raises a question in advance, before the run's program opens the path. Only the user can answer it.
 
 use super::Run;
 use super::asking::{AskedByProgram, Together};
@@ -9,25 +9,25 @@ use ironcurtain_policy::Verdict;
 use ironcurtain_sandbox::file_access::{FileAccess, PermittedAccess};
 use std::sync::Arc;
 
-/// Reason that no question was raised.
+/// Reason why a question could not be raised.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RaiseError {
     /// The path cannot be resolved.
     #[error(transparent)]
     Path(#[from] PathError),
-    /// The policy decides without the user.
+    /// The policy denies the access without a question.
     #[error("denied without a question: {0}")]
     Denied(Arc<str>),
-    /// Nothing has to be asked.
-    #[error("the run may {0} it already")]
+    /// The access is already permitted. Contains the name of the operation.
+    #[error("the run may already {0} this path")]
     Allowed(&'static str),
-    /// The question ended before the user saw it.
+    /// The question was closed before the user saw it, for this reason.
     #[error("{0}")]
     Unasked(String),
 }
 
 impl Run {
-    /// Raises the question, and returns once the user sees it.
+    /// Raises the question. Returns once it is shown to the user.
     pub(crate) async fn raise(self: Arc<Self>, path: &str, write: bool) -> Result<(), RaiseError> {
         let path = self.resolver.resolve(path)?.path.as_str().to_owned();
         let wanted =
@@ -67,7 +67,7 @@ impl Run {
                         None => Ok(()),
                     };
                 }
-                // The broker lives as long as this process.
+                // Ignore the result: the broker exists as long as this process.
                 _ = open.changed() => {}
             }
         }

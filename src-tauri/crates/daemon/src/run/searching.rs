@@ -1,4 +1,4 @@
-//! Many files at once: one question about their folder instead of one about each.
+//! Combines reads of many files into one question about their folder.
 
 use super::Run;
 use std::collections::{BTreeMap, HashSet};
@@ -6,15 +6,15 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
-/// Number of different files that wait at the same time and become one question, if the user may be asked so often.
+/// Number of files that must wait at the same time to be combined, unless the limit for questions is lower.
 const MANY: usize = 20;
 
-/// Reads of a run that wait for an answer.
+/// Reads of a run that are waiting for an answer.
 #[derive(Debug)]
 pub(super) struct Searches {
     many: usize,
     state: Mutex<State>,
-    /// Number of searches so far.
+    /// Number of searches that have started.
     begun: watch::Sender<u64>,
 }
 
@@ -23,54 +23,55 @@ struct State {
     waiting: BTreeMap<u64, String>,
     last: u64,
     current: Option<(PathBuf, watch::Receiver<Option<SearchAnswer>>)>,
-    /// Folders about which the user cannot be asked.
+    /// Folders for which a question is not possible.
     unaskable: HashSet<PathBuf>,
 }
 
-/// Answer for every read that waits in a folder.
+/// Answer for all reads that wait in a folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SearchAnswer {
-    /// They are judged again.
+    /// Each read is judged again.
     Again,
     Once,
     Denied,
 }
 
-/// Part that one read has among those that wait.
+/// Role of a read among the waiting ones.
 pub(super) enum Part<'a> {
-    /// It has a question of its own.
+    /// The read needs its own question.
     Alone(WaitingRead<'a>),
-    /// It waits for the answer about a folder.
+    /// The read waits for the answer about its folder.
     Joins(watch::Receiver<Option<SearchAnswer>>),
-    /// It asks about the folder for all of them.
+    /// The read must ask about the folder, on behalf of all reads in it.
     Asks(Search),
 }
 
-/// The question about a folder. If it is dropped without an answer, the reads are judged again.
+/// Question about a folder. Dropping it without an answer makes all its reads be judged again.
 pub(super) struct Search {
     pub(super) folder: String,
-    /// Number of files that wait.
+    /// Number of files that are waiting.
     pub(super) count: usize,
     answer: watch::Sender<Option<SearchAnswer>>,
 }
 
-/// A read that waits, until this value is dropped.
+/// Read that is waiting until this value is dropped.
 pub(super) struct WaitingRead<'a> {
     searches: &'a Searches,
     id: u64,
-    /// Changes when a search begins, of which the read may become a part.
+    /// Changes when a search starts that may include the read.
     pub(super) begun: watch::Receiver<u64>,
 }
 
 impl Search {
     pub(super) fn answer(self, answer: SearchAnswer) {
-        // Reads that wait see it, if there are any.
+        // Waiting reads, if any, receive the answer through the channel.
         self.answer.send_replace(Some(answer));
     }
 }
 
 impl Searches {
-    /// `limit` is the number of questions per minute. Further ones would be denied without asking.
+    /// Creates the state. `limit` is the maximum number of questions per minute, above which they are denied
+    /// automatically.
     pub(super) fn new(limit: usize) -> Self {
         let many = MANY.min(limit.saturating_sub(1)).max(2);
         Self { many, state: Mutex::default(), begun: watch::Sender::new(0) }
@@ -80,10 +81,10 @@ impl Searches {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a read that needs an answer.
+    /// Adds a read that needs an answer, and returns its role.
     pub(super) fn enter(&self, path: &str) -> Part<'_> {
         let mut state = self.lock();
-        // An answered question, or one that was given up, is over.
+        // A question is open until it is answered or dropped.
         let is_open = |answer: &watch::Receiver<Option<SearchAnswer>>| {
             answer.has_changed().is_ok() && answer.borrow().is_none()
         };
@@ -114,7 +115,7 @@ impl Searches {
         Part::Alone(WaitingRead { searches: self, id, begun: self.begun.subscribe() })
     }
 
-    /// Notes that there is no question about a folder.
+    /// Records that a question about this folder is not possible.
     pub(super) fn is_unaskable(&self, folder: &str) {
         self.lock().unaskable.insert(folder.into());
     }
@@ -142,7 +143,7 @@ impl Run {
     /// Waits for the answer about a folder.
     pub(super) async fn searched(&self, mut answer: watch::Receiver<Option<SearchAnswer>>) -> SearchAnswer {
         let answered = answer.wait_for(Option::is_some).await;
-        // If the question is given up, each read is judged again.
+        // If the question was dropped, judge each read again.
         answered.ok().and_then(|answer| *answer).unwrap_or(SearchAnswer::Again)
     }
 }
@@ -156,7 +157,7 @@ mod tests {
         let searches = Searches::new(100);
         let mut waiting = Vec::new();
         for number in 0..19 {
-            // The same file counts once.
+            // Repeated reads of the same file count once.
             for _ in 0..2 {
                 let Part::Alone(one) = searches.enter(&format!("/h/d/{number}/x")) else {
                     panic!("{number}")
@@ -167,11 +168,11 @@ mod tests {
         let Part::Asks(search) = searches.enter("/h/d/y") else { panic!() };
         assert_eq!((search.folder.as_str(), search.count), ("/h/d", 20));
         let Part::Joins(answer) = searches.enter("/h/d/z") else { panic!() };
-        // A file elsewhere has a question of its own.
+        // A file in another folder needs its own question.
         assert!(matches!(searches.enter("/other"), Part::Alone(_)));
         search.answer(SearchAnswer::Once);
         assert_eq!(*answer.borrow(), Some(SearchAnswer::Once));
-        // The next question is about the folder again, unless that is impossible.
+        // The next question is about the folder again, unless such a question is not possible.
         let Part::Asks(search) = searches.enter("/h/d/y") else { panic!() };
         drop(search);
         searches.is_unaskable("/h/d");

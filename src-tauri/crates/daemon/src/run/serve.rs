@@ -1,4 +1,4 @@
-//! Serves a run until its program exits, its starter disconnects or the user ends it.
+//! Serves a run until its program exits, its starter disconnects or the user terminates it.
 
 use super::Run;
 use super::link;
@@ -20,13 +20,13 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{AbortHandle, JoinSet};
 
-/// Time for a sandbox to exit after its connection was closed; then it is killed.
+/// Maximum time for a sandbox to exit after its connection was closed. Then it is killed.
 const EXIT_BOUND: Duration = Duration::from_secs(5);
 
-/// Exit status of a program that was ended from outside: that of `SIGKILL`.
+/// Exit status that is reported for a terminated program: that of `SIGKILL`.
 const KILLED: i32 = 128 + 9;
 
-/// Opened run that is ready to be served.
+/// Started run that can be served.
 pub(crate) struct OpenedRun {
     pub(crate) run: Arc<Run>,
     pub(super) control: SupervisorControl,
@@ -34,14 +34,14 @@ pub(crate) struct OpenedRun {
     pub(super) exit: oneshot::Receiver<SandboxExit>,
     pub(super) view: (UnixStream, mpsc::UnboundedReceiver<ToView>),
     pub(super) network: (Serving, JoinSet<()>),
-    /// Orders to the sandbox.
+    /// Requests to the supervisor from other tasks.
     pub(super) orders: mpsc::UnboundedReceiver<SandboxOrder>,
-    /// Notes for the starter.
+    /// Notes for the process that started the run.
     pub(super) for_starter: mpsc::Receiver<RunNote>,
 }
 
 impl OpenedRun {
-    /// Serves the run, and reports the exit status to its starter.
+    /// Serves the run, and finally reports the exit status to its starter.
     pub(crate) async fn serve(self, starter: UnixStream) {
         let Self { run, mut control, kill, mut exit, view, network, mut orders, for_starter } = self;
         let (view, for_view) = view;
@@ -52,7 +52,7 @@ impl OpenedRun {
         let pausing = tokio::spawn(run.clone().follow_pauses());
         let mut linked = tokio::spawn(link::serve(run.clone(), view, for_view));
         let check = control.look().map(SandboxWatch::check);
-        // `None` if the sandbox has not exited yet.
+        // `exited` is `None` if the sandbox has not exited yet. `cut_off` is set if the run was terminated.
         let mut cut_off = None;
         let exited = loop {
             let checked = async {
@@ -63,7 +63,7 @@ impl OpenedRun {
             };
             tokio::select! {
                 ended = &mut exit => break Some(ended.ok()),
-                // The sandbox exits when its view does. Kill it if it has not exited in time.
+                // The sandbox exits after its view. Kill it if it has not exited in time.
                 _ = &mut linked => {
                     let exit = tokio::time::timeout(EXIT_BOUND, &mut exit).await;
                     break exit.ok().map(Result::ok);
@@ -74,7 +74,7 @@ impl OpenedRun {
                 }
                 () = disconnected(&mut starter) => break None,
                 Some((order, answer)) = orders.recv() => {
-                    // The receiver waits unless the run is ending.
+                    // Ignore the error: the receiver was dropped only if the run is ending.
                     let _ = answer.send(control.ask(order).await.ok());
                 }
                 () = checked => {
@@ -86,13 +86,13 @@ impl OpenedRun {
             }
         };
         run.end.cancel();
-        // Closing the connection ends the sandbox.
+        // Closing the connection terminates the sandbox.
         drop(control);
         kill.kill_after(EXIT_BOUND);
         let ended_by_itself = exited.is_some();
         let exited = match exited {
             Some(exited) => exited,
-            // It is killed within the bound.
+            // The sandbox is killed after the time limit at the latest.
             None => exit.await.ok(),
         };
         drop(network);
@@ -112,17 +112,17 @@ impl OpenedRun {
             cut_off: cut_off.map(str::to_owned),
             learned: run.profile.learned(),
         };
-        // Both fail only if the starter has disconnected.
+        // Ignore the results: both fail only if the starter has disconnected.
         let _ = end_notes.send(note);
         let _ = tokio::time::timeout(EXIT_BOUND, noting).await;
     }
 
-    /// Ends a run whose starter disconnected before it was served.
+    /// Terminates a run whose starter disconnected before [`serve`](Self::serve) was called.
     pub(crate) async fn unserved(self) {
         self.run.end.cancel();
         drop(self.control);
         self.kill.kill_after(EXIT_BOUND);
-        // It is killed within the bound.
+        // The sandbox is killed after the time limit at the latest.
         let _ = self.exit.await;
         self.run.gone.cancel();
         self.run.close(None).await;
@@ -153,7 +153,7 @@ impl Run {
     }
 }
 
-/// Writes notes in order, the last one at the end.
+/// Writes notes in order, and the final one at the end.
 async fn write_notes(
     mut starter: OwnedWriteHalf,
     first: RunNote,
@@ -170,12 +170,12 @@ async fn write_notes(
     };
     match last {
         Ok(last) => send(&mut starter, &last).await,
-        // The run was given up.
+        // The run was abandoned without a final note.
         Err(_) => Ok(()),
     }
 }
 
-/// Completes when the starter disconnects. It sends nothing.
+/// Completes when the starter disconnects. Ignores bytes that it sends.
 async fn disconnected(starter: &mut OwnedReadHalf) {
     let mut byte = [0; 64];
     while matches!(starter.read(&mut byte).await, Ok(1..)) {}

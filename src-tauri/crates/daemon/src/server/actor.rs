@@ -1,8 +1,9 @@
 //! Actor that owns the process and the mounts of one server.
 //!
-//! - Only active grants and the leases of in-flight calls add mounts (see [`reconcile`]).
-//! - A policy change is handled like a grant change: what it no longer opens is unmounted, with proof.
-//! - A restarted process gets the same `initialize` as the first one.
+//! - Only active grants, leases of in-flight calls and folders that the policy opens add mounts (see [`reconcile`]).
+//! - A policy change is handled like a grant change: paths that it no longer opens are unmounted, and the unmount is
+//!   proven.
+//! - A restarted process receives the same `initialize` as the first one.
 
 mod applied;
 mod files;
@@ -41,15 +42,15 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-/// A server that exits sooner than this after its start is not restarted at once.
+/// Minimum uptime. A server that repeatedly exits sooner is not restarted immediately.
 const STEADY: Duration = Duration::from_secs(2);
 
-/// Maximum number of consecutive restarts of a server that exits before it answers `initialize`.
+/// Maximum number of processes in a row that exit before they answer `initialize`.
 const MOST_HANDSHAKES: u32 = 3;
 
 #[derive(Debug)]
 pub(super) enum ServerState {
-    /// The process with this number was started, but has not answered `initialize`.
+    /// The process with this start number is running, but has not answered `initialize`.
     Starting(u64),
     Up {
         connection: ServerConnection,
@@ -66,12 +67,13 @@ pub(super) enum Command {
     Start(oneshot::Sender<Result<(), DownReason>>),
     Restart(oneshot::Sender<Result<(), DownReason>>),
     Lease(Vec<Need>, Vec<CanonicalPath>, oneshot::Sender<Result<MountLease, ServerError>>),
-    /// Updates the mounts for a call that needs no further access, without waiting for the server to notice.
+    /// Updates the mounts for a call that needs no further access, without waiting until the server has confirmed its
+    /// roots.
     Refresh(oneshot::Sender<()>),
     Release(u64),
 }
 
-/// Starts the actor, which exits when the last command sender is dropped or its task is aborted.
+/// Spawns the actor. It exits when the last command sender is dropped or its task is aborted.
 pub(super) fn start(
     options: ActorOptions,
     replay: Replay,
@@ -115,7 +117,7 @@ pub(super) fn start(
     (ActorView { state: state_seen, applied: applied_seen, roots: roots_seen, starts }, task)
 }
 
-/// State of an actor that others can read.
+/// State of an actor that its handle can read.
 #[derive(Debug, Clone)]
 pub(super) struct ActorView {
     pub(super) state: watch::Receiver<ServerState>,
@@ -124,7 +126,7 @@ pub(super) struct ActorView {
     pub(super) starts: Arc<AtomicU64>,
 }
 
-/// Paths that one in-flight call needs, and the autostart files that the user approved for it.
+/// Paths that one in-flight call needs, and the autostart files among them that the user approved.
 struct Leased {
     needs: Vec<Need>,
     named: Vec<CanonicalPath>,
@@ -132,10 +134,10 @@ struct Leased {
 
 struct Actor {
     options: ActorOptions,
-    /// For the leases it creates. Weak, so that the actor does not keep itself alive.
+    /// Sender for the leases that the actor creates. It is weak, so that the actor does not keep itself alive.
     commands: mpsc::WeakUnboundedSender<Command>,
     inbox: mpsc::UnboundedReceiver<Command>,
-    /// Commands that arrived while the actor was waiting for something else, oldest first.
+    /// Commands that arrived while the actor was busy, oldest first.
     postponed: VecDeque<Command>,
     replay: Replay,
     state: Arc<watch::Sender<ServerState>>,
@@ -143,32 +145,32 @@ struct Actor {
     roots: watch::Sender<ServerView>,
     running: Option<Running>,
     server_rules: ServerRules,
-    /// Set when the hidden paths changed after the process was started.
+    /// `true` if more paths must be hidden than when the process was started.
     hides_too_little: bool,
     mounted: Vec<Mounted>,
     leases: BTreeMap<u64, Leased>,
-    /// Autostart files that the user approved.
+    /// Autostart files that the user approved, which are not quarantined.
     named: BTreeSet<CanonicalPath>,
     next_lease: u64,
-    /// Set if the server requests roots, `None` while unknown.
+    /// `true` if the server requests roots, or `None` if that is unknown.
     asks_for_roots: Option<bool>,
-    /// Version of the roots that this process has confirmed, or had enough time for.
+    /// Version of the roots that the process has confirmed, or has had enough time to confirm.
     confirmed_version: u64,
-    /// Version of the roots that this process was last notified of.
+    /// Version of the roots in the last `roots/list_changed` notification to the process.
     announced: u64,
     started: Instant,
     quick_ends: u32,
-    /// Number of consecutive processes that exited before they answered `initialize`.
+    /// Number of processes in a row that exited before they answered `initialize`.
     unanswered: u32,
-    /// Number of restarts because the server still held something that was revoked.
+    /// Number of restarts because the server kept using access that was revoked.
     restarts: u64,
-    /// Number of starts, shared with the handle.
+    /// Number of started processes. Shared with the handle.
     starts: Arc<AtomicU64>,
-    /// Limits imposed on the server because it recreated files.
+    /// Limits on the server because it recreated quarantined files.
     recreating: RecreatedFiles,
-    /// Number of attempts to start a process, which makes the name of each sandbox unique.
+    /// Number of attempts to start a process. Makes the name of each sandbox unique.
     tries: u64,
-    /// Files of the sandbox, removed after the process is killed.
+    /// Files of an `srt` sandbox, which are removed after the process has been killed.
     _files: Option<SessionFiles>,
 }
 
@@ -192,7 +194,7 @@ impl Actor {
                         return;
                     }
                     let version = grants.borrow_and_update().version;
-                    // Using a grant changes the table too, but not what is granted.
+                    // Using a grant changes the table too, but not the granted access.
                     if version != self.applied.borrow().versions.grants {
                         self.reconcile().await;
                     }
@@ -215,8 +217,8 @@ impl Actor {
         }
     }
 
-    /// Waits until the server may start. Meanwhile nothing is mounted, so every revocation takes effect at once. Returns `None`
-    /// if the session closes.
+    /// Waits until the server may start. Nothing is mounted until then, so every revocation takes effect at once.
+    /// Returns `None` if the session closes.
     async fn wait_to_start(&mut self) -> Option<()> {
         let (may_start, mut grants) = (self.options.may_start.clone(), self.options.grants.clone());
         while !may_start.is_cancelled() {
@@ -233,7 +235,7 @@ impl Actor {
     async fn handle(&mut self, command: Command) {
         match command {
             Command::Initialize => match self.running.take() {
-                // The process was initialized with it when it started.
+                // The process received the latest `initialize` when it was started.
                 Some(running) if running.initialize_number == Some(self.replay.number()) => {
                     self.running = Some(running)
                 }
@@ -253,7 +255,7 @@ impl Actor {
                     self.start_server().await;
                     self.reconcile().await;
                 }
-                // Fails if the caller was cancelled.
+                // Ignore the error, which occurs if the caller was cancelled.
                 let _ = reply.send(self.outcome());
             }
             Command::Restart(reply) => {
@@ -263,12 +265,12 @@ impl Actor {
             }
             Command::Lease(needs, named, reply) => {
                 let outcome = self.lease(needs, named).await;
-                // Fails if the caller was cancelled; dropping the lease releases it.
+                // If the caller was cancelled, dropping the lease releases it.
                 let _ = reply.send(outcome);
             }
             Command::Refresh(reply) => {
                 self.reconcile().await;
-                // Fails if the caller was cancelled.
+                // Ignore the error, which occurs if the caller was cancelled.
                 let _ = reply.send(());
             }
             Command::Release(id) => {
@@ -299,7 +301,7 @@ impl Actor {
         }
     }
 
-    /// Handles the outcome of the process's `initialize`.
+    /// Handles the result of the process's `initialize`.
     async fn handshake_ended(&mut self, outcome: HandshakeOutcome) {
         let Some(running) = &mut self.running else { return };
         match outcome {
@@ -317,13 +319,13 @@ impl Actor {
         }
     }
 
-    /// Kills a process that is unusable.
+    /// Kills a process that cannot be used, and records the reason.
     async fn give_up(&mut self, why: DownReason) {
         self.running = None;
         self.down(why).await;
     }
 
-    /// Handles the exit of the process.
+    /// Handles the exit of the process: records it, and starts a new process if that is allowed.
     async fn process_ended(&mut self) {
         let Some(mut running) = self.running.take() else { return };
         let status = match running.control() {
@@ -344,7 +346,7 @@ impl Actor {
         let why = DownReason::Ended(Arc::new(ending));
         self.unanswered += u32::from(was_pending);
         if was_probed {
-            // The server speaks the handshake protocol after all.
+            // The server did not understand the version probe, so it uses the handshake protocol.
             self.options.versions.remember(&self.options.server.command_line(), ProtocolVersion::Handshake);
         }
         if was_pending && (was_probed || !self.replay.is_awaited()) && self.unanswered < MOST_HANDSHAKES {
@@ -381,7 +383,7 @@ impl Actor {
         self.not_running(reason);
     }
 
-    /// Notifies all waiters of the server.
+    /// Reports to all waiting callers that the server is not running.
     fn not_running(&self, reason: DownReason) {
         self.replay.give_up(&reason);
         self.state.send_replace(ServerState::Down(reason));
@@ -400,7 +402,7 @@ impl Actor {
     }
 }
 
-/// Returns the next command, postponed ones first, or `None` when all senders are dropped.
+/// Returns the next command, starting with the postponed ones. Returns `None` once all senders are dropped.
 async fn next_command(
     postponed: &mut VecDeque<Command>,
     inbox: &mut mpsc::UnboundedReceiver<Command>,

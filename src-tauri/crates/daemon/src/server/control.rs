@@ -1,6 +1,6 @@
 //! Control connection to the supervisor of a server's sandbox.
 //!
-//! - INVARIANT: the sandbox is watched for as long as anything may run in it. The final check starts after the supervisor has
+//! - INVARIANT: the sandbox is watched while processes run in it. The final check starts after the supervisor has
 //!   exited, even if the connection was dropped earlier. Dropping the connection terminates the sandbox.
 
 use ironcurtain_autostart::SandboxWatch;
@@ -12,39 +12,40 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
 use tokio::net::unix::OwnedReadHalf;
 
-/// Time limit for one request. The supervisor never waits for anyone, so exceeding it means a fault.
+/// Maximum time to wait for an answer. The supervisor never waits for other processes, so a late answer means that it
+/// hangs.
 const ANSWER_BOUND: Duration = Duration::from_secs(10);
 
-/// Time limit for a supervisor to clean up its sandbox.
+/// Maximum time that a supervisor may take to clean up its sandbox.
 pub(super) const CLEANING: Duration = Duration::from_secs(5);
 
-/// Longer than a supervisor can live after a request to exit.
+/// Time after which a supervisor that was asked to exit has exited or was killed.
 pub(crate) const LISTENING: Duration = CLEANING.saturating_add(Duration::from_secs(5));
 
-/// Reason why the connection to a supervisor failed.
+/// Error on the connection to a supervisor.
 #[derive(Debug, thiserror::Error)]
 pub enum SupervisorError {
-    /// The sandbox could not be created, with the reason.
+    /// The supervisor could not create the sandbox, for this reason.
     #[error("{0}")]
     Failed(String),
-    /// The server exited before the sandbox was ready.
+    /// The server exited with this status before the sandbox was ready.
     #[error("exit status {0}")]
     Exited(i32),
-    /// The supervisor takes too long.
+    /// The supervisor did not answer in time.
     #[error("the sandbox supervisor did not answer within {n} s", n = ANSWER_BOUND.as_secs())]
     Slow,
-    /// The supervisor exited.
+    /// The supervisor exited before it answered.
     #[error("the sandbox supervisor exited")]
     Ended,
-    /// The supervisor sent an invalid message.
+    /// The supervisor sent a message that cannot be parsed.
     #[error("invalid message from the sandbox supervisor: {0}")]
     NotUnderstood(serde_json::Error),
-    /// Reading or writing failed.
+    /// Reading from or writing to the connection failed.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
 
-/// Control connection. It handles one request at a time and queues events that arrive before the response.
+/// Control connection. Handles one request at a time, and queues events that arrive before its answer.
 #[derive(Debug)]
 pub struct SupervisorControl {
     lines: Lines,
@@ -52,33 +53,33 @@ pub struct SupervisorControl {
     next: u64,
     events: VecDeque<SandboxEvent>,
     look: Option<SandboxWatch>,
-    /// Lost and restored masks that are not yet reported to the user.
+    /// Masks that were lost, but have not been reported to the user.
     uncovered: Vec<LostMask>,
 }
 
-/// Path in a sandbox whose mask was lost for a moment.
+/// Path in a sandbox that was briefly not masked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LostMask {
-    /// The path.
+    /// Absolute path.
     pub(crate) path: String,
-    /// Set if the mask hides the path; otherwise it makes the path read-only.
+    /// `true` if the mask hides the path, `false` if it makes the path read-only.
     pub(crate) hidden: bool,
 }
 
-/// Receiving half, `None` once the supervisor has exited.
+/// Receiving half of the connection, or `None` once the supervisor has exited.
 #[derive(Debug)]
 struct Lines(Option<BufReader<OwnedReadHalf>>);
 
 impl SupervisorControl {
-    /// Creates the connection to a supervisor whose sandbox is not watched.
+    /// Creates a connection without a watch for autostart files.
     ///
     /// # Errors
-    /// Returns the error of the operating system.
+    /// Returns the operating system's error if the stream cannot be used.
     pub fn unwatched(stream: std::os::unix::net::UnixStream) -> io::Result<Self> {
         Self::new(stream, None)
     }
 
-    /// Creates the connection to a supervisor whose sandbox is watched by `look`, if any.
+    /// Creates a connection to a supervisor. `look` watches its sandbox for autostart files.
     pub(crate) fn new(
         stream: std::os::unix::net::UnixStream,
         look: Option<SandboxWatch>,
@@ -118,7 +119,7 @@ impl SupervisorControl {
         }
     }
 
-    /// Sends a request and waits for the answer. After an error the connection is unusable.
+    /// Sends a request and waits for its answer. After an error, the connection must no longer be used.
     pub(crate) async fn ask(&mut self, op: ControlOp) -> Result<ControlAnswer, SupervisorError> {
         let answer = tokio::time::timeout(ANSWER_BOUND, self.exchange(op)).await;
         answer.unwrap_or(Err(SupervisorError::Slow))
@@ -139,7 +140,8 @@ impl SupervisorControl {
         }
     }
 
-    /// Returns the server's exit status, if the supervisor reports it.
+    /// Waits until the server has exited, and returns its exit status. Returns `None` if the supervisor failed to
+    /// report it.
     pub async fn exit(&mut self) -> Option<i32> {
         loop {
             let event = match self.events.pop_front() {
@@ -151,7 +153,7 @@ impl SupervisorControl {
             };
             match event {
                 SandboxEvent::Exited { status } => {
-                    // This is the final event, and nothing runs in the sandbox any more.
+                    // This is the last event: the sandbox has no more processes.
                     self.lines.0 = None;
                     self.look = None;
                     return Some(status);
@@ -162,12 +164,12 @@ impl SupervisorControl {
         }
     }
 
-    /// Returns the sandbox's watcher, while it is watched.
+    /// Returns the watch of the sandbox, or `None` if it is not watched.
     pub(crate) fn look(&self) -> Option<&SandboxWatch> {
         self.look.as_ref()
     }
 
-    /// Returns the masks lost since the last call, as far as they have been reported.
+    /// Returns the masks that were lost since the last call, according to the events received so far.
     pub(crate) fn uncovered(&mut self) -> Vec<LostMask> {
         let (lost, rest): (Vec<_>, Vec<_>) =
             self.events.drain(..).partition(|event| matches!(event, SandboxEvent::Uncovered { .. }));
@@ -193,10 +195,10 @@ impl Drop for SupervisorControl {
     }
 }
 
-/// Waits until the supervisor has exited, then starts the final check.
+/// Waits until the supervisor has exited, then drops the watch, which starts the final check.
 async fn last_look(mut lines: Lines, look: SandboxWatch) {
     let ended = async { while lines.next().await.is_ok() {} };
-    // After the timeout it is killed.
+    // After the time limit, the supervisor is killed.
     let _ = tokio::time::timeout(LISTENING, ended).await;
     drop(look);
 }
@@ -245,7 +247,7 @@ mod tests {
             let mut control = Some(SupervisorControl::new(ours, Some(look)).unwrap());
             if is_given_up {
                 control = None;
-                // The supervisor sees the end of the connection.
+                // The supervisor receives end of file.
                 assert_eq!(supervisor.read(&mut [0]).unwrap(), 0);
             }
             sandboxes.close();

@@ -5,28 +5,28 @@ pub use ironcurtain_mcp::server::ServerExit;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Time limit for a restarted server to answer `initialize`.
+/// Maximum time for a restarted server to answer `initialize`.
 pub(super) const INITIALIZE_BOUND: Duration = Duration::from_secs(30);
 
-/// Reason why a server is not running.
+/// Reason why a server is not running. The messages continue "the server `x` is not running: …".
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum DownReason {
-    /// Starting it failed.
+    /// Its process could not be started.
     #[error(transparent)]
     NotStarted(Arc<ServerStartError>),
-    /// It is not retried at the moment.
+    /// It exited this many times right after its start, so the next start is delayed.
     #[error("it ended {0} times right after its start; it will be restarted later")]
     EndsTooSoon(u32),
-    /// It exited on its own.
+    /// Its process exited.
     #[error("{0}")]
     Ended(Arc<ServerExit>),
-    /// After a restart, it rejected the client's `initialize`.
+    /// It was restarted, and then rejected the client's `initialize` with this error.
     #[error("it rejected `initialize`: {0}")]
     InitializeRejected(String),
-    /// It kept creating autostart files.
+    /// It kept recreating quarantined files, so it is not restarted in this session.
     #[error("it was stopped and will not be restarted in this session, because {0}")]
     Recreates(String),
-    /// After a restart, it did not answer `initialize`.
+    /// It was restarted, and then did not answer `initialize` in time.
     #[error("it did not answer `initialize` within {n} s", n = INITIALIZE_BOUND.as_secs())]
     InitializeUnanswered,
 }

@@ -1,54 +1,55 @@
-//! Mounts of one sandbox. A mount is bound to the file or folder at its path when it was made; a later replacement is not
-//! visible through it.
+//! Mounts of one sandbox. A mount shows the file or folder that was at its path when it was created, even if that was
+//! replaced later.
 
 use ironcurtain_grants::mounts::Need;
 use ironcurtain_paths::CanonicalPath;
 use std::os::unix::fs::MetadataExt;
 
-/// Device and inode number.
+/// Device and inode numbers.
 type Identity = (u64, u64);
 
-/// One mount.
+/// Mount in a sandbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mounted {
-    /// Need that it satisfies.
+    /// Path and access that the mount provides.
     pub need: Need,
-    /// Read-only paths inside a writable mount.
+    /// Paths in the mount that are read-only although it is writable.
     closed: Vec<String>,
     identity: Option<Identity>,
 }
 
 impl Mounted {
-    /// Records the file's identity before mounting, so that any later replacement is detected.
+    /// Creates the record of a mount. Call this before mounting, so that every later replacement of the file is
+    /// detected.
     pub(super) fn about_to_be(need: Need) -> Self {
         let identity = identity(&need.path);
         Self { need, closed: Vec::new(), identity }
     }
 
-    /// Returns the mount with these paths read-only in it.
+    /// Sets the read-only paths inside the mount.
     pub(super) fn closing(self, closed: Vec<String>) -> Self {
         Self { closed, ..self }
     }
 
-    /// Returns `true` if the mount makes the path writable.
+    /// Returns `true` if the path is writable through the mount.
     fn opens(&self, path: &CanonicalPath) -> bool {
         let is_named = self.need.named && self.need.path == *path;
         let is_closed = |closed: &String| path.as_path().starts_with(closed);
         self.need.writable && (is_named || !self.closed.iter().any(is_closed))
     }
 
-    /// Returns `true` if the mounted file or folder is the one currently at its path.
+    /// Returns `true` if the mount shows the current file or folder at its path.
     pub(super) fn is_current(&self) -> bool {
         self.identity.is_some() && identity(&self.need.path) == self.identity
     }
 }
 
-/// Returns `true` if no mount covers the path, or all that do are current.
+/// Returns `true` if all mounts at or above the path show current files and folders.
 pub(super) fn is_current(mounted: &[Mounted], path: &CanonicalPath) -> bool {
     mounted.iter().filter(|m| m.need.path.contains(path)).all(Mounted::is_current)
 }
 
-/// Returns `true` if these mounts provide the current file with the access needed.
+/// Returns `true` if the current file is mounted with the needed access.
 pub(super) fn shows(mounted: &[Mounted], need: &Need) -> bool {
     let above = mounted.iter().filter(|m| m.need.path.contains(&need.path));
     let nearest = above.max_by_key(|m| m.need.path.components().count());

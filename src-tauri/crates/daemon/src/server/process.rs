@@ -1,4 +1,4 @@
-//! Starts a server's process: in our sandbox, in one made by `srt`, or unsandboxed.
+//! Starts a server process in our own sandbox, in an `srt` sandbox, or without a sandbox.
 
 mod alone;
 mod native;
@@ -35,16 +35,16 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-/// Containment of a server.
+/// Kind of containment in which a server runs.
 #[derive(Debug, Clone)]
 pub enum Containment {
-    /// Our sandbox, whose mounts follow the grants.
+    /// Our own sandbox. Its mounts change with the grants while the server runs.
     Native(Box<Profile>, FileView),
-    /// A sandbox made by `srt`, recreated when grants change. The directory holds its files.
+    /// Sandbox that `srt` creates. It is recreated when grants change. The directory holds its configuration files.
     Srt(Box<Profile>, PathBuf),
-    /// No sandbox: all rights of the user.
+    /// No sandbox. The server has all rights of the user.
     Plain,
-    /// Runs on another machine: it has no access to local files, and data sent to it leaves our control.
+    /// Another machine. The server has no access to local files.
     Remote,
 }
 
@@ -64,7 +64,7 @@ impl Containment {
         matches!(self, Self::Remote)
     }
 
-    /// Returns `true` if it hides paths that would be visible otherwise.
+    /// Returns `true` if the containment hides paths that would be visible without it.
     pub(super) fn hides_paths(&self) -> bool {
         match self {
             Self::Native(_, FileView::HostRead) | Self::Srt(..) => true,
@@ -72,7 +72,7 @@ impl Containment {
         }
     }
 
-    /// Returns the containment with one more readable folder.
+    /// Returns a copy that also makes `folder` readable.
     fn showing(&self, folder: &str) -> Self {
         let mut containment = self.clone();
         match &mut containment {
@@ -82,7 +82,7 @@ impl Containment {
         containment
     }
 
-    /// Returns the writable paths of the entry that need separate mounts.
+    /// Returns the paths that the server's entry makes writable and that need separate mounts.
     pub(super) fn standing(&self, around: &Surroundings) -> Vec<Need> {
         match self {
             Self::Native(profile, FileView::Roots) => around.mounted(profile),
@@ -91,60 +91,60 @@ impl Containment {
     }
 }
 
-/// Parameters to start a server with.
+/// Options for starting a server process.
 pub(super) struct Start<'a> {
     pub(super) server: &'a Server,
     pub(super) programs: &'a ServerPrograms,
-    /// Rejects programs that another server can modify.
+    /// Refuses a program that another server can modify.
     pub(super) refuses_program: &'a RefusesProgram,
     pub(super) around: &'a Surroundings,
-    /// Network of the server, if it has one.
+    /// Network access of the server, or `None` if it has none.
     pub(super) network: Option<&'a dyn ServesNetwork>,
-    /// Mounts beyond the session sandbox.
+    /// Mounts in addition to the session folder.
     pub(super) needs: &'a [Need],
-    /// Watch for autostart files. `None` if everything writable is removed with the sandbox.
+    /// Watch for autostart files, or `None` if all writable folders are removed with the sandbox.
     pub(super) watch: Option<Watch<'a>>,
-    /// Read-only paths in folders that we do not watch.
+    /// Read-only paths in writable folders that are not watched.
     pub(super) closed: BTreeMap<CanonicalPath, Vec<String>>,
-    /// Connection parameters of a remote server.
+    /// Connection parameters, if the server is remote.
     pub(super) transport: Option<RemoteTransport>,
-    /// Checks that data under the server's name belongs to it. `None` for a mere inspection.
+    /// Refuses the server if data under its name belongs to another program. `None` if the server is only inspected.
     pub(super) gate: Option<&'a IdentityGate>,
 }
 
-/// Connection parameters of a remote server.
+/// Resources for the connection to a remote server.
 pub(super) struct RemoteTransport {
-    /// Opens connections.
+    /// Opens the network connections.
     pub(super) dialer: Dialer,
-    /// Memory budget for its messages.
+    /// Memory budget for messages of the server.
     pub(super) memory: Allowance,
-    /// Keeps the trusted process from exiting while it is held.
+    /// Token that keeps the daemon from exiting while the connection is open.
     pub(super) waited_for: Option<TaskTrackerToken>,
 }
 
 impl Start<'_> {
-    /// Returns the program to start.
+    /// Returns the path of the server's program.
     ///
     /// # Errors
-    /// Returns [`ServerStartError`] if the program does not exist or must not be started.
+    /// Returns [`ServerStartError`] if the program does not exist or another server can modify it.
     fn program(&self) -> Result<PathBuf, ServerStartError> {
         self.find(&self.server.command)
     }
 
-    /// Admits the server, if data under its name belongs to it.
+    /// Verifies the server's identity. Returns `None` if there is no gate.
     async fn admitted(
         &self,
         package: Option<&PackageIdentity>,
     ) -> Result<Option<FoundIdentity>, ServerStartError> {
         let Some(gate) = self.gate else { return Ok(None) };
         if package.is_none() && self.server.remote.is_none() {
-            // Report a program that another server can modify before anything else about it.
+            // A program that another server can modify is the more important error, so check for it first.
             self.program()?;
         }
         Ok(Some(gate.admit(self.server, package).await?))
     }
 
-    /// Finds another program to start for the server, with the same checks.
+    /// Returns the path of another program that the server needs, after the same checks.
     fn find(&self, command: &str) -> Result<PathBuf, ServerStartError> {
         let ours = &self.programs.dir;
         (self.refuses_program)(&named_program(command, ours)?)?;
@@ -152,66 +152,67 @@ impl Start<'_> {
     }
 }
 
-/// Watch of a sandbox for autostart files.
+/// Options for watching a sandbox for autostart files.
 #[derive(Clone, Copy)]
 pub(super) struct Watch<'a> {
     pub(super) autostart: &'a Autostart,
     pub(super) watched: WatchedServer<'a>,
-    /// Files that the user approved.
+    /// Autostart files that the user approved, which are not quarantined.
     pub(super) named: &'a BTreeSet<CanonicalPath>,
 }
 
-/// Running server, killed with all of its children on drop.
+/// Running server. Dropping it kills the server and all of its children.
 #[derive(Debug)]
 pub struct Process {
-    /// Process id of the supervisor or the server; `None` for a remote server.
+    /// Process id of the supervisor or of the server, or `None` for a remote server.
     pub pid: Option<u32>,
-    /// Standard input.
+    /// Standard input of the server.
     pub stdin: Output,
-    /// Standard output.
+    /// Standard output of the server.
     pub stdout: Input,
-    /// Standard error.
+    /// Standard error of the server.
     pub stderr: ServerStderr,
-    /// Terminates the process on drop.
+    /// Keeps the process running. Dropping it terminates the process.
     pub hold: ProcessHold,
-    /// Read-only paths in each folder that the server can write.
+    /// Read-only paths in each folder that the server can write to.
     pub(super) closed: BTreeMap<CanonicalPath, Vec<String>>,
 }
 
-/// Handle that keeps a process alive and, where possible, changes its mounts.
+/// Keeps a process running, and changes its mounts if the containment supports that.
 #[derive(Debug)]
 pub enum ProcessHold {
-    /// Our sandbox, which terminates when the supervisor's control connection closes.
+    /// Process in our own sandbox.
     Live {
-        /// Control connection.
+        /// Control connection to the supervisor. Closing it terminates the sandbox.
         control: Box<SupervisorControl>,
-        /// Held until drop.
+        /// Proxy for the sandbox's network, which stops on drop.
         _serving: Option<Serving>,
-        /// Held until drop.
+        /// Kills the supervisor if it does not exit after the drop.
         _killer: Killer,
-        /// Held until drop.
+        /// Lock on the folder of the server's package.
         package: Option<FolderLock>,
     },
-    /// A sandbox with fixed mounts.
+    /// Process in an `srt` sandbox, whose mounts cannot be changed.
     Fixed {
-        /// Held until drop.
+        /// Kills the process on drop.
         _hold: ironcurtain_sandbox::Hold,
-        /// Held until drop.
+        /// Lock on the folder of the server's package.
         package: Option<FolderLock>,
     },
-    /// No sandbox.
+    /// Process without a sandbox.
     Plain {
-        /// Held until drop.
+        /// Kills the process on drop.
         _hold: ironcurtain_sandbox::Hold,
-        /// Held until drop.
+        /// Lock on the folder of the server's package.
         package: Option<FolderLock>,
     },
-    /// No local process.
+    /// Connection to a remote server.
     Remote(RemoteHold),
 }
 
 impl ProcessHold {
-    /// Returns the exit status, or 128 plus the signal number. A supervisor reports its own exit status.
+    /// Returns the exit status, or 128 plus the signal number. Returns `None` if a supervisor reports the status
+    /// instead.
     pub(super) fn status(&self) -> Option<i32> {
         match self {
             Self::Live { .. } | Self::Remote(_) => None,
@@ -219,7 +220,7 @@ impl ProcessHold {
         }
     }
 
-    /// Returns why the connection to a remote server was closed.
+    /// Returns the reason why the connection to a remote server was closed.
     pub(super) fn remote_end(&self) -> Option<String> {
         match self {
             Self::Remote(hold) => hold.reason().map(str::to_owned),
@@ -227,7 +228,7 @@ impl ProcessHold {
         }
     }
 
-    /// Returns the error for the last request to a remote server that failed without a response from it.
+    /// Returns the error of the last request to a remote server that got no response.
     #[must_use]
     pub fn remote_fault(&self) -> Option<String> {
         match self {
@@ -236,7 +237,7 @@ impl ProcessHold {
         }
     }
 
-    /// Holds the lock on the package folder while the process runs.
+    /// Keeps the lock on the package folder until the process has exited.
     fn keep(&mut self, lock: FolderLock) {
         match self {
             Self::Live { package, .. } | Self::Fixed { package, .. } | Self::Plain { package, .. } => {
@@ -248,20 +249,20 @@ impl ProcessHold {
     }
 }
 
-/// Kills the supervisor if it has not exited well after this was dropped.
+/// Kills the supervisor if it is still running some time after this handle was dropped.
 #[derive(Debug)]
 pub struct Killer(KillHandle);
 
 impl Drop for Killer {
     fn drop(&mut self) {
-        // Dropping the control connection makes the supervisor exit.
+        // Dropping the control connection also makes the supervisor exit.
         self.0.clone().kill_after(CLEANING);
     }
 }
 
-/// Starts the server, from its package if its entry names a package runner.
+/// Starts a server process. If the entry names a package runner, starts it from its installed package.
 ///
-/// Secrets are read only after the server's identity is verified.
+/// Reads secrets only after the server's identity was verified.
 pub(super) async fn start(containment: &Containment, start: Start<'_>) -> Result<Process, ServerStartError> {
     if let Some(server) = &start.server.remote {
         start.admitted(None).await?;
@@ -279,7 +280,7 @@ pub(super) async fn start(containment: &Containment, start: Start<'_>) -> Result
     let (packages, server) = (start.programs.packages.clone(), start.server.clone());
     let ready = match (tokio::task::spawn_blocking(move || packages.ready(&server)).await?, containment) {
         (Ok(ready), _) => ready,
-        // Without a sandbox, a package runner has the network and caches it needs.
+        // An unsandboxed package runner has the network access and caches that it needs, so let it run the package.
         (Err(PackageError::NotInstalled { .. } | PackageError::NotUnderstood(_)), Containment::Plain) => None,
         (Err(problem), _) => return Err(problem.into()),
     };
@@ -294,7 +295,7 @@ pub(super) async fn start(containment: &Containment, start: Start<'_>) -> Result
         None => run(containment, start).await?,
     };
     if let Some(found) = found {
-        // If this is dropped, the process is killed.
+        // If this future is dropped, the process is killed.
         tokio::task::spawn_blocking(move || found.still()).await??;
     }
     if let Some(ready) = ready {
@@ -313,14 +314,14 @@ async fn run(containment: &Containment, start: Start<'_>) -> Result<Process, Ser
     }
 }
 
-/// Converts a need to a mount with these paths read-only.
+/// Returns the mount for a need, with `closed` as its read-only paths.
 pub(super) fn mount(need: &Need, closed: Vec<String>) -> Mount {
     let access = if need.writable { MountAccess::ReadWrite } else { MountAccess::ReadOnly };
     let mount = Mount { named: need.named, ..Mount::new(need.path.as_str(), access).closing(closed) };
     if need.file { mount.of_file() } else { mount }
 }
 
-/// Starts a program that dies with us.
+/// Spawns a program that is killed when this process exits.
 async fn bound(
     command: std::process::Command,
     hold: impl FnOnce(ironcurtain_sandbox::Hold) -> ProcessHold,

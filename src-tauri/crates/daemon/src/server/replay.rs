@@ -1,7 +1,7 @@
-//! State that the client set at its server and that every later process must get before it takes a call: `initialize`,
-//! `initialized`, the log level and the subscriptions.
+//! Client state that each new process of a server must receive before it takes a call: `initialize`, `initialized`, the
+//! log level and the subscriptions.
 //!
-//! - The client sees one handshake only: if the process exits before it answers, the next one answers.
+//! - The client performs one handshake only: if a process exits before it answers, the next process answers.
 
 use super::down::DownReason;
 use ironcurtain_mcp::request::ServerRequest;
@@ -13,28 +13,28 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Maximum number of subscriptions that are replayed.
+/// Maximum number of subscriptions to replay.
 const MOST_SUBSCRIPTIONS: usize = 1000;
 
-/// Receives the response to the client's `initialize`, or the reason why it failed.
+/// Called with the response to the client's `initialize`, or with the reason why it failed.
 pub type InitializeCallback = Box<dyn FnOnce(Result<Response, DownReason>, MemoryShare) + Send>;
 
-/// Outcome of a handshake.
+/// Result of the handshake with one process.
 #[derive(Debug)]
 pub(super) enum HandshakeOutcome {
-    /// The server accepted it.
+    /// The server accepted `initialize`.
     Accepted,
-    /// The server rejected it, and the client has the error.
+    /// The server rejected `initialize`, and the client has received the error.
     Rejected,
-    /// A restarted server rejected it with this error.
+    /// A restarted server rejected `initialize` with this error. The client was initialized earlier.
     RejectedAfterRestart(String),
-    /// The process exited first.
+    /// The process exited before it answered.
     Failed,
-    /// A restarted server did not answer.
+    /// A restarted server did not answer in time.
     Unanswered,
 }
 
-/// State shared by the handle and the actor.
+/// Client state, shared by the handle and the actor.
 #[derive(Clone, Default)]
 pub(super) struct Replay(Arc<Mutex<Parts>>);
 
@@ -43,21 +43,21 @@ struct Parts {
     greeting: Option<Box<RawValue>>,
     /// Number of `initialize` requests that the client has sent.
     number: u64,
-    /// Callback of the client, while it waiting.
+    /// Callback for the client's pending `initialize`, or `None` if it was answered.
     waiting: Option<InitializeCallback>,
     initialized: Option<Vec<u8>>,
     level: Option<Box<RawValue>>,
     subscriptions: BTreeMap<String, Box<RawValue>>,
 }
 
-/// Client state that is passed on when the session is handed over.
+/// Client state that is handed over together with a session.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct ReplayState {
     greeting: Option<Box<RawValue>>,
-    /// Notification line.
+    /// The `notifications/initialized` message, as one line.
     initialized: Option<String>,
     level: Option<Box<RawValue>>,
-    /// Parameters of each subscription, by URI as JSON text.
+    /// Parameters of each subscription, by the JSON encoding of its URI.
     subscriptions: BTreeMap<String, Box<RawValue>>,
 }
 
@@ -83,7 +83,7 @@ impl fmt::Debug for Replay {
 }
 
 impl Replay {
-    /// Returns a copy of the state, without the waiting client.
+    /// Returns a copy of the state for a handover.
     pub(super) fn state(&self) -> ReplayState {
         let parts = self.parts();
         ReplayState {
@@ -94,7 +94,7 @@ impl Replay {
         }
     }
 
-    /// Stores the client's `initialize` parameters.
+    /// Stores the client's `initialize` parameters and the callback for its response.
     pub(super) fn initialize(&self, params: Box<RawValue>, waiting: InitializeCallback) {
         let mut parts = self.parts();
         parts.greeting = Some(params);
@@ -102,23 +102,23 @@ impl Replay {
         parts.waiting = Some(waiting);
     }
 
-    /// Returns the `initialize` parameters, once there are any, and their number.
+    /// Returns the client's `initialize` parameters and their number, or `None` if it has not sent them.
     pub(super) fn initialize_params(&self) -> Option<(Box<RawValue>, u64)> {
         let parts = self.parts();
         Some((parts.greeting.clone()?, parts.number))
     }
 
-    /// Returns the number of the last `initialize`.
+    /// Returns the number of the client's last `initialize` request.
     pub(super) fn number(&self) -> u64 {
         self.parts().number
     }
 
-    /// Returns `true` while the client waiting for the response to its `initialize`.
+    /// Returns `true` while the client waits for the response to its `initialize`.
     pub(super) fn is_awaited(&self) -> bool {
         self.parts().waiting.is_some()
     }
 
-    /// Reports to a waiting client why its `initialize` has no response. The client may retry.
+    /// Answers a pending `initialize` with the reason why the server is not running. The client may then retry.
     pub(super) fn give_up(&self, why: &DownReason) {
         let mut parts = self.parts();
         let Some(waiting) = parts.waiting.take() else { return };
@@ -127,7 +127,8 @@ impl Replay {
         waiting(Err(why.clone()), None);
     }
 
-    /// Handles a process's response to `initialize`: replays the rest of the state, calls `up`, then answers a waiting client.
+    /// Handles a process's response to `initialize`: replays the other state, calls `up`, then answers a pending
+    /// `initialize`.
     pub(super) fn answered(
         &self,
         connection: &ServerConnection,
@@ -162,7 +163,7 @@ impl Replay {
         outcome
     }
 
-    /// Stores the client's `initialized` line, and forwards it to a process that has answered `initialize`.
+    /// Stores the client's `initialized` message, and forwards it if a process has answered `initialize`.
     pub(super) fn initialized(&self, line: Vec<u8>, now: impl FnOnce() -> Option<ServerConnection>) {
         let mut parts = self.parts();
         if let Some(connection) = now() {
@@ -175,7 +176,7 @@ impl Replay {
         self.parts().initialized.is_some()
     }
 
-    /// Remembers a client request that changes the server's later behaviour.
+    /// Stores a client request that later processes must receive too: a log level or a subscription.
     pub(super) fn keep(&self, request: &ServerRequest) {
         #[derive(serde::Deserialize)]
         struct Of<'a> {
@@ -207,11 +208,11 @@ impl Replay {
 }
 
 impl Parts {
-    /// Replays the rest of the state to a process that has answered `initialize`.
+    /// Sends the stored state to a process that has answered `initialize`.
     fn replay_to(&self, connection: &ServerConnection) {
         let Some(line) = &self.initialized else { return };
         connection.send_initialized(line);
-        // The client already has the responses from the first time.
+        // Ignore the responses: the client received them when it sent the requests.
         if let Some(params) = &self.level {
             drop(connection.request("logging/setLevel", Some(params)));
         }

@@ -1,4 +1,5 @@
-//! Derives the mounts and roots of a server from grants and leases. Roots are a projection, never the source of truth.
+//! Computes the mounts and roots of a server from grants and leases. Roots are always derived, and never decide on
+//! access.
 
 use ironcurtain_grants::mounts::Need;
 use ironcurtain_grants::{Files, StandingGrant};
@@ -8,19 +9,19 @@ use ironcurtain_policy::{GrantKind, OpenFolder, ProtectedPaths};
 use ironcurtain_protocol::RootView;
 use tokio::sync::watch;
 
-/// Mounts and roots of a server.
+/// Mounts and roots that a server should have.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ServerView {
-    /// Increases with every change of `roots`.
+    /// Number that increases whenever `roots` changes.
     pub version: u64,
-    /// Mounts beyond the session sandbox.
+    /// Mounts in addition to the session folder.
     pub needs: Vec<Need>,
-    /// Roots, starting with the session sandbox; never empty once the server is started.
+    /// Roots, starting with the session folder. Empty only until the server is started.
     pub roots: Vec<RootView>,
 }
 
 impl ServerView {
-    /// Returns the roots in the protocol's format.
+    /// Converts the roots to the format of the MCP response.
     fn root_list(&self) -> RootList {
         let canonical =
             self.roots.iter().filter_map(|r| CanonicalPath::assume_canonical(&r.path).ok().zip(Some(r)));
@@ -31,13 +32,13 @@ impl ServerView {
         RootList { version: self.version, roots: canonical.map(root).collect() }
     }
 
-    /// Returns `true` if these directories include every root.
+    /// Returns `true` if `directories` contains every root.
     pub(super) fn is_covered_by_directories(&self, directories: &[&str]) -> bool {
         self.roots.iter().all(|r| directories.contains(&r.path.as_str()))
     }
 }
 
-/// Roots of the newest view.
+/// Roots source that always returns the newest roots.
 #[derive(Debug)]
 pub(super) struct ViewedRoots(pub(super) watch::Receiver<ServerView>);
 
@@ -47,8 +48,8 @@ impl RootsSource for ViewedRoots {
     }
 }
 
-/// Computes the view. A grant is not mounted if its path was removed or is now a symlink, or if it would now expose something
-/// protected; each in-flight call then gets its own mounts.
+/// Computes the mounts and roots. Omits a grant if its path was removed, has become a symlink, or would now expose a
+/// protected path. In-flight calls keep their own mounts.
 #[must_use]
 pub fn shown(
     sandbox: &CanonicalPath,
@@ -80,7 +81,7 @@ pub fn shown(
         }
     };
     for folder in opened {
-        // A folder that was removed or is now a symlink opens nothing.
+        // A folder that was removed or has become a symlink is not opened.
         if resolver
             .resolve(folder.path.as_str())
             .is_ok_and(|f| f.path == folder.path && f.target == PathKind::Folder)
@@ -108,7 +109,7 @@ pub fn shown(
         match (target, files.kind) {
             (PathKind::Missing, _) | (PathKind::Folder, GrantKind::File) => continue,
             (PathKind::Folder, GrantKind::Tree) => needs.push(need),
-            // Removing a file changes its folder, which is mounted for a single call only.
+            // A file is removed through its folder, which is mounted for the duration of a call only.
             (PathKind::File { .. } | PathKind::Special, _) if files.access.read || files.access.write => {
                 needs.push(need)
             }
@@ -118,7 +119,7 @@ pub fn shown(
             folder_of(&files.path, target),
             format!("what you granted for {}", grant.lifetime.words()),
             Some(grant.id.clone()),
-            // A granted file opens nothing else in its folder.
+            // A grant for a file opens nothing else in its folder.
             [files.access.read, files.access.write, files.access.delete]
                 .map(|may| may && files.kind == GrantKind::Tree),
         );
@@ -136,26 +137,26 @@ fn access_words(may: [bool; 3]) -> Vec<String> {
     words.filter(|(may, _)| *may).map(|(_, word)| word.to_owned()).collect()
 }
 
-/// Reason why a grant currently does not apply.
+/// Reason why a grant currently has no effect.
 #[derive(Debug, thiserror::Error)]
 pub enum Suspension {
-    /// Its path cannot be resolved.
+    /// The granted path cannot be resolved.
     #[error(transparent)]
     Unresolved(#[from] PathError),
-    /// Its path is or contains a symlink.
+    /// The granted path is or contains a symlink.
     #[error("`{path}` is now a symlink to `{to}`")]
     Link {
-        /// Granted path.
+        /// Path in the grant.
         path: CanonicalPath,
-        /// Target of the symlink.
+        /// Resolved path.
         to: CanonicalPath,
     },
-    /// Its path does not exist.
+    /// The granted path does not exist.
     #[error("`{0}` does not exist")]
     Gone(CanonicalPath),
 }
 
-/// Checks that a granted path still leads to the same place, and returns the type of its target.
+/// Checks that a granted path contains no symlink, and returns the type of its target.
 pub fn still_there(files: &Files, resolver: &Resolver) -> Result<PathKind, Suspension> {
     let found = resolver.resolve(files.path.as_str())?;
     if found.path != files.path {

@@ -14,63 +14,63 @@ use std::io;
 use std::path::PathBuf;
 use tokio::task::JoinError;
 
-/// Reason why a server has no containment and is not started.
+/// Reason why no containment is available for a server.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum ContainmentError {
-    /// No sandbox can be created on this machine.
+    /// This machine cannot create sandboxes.
     #[error("{0}")]
     Unavailable(#[from] Unavailable),
-    /// Its list of hosts is invalid.
+    /// A host pattern in the server's entry is invalid.
     #[error("`sandbox.network`: {0}")]
     Network(#[from] RuleError),
 }
 
-/// Reason why a server is not started.
+/// Reason why a server cannot be started. The messages continue "the server `x` is not running: …".
 #[derive(Debug, thiserror::Error)]
 pub enum ServerStartError {
-    /// It has no containment.
+    /// No containment is available for it.
     #[error(transparent)]
     Containment(#[from] ContainmentError),
-    /// Its package is missing or was modified.
+    /// Its package is not installed or was modified.
     #[error(transparent)]
     Package(#[from] PackageError),
-    /// Its identity is unknown, or data under its name belongs to another server.
+    /// Its identity cannot be determined, or data under its name belongs to another server.
     #[error(transparent)]
     Identity(#[from] IdentityError),
     /// Its program does not exist or must not be started.
     #[error(transparent)]
     Program(#[from] ProgramError),
-    /// A path in its entry may not be opened.
+    /// Its entry opens a path that must not be opened.
     #[error(transparent)]
     View(#[from] ViewError),
-    /// Its sandbox cannot be watched.
+    /// Its writable folders cannot be watched for autostart files.
     #[error(transparent)]
     Watch(#[from] WatchError),
     /// Its sandbox cannot be launched.
     #[error(transparent)]
     Launch(#[from] SandboxLaunchError),
-    /// Its sandbox failed to start.
+    /// Its supervisor failed to create the sandbox.
     #[error(transparent)]
     Supervisor(#[from] SupervisorError),
-    /// A variable or header needs a secret that is unavailable.
+    /// A variable or header refers to a secret that is not available.
     #[error(transparent)]
     Secret(#[from] UnfilledError),
-    /// Connecting to the remote server failed.
+    /// The connection to the remote server failed.
     #[error(transparent)]
     Remote(#[from] RemoteError),
-    /// The server is remote, and no connection parameters were given.
-    #[error("it is a remote server, and no connection to it is configured here")]
+    /// The server is remote, but the caller supports local servers only.
+    #[error("it is a remote server, but the caller provided no connection")]
     NoTransport,
     /// Its directory cannot be created.
     #[error(transparent)]
     Directory(#[from] HomeError),
-    /// The `srt` settings cannot be written.
+    /// The settings of its `srt` sandbox cannot be written.
     #[error(transparent)]
     SrtSettings(#[from] SrtSettingsError),
-    /// The `srt` command line cannot be built.
+    /// The command line for `srt` cannot be quoted.
     #[error(transparent)]
     CommandLine(#[from] QuoteError),
-    /// Starting the program failed.
+    /// The operating system could not start the program.
     #[error("failed to start `{program}`: {source}")]
     Spawn {
         /// Path of the program.
@@ -78,13 +78,13 @@ pub enum ServerStartError {
         /// Error of the operating system.
         source: io::Error,
     },
-    /// A path is not UTF-8.
-    #[error("`{0}` is not UTF-8")]
+    /// The path is not valid UTF-8.
+    #[error("the path `{0}` is not valid UTF-8")]
     NotUtf8(PathBuf),
-    /// Using its streams or its listener failed.
+    /// Its streams or its network listener cannot be used.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// The thread that starts it panicked.
+    /// The thread that was starting it panicked.
     #[error(transparent)]
     Thread(#[from] JoinError),
 }

@@ -1,4 +1,4 @@
-//! Judges a call in the current state of the session, and checks later whether its authorization still holds.
+//! Judges a call against the current policy and grants, and later checks that its authorization is still valid.
 
 use super::Session;
 use super::tool_call::ToolCall;
@@ -13,14 +13,14 @@ use ironcurtain_policy::{Access, GrantKind, PendingApproval, Permit, ServerReach
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// Verdict, with the inspected call and the state it was judged in.
+/// Verdict on a call, with the policy and grants that led to it.
 pub(super) struct Judged {
     pub(super) verdict: Verdict,
     pub(super) inspected: InspectedCall,
     pub(super) by: JudgedBy,
 }
 
-/// Policy and grants that a call was judged by.
+/// Policy and grants against which a call was judged.
 #[derive(Clone)]
 pub(super) struct JudgedBy {
     pub(super) snapshot: Arc<PolicySnapshot>,
@@ -35,27 +35,27 @@ impl JudgedBy {
     }
 }
 
-/// Permit for a call, with the resolved paths and the mounts it needs.
+/// Permit for a call, with its resolved paths and the mounts that it needs.
 pub(super) struct Authorization {
     pub(super) permit: Permit,
     pub(super) inspected: InspectedCall,
-    /// Paths that must be mounted for the call, in addition to the permanent mounts.
+    /// Paths that must be mounted for the call, in addition to the server's permanent mounts.
     pub(super) needs: Vec<Need>,
-    /// Subset of `needs` that standing grants mount.
+    /// Paths in `needs` that standing grants mount.
     granted: Vec<Need>,
-    /// Approvals that the user gave for this call.
+    /// Approvals that the user gave for this call only.
     pub(super) approved: Vec<PendingApproval>,
-    /// Autostart files among the approved paths.
+    /// Approved paths that are autostart files.
     pub(super) named: Vec<CanonicalPath>,
     pub(super) snapshot: Arc<PolicySnapshot>,
-    /// Versions of the grants and the policy used.
+    /// Versions of the grants and the policy against which the call was judged.
     pub(super) versions: Versions,
-    /// Reach of the server at the time.
+    /// Reach of the server when the call was judged.
     reach: ServerReach,
 }
 
 impl Authorization {
-    /// Returns `true` if the call depends on no grant or mount.
+    /// Returns `true` if the call needs no mounts.
     pub(super) fn needs_nothing(&self) -> bool {
         self.needs.is_empty()
     }
@@ -66,9 +66,9 @@ impl Authorization {
         self.permit.call().paths().filter(move |(role, ..)| changes(role.access())).map(|(_, _, path)| path)
     }
 
-    /// Returns the paths to mount for this call alone, because no standing grant mounts them.
+    /// Returns the paths that must be mounted for this call only, because no standing grant mounts them.
     pub(super) fn to_lease(&self, applied: &Applied) -> Vec<Need> {
-        // A grant of the surrounding folder mounts an autostart file read-only.
+        // A grant for the folder around an autostart file mounts that file read-only, so writing to it needs a lease.
         let is_named = |need: &Need| need.writable && self.named.contains(&need.path);
         let stands = |need: &Need| !is_named(need) && self.granted.contains(need) || applied.opens(need);
         self.needs.iter().filter(|need| !stands(need)).cloned().collect()
@@ -76,7 +76,7 @@ impl Authorization {
 }
 
 impl Session {
-    /// Returns everything that a call is judged with now.
+    /// Returns the inputs for judging a call, according to `by`.
     fn setting(&self, by: &JudgedBy, approved: &[PendingApproval]) -> Arc<JudgingContext> {
         Arc::new(JudgingContext {
             snapshot: by.snapshot.clone(),
@@ -95,7 +95,7 @@ impl Session {
         })
     }
 
-    /// Returns the current policy and grants.
+    /// Returns the current policy and the grants that apply to this session.
     fn judged_by(&self) -> JudgedBy {
         let table = self.services.grants.now();
         let grants: Vec<StandingGrant> =
@@ -108,7 +108,7 @@ impl Session {
         }
     }
 
-    /// Returns everything that requests other than calls are judged with now.
+    /// Returns the current inputs for judging requests other than calls.
     pub(super) fn setting_now(&self) -> Arc<JudgingContext> {
         self.setting(&self.judged_by(), &[])
     }
@@ -126,7 +126,7 @@ impl Session {
         Judged { verdict, inspected, by }
     }
 
-    /// Returns the authorization of a permitted call: the mounts it needs, and which of them standing grants provide.
+    /// Returns the authorization of a permitted call: the mounts that it needs, and which standing grants provide them.
     pub(super) fn authorize(
         &self,
         permit: Permit,
@@ -136,14 +136,14 @@ impl Session {
     ) -> Authorization {
         let writes = self.config.file_writes;
         let mut needs = inspected.paths.needs(permit.call(), Some(&self.sandbox), writes);
-        // A grant is not mounted if it would now expose something protected.
+        // A grant that would now expose a protected path is not mounted.
         let is_withheld = |grant: &StandingGrant| {
             let is_written = |f: &Files| f.access.write || f.access.delete;
             grant.files().is_some_and(|f| by.snapshot.protected.would_be_exposed_by(&f.path, is_written(f)))
         };
         let is_granted = |need: &Need| by.grants.iter().any(|grant| grant.shows(need) && !is_withheld(grant));
         let granted: Vec<Need> = needs.iter().filter(|need| is_granted(need)).cloned().collect();
-        // A server without a sandbox sees every file already, and a remote server sees none.
+        // An unsandboxed server can already access all files, and a remote server cannot access any.
         let is_remote = self.config.remote.is_some();
         needs.retain(|need| !is_remote && (self.sandboxed || !granted.contains(need)));
         let requested = inspected.paths.requested(&approved, writes).into_iter();
@@ -166,12 +166,13 @@ impl Session {
         }
     }
 
-    /// Returns whether the server's reach has not grown since the call was judged. If it has, the call must be judged again.
+    /// Returns `true` unless the server has gained reach since the call was judged. A gain means that the call must be
+    /// judged again.
     pub(super) fn reach_not_grown(&self, authorization: &Authorization) -> bool {
         authorization.reach != ServerReach::Nothing || self.reach() == ServerReach::Nothing
     }
 
-    /// Returns `true` if the server sees every path the call needs, in its current version.
+    /// Returns `true` if all paths that the call needs are mounted, and no mount shows an outdated file.
     pub(super) fn shows(&self, authorization: &Authorization) -> bool {
         let applied = self.server.applied();
         if !authorization.permit.call().paths().all(|(_, _, path)| applied.is_current(path)) {
@@ -189,7 +190,7 @@ impl Session {
             && authorization.inspected.paths.first_of(&applied.failed).is_none()
     }
 
-    /// Returns the server's current reach beyond its own folders.
+    /// Returns the current access of the server beyond its own folders.
     fn reach(&self) -> ServerReach {
         self.own_folders.as_ref().map_or(ServerReach::Something, |own| self.server.reach_beyond(own))
     }
@@ -203,7 +204,7 @@ impl Session {
         }
     }
 
-    /// Completes when a new policy no longer allows the call.
+    /// Completes when a policy change denies the call.
     pub(super) async fn forbidden(&self, tool: &ToolCall, authorization: &Authorization) {
         let mut snapshots = self.services.snapshots.clone();
         let mut judged_by = authorization.versions.policy;
@@ -222,10 +223,11 @@ impl Session {
         }
     }
 
-    /// Completes when the call no longer needs a question, because of another answer or a new policy.
+    /// Completes when a new grant or policy decides on the call without a question.
     pub(super) async fn no_question_left(&self, tool: &ToolCall) {
         let (mut table, mut snapshots) = (self.services.grants.watch(), self.services.snapshots.clone());
-        // Judge first: the grants may have changed between the judgement that led to the question and the subscription here.
+        // Judge first, because the grants may have changed between the verdict that led to the question and the
+        // subscription.
         while matches!(self.judge(tool, &[]).await.verdict, Verdict::Escalate(_)) {
             let changed = tokio::select! {
                 changed = table.changed() => changed,

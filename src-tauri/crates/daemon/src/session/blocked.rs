@@ -1,5 +1,5 @@
-//! Marks a response that mentions something the sandbox blocked: a file, or a host without network access. Changes nothing else
-//! in a response, and no other response.
+//! Adds a hint to an error response if the sandbox blocked a file that it mentions, or a host that the server cannot
+//! reach. Other responses stay unchanged.
 
 use ironcurtain_containment::annotate;
 use ironcurtain_egress::Host;
@@ -7,7 +7,7 @@ use ironcurtain_mcp::server::ServerAnswer;
 use ironcurtain_mcp::wire::{Fields, Response};
 use serde_json::value::{RawValue, to_raw_value};
 
-/// Phrases that programs print when they cannot reach a host.
+/// Phrases that programs print if they cannot resolve or reach a host.
 const NO_HOST: [&str; 6] = [
     "getaddrinfo",
     "EAI_AGAIN",
@@ -79,7 +79,7 @@ fn past_the_proxy(text: &str) -> Option<String> {
     })
 }
 
-/// Appends a hint for the user to a text that reports an unreachable host.
+/// Appends advice for the user to an error text that reports an unreachable host.
 fn without_network(text: &str, server: &str) -> Option<String> {
     if !NO_HOST.iter().any(|words| text.contains(words)) {
         return None;

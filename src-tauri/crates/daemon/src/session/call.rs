@@ -1,7 +1,7 @@
-//! Handles a call: a `tools/call` or another request that is judged like one. Judges it, asks if needed, records and forwards
-//! it.
+//! Handles calls: `tools/call`, and other requests that are judged like it. Judges a call, asks the user if needed,
+//! records the decision, and forwards the call.
 //!
-//! - After the user's answer, the call is resolved and judged again. If anything changed in between, including the kind of file
+//! - After the user's answer, resolves and judges the call again. If anything has changed, including the type of file
 //!   at one of its paths, the user is asked again.
 
 mod asking;
@@ -35,7 +35,7 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-/// Call with everything it needs until its response.
+/// Call that has not been answered.
 struct Call {
     ticket: Ticket,
     tool: ToolCall,
@@ -49,8 +49,8 @@ impl Call {
     }
 }
 
-/// Handles one call. A call that needs no waiting is forwarded with its batch. Any other gets a task of its own after the calls
-/// before it are forwarded, so that calls stay in order.
+/// Handles one call. Adds it to `batch` if it can be forwarded without waiting. Otherwise first forwards the batch, to
+/// keep the calls in order, and then spawns a task for the call.
 pub(super) async fn handle_call(
     session: &Arc<Session>,
     ticket: Ticket,
@@ -101,7 +101,7 @@ pub(super) async fn handle_call(
     }
 }
 
-/// Audit entry of a call's decision, and the data to check its response against.
+/// Audit entry of a decision, and data for handling the response.
 #[derive(Clone, Copy)]
 struct Decided {
     decision: u64,
@@ -109,7 +109,7 @@ struct Decided {
     makes_task: bool,
 }
 
-/// Judges a call. If judging has to wait for git, the batch so far is forwarded first.
+/// Judges a call. Forwards the batch first if judging must wait for git.
 async fn judged(session: &Arc<Session>, tool: &ToolCall, batch: &mut CallBatch) -> Judged {
     let mut judging = std::pin::pin!(session.judge(tool, &[]));
     if let Some(judged) = judging.as_mut().now_or_never() {
@@ -138,7 +138,7 @@ fn spawn<F: Future<Output = ()> + Send + 'static>(
     session.track(&ticket, wait(session.clone(), call));
 }
 
-/// Response handed to the task that waits for it.
+/// Response of the server, passed to the task that waits for it.
 struct Answered {
     decision: u64,
     answer: ServerAnswer,
@@ -146,7 +146,7 @@ struct Answered {
 }
 
 impl Session {
-    /// Forwards the server's response to a call, then records it.
+    /// Forwards the server's response to the client, and records the result.
     fn answered(
         &self,
         ticket: &Ticket,
@@ -178,11 +178,11 @@ impl Session {
             entry.summary = why.to_string();
         }
         if !self.pass_on(ticket, blocked.unwrap_or(answer), held) {
-            // The client cancelled the call, which is already recorded.
+            // The client has cancelled the call, which was recorded then.
             return;
         }
         self.services.metrics.served(began.elapsed());
-        // Without a runtime the process is exiting, and the next one records calls that have no end.
+        // Without a runtime, the process is exiting. Its next start records calls without a result.
         if tokio::runtime::Handle::try_current().is_err() {
             return;
         }
@@ -191,7 +191,7 @@ impl Session {
     }
 }
 
-/// Waits for the response and forwards it, then closes the access that was open for this call alone.
+/// Waits for the response and forwards it. Removes the access that was added for this call only.
 async fn deliver(
     session: Arc<Session>,
     call: Call,
@@ -205,7 +205,7 @@ async fn deliver(
     };
     let Answered { decision, answer, held } = answered;
     let task = tasks::made(&answer).filter(|_| resources.is_some());
-    // Unless a task keeps it open, access is closed before the client gets the response.
+    // Unless the call created a task, remove the access before the client receives the response.
     let kept = task.map(|task| (session.tasks.begin(task), resources));
     session.answered(&call.ticket, call.decided(decision), answer, held);
     if let Some((task, mut resources)) = kept {
@@ -222,8 +222,8 @@ async fn close_early(session: &Session, call: &Call, resources: CallResources, w
     session.closed_early(&call.tool.tool, closed, why).await;
 }
 
-/// Waits for the response. Access that is open for this call alone is closed when the response arrives, when a new policy
-/// forbids the call, when the user revokes the approval, or when it expires.
+/// Waits for the response. Removes access that was added for this call only when the response arrives, when the policy
+/// denies the call, or when the approval is revoked or expires.
 async fn answer(
     session: &Session,
     call: &Call,
@@ -233,7 +233,7 @@ async fn answer(
 ) -> Option<(Answered, CallResources)> {
     if resources.is_some() {
         let why = tokio::select! {
-            // The sender is dropped if the call was cancelled.
+            // If the call was cancelled, the sender has been dropped.
             answered = &mut pending => return answered.ok().map(|answered| (answered, resources)),
             () = session.forbidden(&call.tool, authorization) => "a rule now forbids it",
             () = CallResources::over(resources.one_time.as_mut()) => "it was revoked or has expired",

@@ -1,6 +1,7 @@
-//! Client side of a session: reads, writes and dispatches messages.
+//! Client side of a session: reads the client's messages and handles them.
 //!
-//! - INVARIANT: a message without an id is forwarded only if it is a notification of the protocol, and only after `initialize`.
+//! - INVARIANT: a message without an id is forwarded only after `initialize`, and only if it is a notification that MCP
+//!   defines.
 
 use super::call::{CallBatch, handle_call};
 use super::in_flight::Ticket;
@@ -28,31 +29,31 @@ use std::ops::ControlFlow;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
-/// Maximum number of characters of an unsupported method that a message repeats.
+/// Maximum length of a method name in an error message, in characters.
 const LONGEST_METHOD: usize = 100;
 
-/// Error for a line when the memory budget is exhausted.
+/// Error for a message that exceeds the memory budget.
 const NO_ROOM: &str = "not enough memory for a message of this length while other sessions use it; try again, or increase `memoryMib` in `config.json`";
 
-/// Reason why the client is no longer read.
+/// Reason why reading from the client stopped.
 pub(super) enum ReadEnd {
     /// The client disconnected.
     HungUp,
-    /// The client sends our own messages back.
+    /// The client sends our own messages back to us.
     Echo,
     /// Another trusted process replaces this one.
     TakenOver {
-        /// Bytes of an incomplete message, or `None` if they were discarded.
+        /// Start of an incomplete message, or `None` if it was discarded.
         unread: Option<Vec<u8>>,
-        /// Returns the client's protocol version at the end of the session.
+        /// Returns the client's protocol version, once the session has closed.
         version: Box<dyn Fn() -> ClientVersion + Send + Sync>,
     },
 }
 
-/// Reads lines from the client until it disconnects or the session moves.
+/// Reads messages until the client disconnects or the session is handed over.
 pub(super) async fn read(session: &Arc<Session>, mut lines: ClientReader) -> ReadEnd {
     let taken_over = &session.services.shutdown.taken_over;
-    // Input that was handed over is processed completely first.
+    // Process all input that was handed over before handing the session over again.
     let is_handed_over = lines.is_handed_over();
     loop {
         let line = tokio::select! {
@@ -69,8 +70,8 @@ pub(super) async fn read(session: &Arc<Session>, mut lines: ClientReader) -> Rea
             }
             return ReadEnd::HungUp;
         };
-        // Each line gets at most one reply. A client that does not read its replies is not read either. The semaphore is never
-        // closed.
+        // Each line causes at most one reply. Stop reading from a client that does not read its replies. The semaphore
+        // is never closed.
         drop(session.unread.acquire().await);
         let line = match said {
             ClientMessage::Line(line) => line,
@@ -94,7 +95,7 @@ pub(super) async fn read(session: &Arc<Session>, mut lines: ClientReader) -> Rea
     }
 }
 
-/// Processes a line; breaks if the client echoes our messages.
+/// Handles a line. Breaks if the client echoes our messages.
 async fn take(session: &Arc<Session>, line: Line, calls: &mut CallBatch) -> ControlFlow<()> {
     match line {
         Line::Whole(line, _) if line.iter().all(u8::is_ascii_whitespace) => ControlFlow::Continue(()),
@@ -111,13 +112,13 @@ async fn take(session: &Arc<Session>, line: Line, calls: &mut CallBatch) -> Cont
     }
 }
 
-/// Answers a line that was not processed.
+/// Records that a line was not processed, and answers it with an error.
 async fn reject_line(session: &Session, head: &[u8], text: &str) {
     session.dropped(text).await;
     session.reply(error_line(id_in(head).as_ref(), ErrorCode::INVALID_REQUEST.0, text));
 }
 
-/// Handles a line, which may be a batch; breaks if the client echoes our messages.
+/// Handles a line, which may be a JSON-RPC batch. Breaks if the client echoes our messages.
 async fn handle_line(
     session: &Arc<Session>,
     line: Vec<u8>,
@@ -140,7 +141,7 @@ async fn handle_message(
 ) -> ControlFlow<()> {
     let incoming = Incoming::parse(&line);
     if !matches!(&incoming, Ok(Incoming::Request { method, .. }) if method == CALL) {
-        // The message may be about a call of the same batch.
+        // The message may refer to a call in the batch, so forward the batch first.
         calls.forward(session).await;
     }
     let is_asked = matches!(incoming, Ok(Incoming::Request { .. } | Incoming::Notification { .. }));
@@ -149,7 +150,7 @@ async fn handle_message(
     }
     match incoming {
         Ok(Incoming::Request { id, method, params }) => {
-            // Everything needed was copied.
+            // The parsed message contains copies, so free the line.
             drop(line);
             handle_request(session, id, &method, params, budget, calls).await
         }
@@ -160,7 +161,7 @@ async fn handle_message(
             let Err(response) = session.client_roots.take_answer(&id, response) else {
                 return ControlFlow::Continue(());
             };
-            // The process that sent the request may have exited.
+            // The process that sent the request may have exited in the meantime.
             let connection = session.server.connection_now();
             if let Some(request) = connection.and_then(|connection| connection.take_client_request(&id)) {
                 let answer = ClientAnswer::build(request.request(), &response);
@@ -240,7 +241,7 @@ fn initialize(session: &Arc<Session>, ticket: Ticket, params: Option<&RawValue>)
             Ok(Response::Result(result)) => {
                 session.has_batches.store(initialize::has_batches(result), Ordering::Relaxed);
             }
-            // The client may retry.
+            // The client may send `initialize` again.
             Ok(Response::Error(_)) | Err(_) => session.is_initialized.store(false, Ordering::Relaxed),
         }
         match outcome {
@@ -275,10 +276,10 @@ async fn handle_notification(
             session.client_roots.may_have_changed();
         }
         "notifications/cancelled" => session.cancelled(params).await,
-        // The client's own roots are never relayed.
+        // The client's own roots are not forwarded to servers.
         "notifications/roots/list_changed" => session.client_roots.may_have_changed(),
         _ => {
-            // A server that is not running has no state that the notification could concern.
+            // Drop the notification if no server is running, because a new process has no state that it could concern.
             if let Some(connection) = session.server.connection_now() {
                 let params = notices::known(method, params);
                 connection.send(notification_line(method, params.as_deref()), budget);
@@ -287,13 +288,13 @@ async fn handle_notification(
     }
 }
 
-/// Truncates a method name for a message.
+/// Truncates a method name to [`LONGEST_METHOD`] and escapes invisible characters, for an error message.
 fn clipped(method: &str) -> String {
     visible::head(&visible::line(method), LONGEST_METHOD)
 }
 
 impl Session {
-    /// Sends one of our own messages to the client.
+    /// Sends the client a message that does not come from the server.
     pub(super) fn reply(&self, line: Vec<u8>) {
         let unread = self.unread.clone().try_acquire_owned().ok();
         self.send(Outgoing::line(line).holding(unread));
@@ -304,7 +305,7 @@ impl Session {
         self.to_client.send(line);
     }
 
-    /// Logs an irregularity of the client to the session log.
+    /// Writes a problem with the client to the session log.
     fn note(&self, text: String) {
         self.log.write(text);
     }
@@ -314,14 +315,14 @@ impl Session {
         self.finish(ticket, error_line(Some(&ticket.id), code.0, text));
     }
 
-    /// Answers a request, unless it was cancelled in the meantime.
+    /// Answers a request, unless the client has cancelled it.
     pub(super) fn finish(&self, ticket: &Ticket, line: Vec<u8>) {
         if self.in_flight.finish(ticket) {
             self.reply(line);
         }
     }
 
-    /// Sends a request to the server, and the response to the client.
+    /// Sends a request to the server, and its response to the client.
     pub(super) fn pass_to(
         self: &Arc<Self>,
         connection: &ServerConnection,
@@ -376,7 +377,7 @@ impl Session {
         }
     }
 
-    /// Answers a request with the server's response. Returns `false` if the request was cancelled in the meantime.
+    /// Answers a request with the server's response. Returns `false` if the client has cancelled the request.
     pub(super) fn pass_on(&self, ticket: &Ticket, answered: ServerAnswer, held: MemoryShare) -> bool {
         if !self.in_flight.finish(ticket) {
             return false;
@@ -391,27 +392,27 @@ impl Session {
         true
     }
 
-    /// Spawns the work for a request, so that cancelling the request aborts it.
+    /// Spawns the task that handles a request. Cancelling the request aborts the task.
     pub(super) fn track(&self, ticket: &Ticket, wait: impl Future<Output = ()> + Send + 'static) {
         let _ =
             self.in_flight.update(ticket, |request| request.task = Some(tokio::spawn(wait).abort_handle()));
     }
 
-    /// Stores which tool a request calls.
+    /// Stores the name of the tool that a request calls.
     pub(super) fn calls(&self, ticket: &Ticket, tool: &str) {
         let _ = self.in_flight.update(ticket, |request| request.tool = Some(tool.to_owned()));
     }
 
-    /// Stores the request that was sent to the server for this one.
+    /// Stores the handle of the request that was sent to the server.
     pub(super) fn forwarded(&self, ticket: &Ticket, at_server: RequestHandle) {
         let place = at_server.clone();
         if !self.in_flight.update(ticket, |request| request.at_server = Some(place)) {
-            // The client cancelled it while it was sent. If it was answered in the meantime, the server gets no cancellation.
+            // The client cancelled the request while it was sent, so cancel it at the server too, unless it was answered.
             at_server.cancel(None);
         }
     }
 
-    /// Handles the client's cancellation: closes the question and forwards the cancellation if the server has the request.
+    /// Handles `notifications/cancelled`: closes the question, and forwards the cancellation if the request was sent.
     async fn cancelled(&self, params: Option<&RawValue>) {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
@@ -425,7 +426,7 @@ impl Session {
         let Some(call) = self.in_flight.cancel(&id) else { return };
         self.abandon(&id, &call, "the client cancelled the call").await;
         if let Some(at_server) = call.at_server {
-            // The reason would be unreviewed client text.
+            // Omit the reason, which is unchecked text of the client.
             at_server.cancel(None);
         }
     }

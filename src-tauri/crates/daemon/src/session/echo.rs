@@ -1,25 +1,25 @@
-//! Detects a client whose output is its input, which would make us answer our own messages forever.
+//! Detects a client whose output is connected to its input, so that it would send our own messages back forever.
 //!
-//! - Checks only lines that no client sends on purpose: responses to no request, and invalid messages.
+//! - Checks only lines that a working client never sends: invalid messages, and responses to unknown requests.
 
 use ironcurtain_mcp::wire::Outgoing;
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// Number of our lines that may come back before the session is closed. A single one may come from a confused client.
+/// Number of echoed lines after which the session is closed. A single one may have another cause.
 const MOST: u8 = 3;
 
-/// Number of recent lines to remember: more than fit into a pipe that is read slowly.
+/// Number of recent lines that are remembered; more than fit into a pipe that is read slowly.
 const REMEMBERED: usize = 64;
 
-/// Number of leading bytes of a line that are compared; the rest is compared by length.
+/// Maximum number of bytes of a line that are compared, in addition to its length.
 const COMPARED: usize = 1024;
 
-/// Reason for closing the session, for the audit record and the session log.
+/// Reason why the session is closed, for the audit log and the session log.
 pub(super) const WHY: &str =
     "what is sent to the client comes back as its input: its output and its input are the same pipe or file";
 
-/// Recently sent lines, and how many of them came back.
+/// Digests of recently sent lines, and the number of lines that came back.
 #[derive(Debug, Default)]
 pub(super) struct Echo {
     sent: VecDeque<u64>,
@@ -27,16 +27,16 @@ pub(super) struct Echo {
 }
 
 impl Echo {
-    /// Remembers a line that was sent.
+    /// Remembers a sent line.
     pub(super) fn sent(&mut self, line: &Outgoing) {
         if self.sent.len() == REMEMBERED {
             self.sent.pop_front();
         }
-        // Excludes the line feed.
+        // The line ends with a line feed, which is not compared.
         self.sent.push_back(digest(line.length() - 1, &line.begin(COMPARED)));
     }
 
-    /// Checks an unexpected line, and returns `true` if the session must be closed.
+    /// Checks an unexpected line. Returns `true` if the session must be closed.
     pub(super) fn is_echoing(&mut self, line: &[u8]) -> bool {
         if self.sent.contains(&digest(line.len(), line)) {
             self.back += 1;
@@ -62,7 +62,7 @@ mod tests {
             echo.sent(&Outgoing::line(format!("line {n}\n").into_bytes()));
         }
         assert!((0..100).all(|n| !echo.is_echoing(format!("other {n}").as_bytes())));
-        // Lines that are no longer remembered.
+        // These lines have been forgotten.
         assert!((0..36).all(|n| !echo.is_echoing(format!("line {n}").as_bytes())));
         assert!(!echo.is_echoing(b"line 98") && !echo.is_echoing(b"line 99"));
         assert!(echo.is_echoing(b"line 99"));

@@ -1,9 +1,9 @@
-//! Hands a session over to another trusted process, with everything that process needs except the client's streams, which the
-//! shim passes on.
+//! Hands a session over to another trusted process: its state and unprocessed input. The shim passes on the client's
+//! streams.
 //!
-//! - INVARIANT: a session is handed over with no unanswered client request, and with every byte that was read but not
-//!   processed.
-//! - The state file is in the session directory, which only we can write. Its ticket works once.
+//! - INVARIANT: at the handover, no request of the client is unanswered, and all input that was read but not processed
+//!   is included.
+//! - The state file is in the session directory, which only IronCurtain can write. Its ticket works once.
 
 use super::Session;
 use crate::server::ReplayState;
@@ -22,7 +22,7 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// Time limit for in-flight calls, because the app is waiting.
+/// Maximum time to wait for in-flight calls. It is short, because the user is waiting for the app to start.
 const ANSWERS_BOUND: Duration = Duration::from_secs(2);
 
 /// State of a session that is handed over to another trusted process.
@@ -33,15 +33,15 @@ pub struct SessionHandover {
     pub(super) state: ClientState,
 }
 
-/// Per-client state of a session.
+/// State of a session that belongs to its client.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct ClientState {
     pub(super) id: String,
     pub(super) started_ms: u64,
     pub(super) says_it_is: Option<String>,
-    /// Server methods that the client accepts.
+    /// Methods that the client accepts in requests from the server.
     pub(super) takes: HashSet<String>,
-    /// Set if the client declared roots.
+    /// `true` if the client declared the `roots` capability.
     pub(super) has_roots: bool,
     pub(super) greeted: bool,
     pub(super) has_batches: bool,
@@ -49,7 +49,7 @@ pub(super) struct ClientState {
     pub(super) told: ReplayState,
     #[serde(rename = "era")]
     pub(super) version: ClientVersion,
-    /// Bytes of the client to process first, starting at a message boundary.
+    /// Client bytes that must be processed first. They start at a message boundary.
     #[serde(with = "as_base64")]
     pub(super) unread: Vec<u8>,
 }
@@ -74,10 +74,10 @@ impl ClientState {
 }
 
 impl SessionHandover {
-    /// Redeems a ticket, which is invalid from then on.
+    /// Redeems a ticket, which becomes invalid, and returns the state of its session.
     ///
     /// # Errors
-    /// Returns [`TicketError`] if the ticket does not fit or the state cannot be read.
+    /// Returns [`TicketError`] if the ticket is invalid for this client and server, or the state cannot be read.
     pub fn take(sessions: &Path, ticket: &str, client: &str, server: &str) -> Result<Self, TicketError> {
         redeem(sessions, ticket, |id, moved: &Self| {
             (moved.state.id.as_str(), moved.client.as_str(), moved.server.as_str()) == (id, client, server)
@@ -86,8 +86,8 @@ impl SessionHandover {
 }
 
 impl Session {
-    /// Hands the session over to the trusted process that replaces this one, and notifies the shim. Returns `false` if that
-    /// fails.
+    /// Hands the session over to the process that replaces this one, and notifies the shim. Returns `false` on failure;
+    /// the session must then be closed.
     pub(super) async fn hand_over(
         &self,
         unread: &[u8],
@@ -100,16 +100,16 @@ impl Session {
         }
         self.flush_responses(ANSWERS_BOUND).await;
         match self.write_handover(unread, version()) {
-            // Sending fails only if the shim has disconnected.
+            // Ignore the error, which occurs only if the shim has disconnected.
             Ok(ticket) => self.notes.send(ShimNote::Moved { ticket }.into()).is_ok(),
             Err(problem) => {
-                tracing::error!(%problem, "failed to hand over a session, which is closed now");
+                tracing::error!(%problem, "failed to hand over a session; closing it");
                 false
             }
         }
     }
 
-    /// Stores what another trusted process needs to continue, and returns the ticket.
+    /// Stores the state for the other process, and returns the ticket.
     fn write_handover(&self, unread: &[u8], version: ClientVersion) -> io::Result<String> {
         let state = ClientState {
             id: self.id.clone(),

@@ -1,4 +1,4 @@
-//! Hosts that a call names: which ones the user can grant, and which are open for that call alone.
+//! Hosts in a call: hosts that the user can grant, and hosts that are reachable during the call only.
 
 use super::Session;
 use crate::network::HostLease;
@@ -8,7 +8,7 @@ use ironcurtain_mcp::wire::Id;
 use ironcurtain_policy::{Escalation, PendingApproval, Role};
 
 impl Session {
-    /// Returns the hosts that a call needs, if the question is only about hosts and the server's proxy could allow each of
+    /// Returns the hosts that the question is about, if it is about hosts only and the server's proxy can allow all of
     /// them.
     pub(super) fn grantable_hosts(&self, escalation: &Escalation) -> Vec<HostPort> {
         let Some(network) = &self.network else { return Vec::new() };
@@ -22,7 +22,8 @@ impl Session {
         hosts
     }
 
-    /// Returns the first host of a call that no approval could make reachable, because the server's sandbox has no network.
+    /// Returns the first host that stays unreachable even with an approval, because the server's sandbox has no
+    /// network.
     pub(super) fn out_of_reach(&self, escalation: &Escalation) -> Option<HostPort> {
         let settings = self.config.sandbox.settings().filter(|_| self.sandboxed)?;
         let is_shut = settings.network.as_ref().is_none_or(NetworkSettings::is_closed);
@@ -30,21 +31,21 @@ impl Session {
         fetched.filter(|_| is_shut).find_map(target)
     }
 
-    /// Opens the approved hosts for as long as the call is in flight.
+    /// Makes the approved hosts reachable until the lease is dropped.
     pub(super) fn lease_hosts(&self, call: &Id, approved: &[PendingApproval]) -> Option<HostLease> {
         let network = self.network.as_ref()?;
         let targets = self.hosts_of(approved);
         (!targets.is_empty()).then(|| network.lease(call.as_json(), targets))
     }
 
-    /// Returns the approved hosts of a call that the server's proxy could allow.
+    /// Returns the approved hosts that the server's proxy can allow.
     pub(super) fn hosts_of(&self, approved: &[PendingApproval]) -> Vec<HostPort> {
         let Some(network) = &self.network else { return Vec::new() };
         approved.iter().filter_map(target).filter(|target| network.could_reach(target)).collect()
     }
 }
 
-/// Returns the host and port of a URL in the proxy's notation.
+/// Returns the host and port of a URL as the proxy represents them.
 fn target(asked: &PendingApproval) -> Option<HostPort> {
     let (host, port) = asked.host_and_port()?;
     HostPort::parse(&format!("{host}:{port}"), None).ok()

@@ -1,7 +1,7 @@
-//! In-flight requests of the client.
+//! In-flight requests of a client.
 //!
-//! - INVARIANT: an id may be reused once its request is answered or cancelled. Work left over from the old request does not
-//!   affect the new one, because each request has its own number.
+//! - INVARIANT: the client may reuse an id once its request has been answered or cancelled. A unique number keeps work
+//!   for the old request from affecting the new one.
 
 use ironcurtain_mcp::server::RequestHandle;
 use ironcurtain_mcp::wire::Id;
@@ -10,29 +10,29 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
-/// Identifies one request, even if the client reuses its id.
+/// Identity of a request, which stays unique even if the client reuses the id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Ticket {
     pub(super) id: Id,
     number: u64,
 }
 
-/// State of an in-flight request.
+/// State of one in-flight request.
 #[derive(Debug, Default)]
 pub(super) struct InFlight {
-    /// The forwarded request at the server.
+    /// Handle of the request that was sent to the server, or `None` if it was not sent.
     pub(super) at_server: Option<RequestHandle>,
-    /// Aborts the task that handles the request.
+    /// Handle that aborts the task for the request.
     pub(super) task: Option<AbortHandle>,
-    /// Tool name, for tool calls.
+    /// Name of the called tool, or `None` for other requests.
     pub(super) tool: Option<String>,
 }
 
-/// All in-flight requests of a session.
+/// In-flight requests of a session.
 #[derive(Debug, Default)]
 pub(super) struct Requests {
     table: Mutex<Table>,
-    /// Notified when the last request finishes.
+    /// Notified when the last in-flight request has finished.
     emptied: Notify,
 }
 
@@ -43,7 +43,7 @@ struct Table {
 }
 
 impl Requests {
-    /// Adds a request, unless its id is already in flight.
+    /// Adds a request. Returns `None` if its id is already in flight.
     pub(super) fn enter(&self, id: &Id) -> Option<Ticket> {
         let mut table = self.table();
         if table.open.contains_key(id) {
@@ -55,7 +55,7 @@ impl Requests {
         Some(Ticket { id: id.clone(), number })
     }
 
-    /// Changes the state of a request. Returns `false` if it is no longer in flight.
+    /// Updates the state of a request. Returns `false` if the request is no longer in flight.
     pub(super) fn update(&self, ticket: &Ticket, change: impl FnOnce(&mut InFlight)) -> bool {
         match self.table().open.get_mut(&ticket.id) {
             Some((number, request)) if *number == ticket.number => {
@@ -66,7 +66,7 @@ impl Requests {
         }
     }
 
-    /// Removes a request. Returns `false` if it was no longer in flight.
+    /// Removes a request. Returns `false` if the request was no longer in flight.
     pub(super) fn finish(&self, ticket: &Ticket) -> bool {
         let mut table = self.table();
         let is_open = table.open.get(&ticket.id).is_some_and(|(number, _)| *number == ticket.number);
@@ -79,7 +79,7 @@ impl Requests {
         is_open
     }
 
-    /// Removes the request that currently has this id.
+    /// Removes and returns the request with this id.
     pub(super) fn cancel(&self, id: &Id) -> Option<InFlight> {
         let mut table = self.table();
         let request = table.open.remove(id).map(|(_, request)| request);
@@ -89,7 +89,7 @@ impl Requests {
         request
     }
 
-    /// Completes when no request is in flight.
+    /// Waits until no request is in flight.
     pub(super) async fn wait_until_empty(&self) {
         loop {
             let mut ended = std::pin::pin!(self.emptied.notified());
@@ -101,7 +101,6 @@ impl Requests {
         }
     }
 
-    /// Removes and returns all requests.
     pub(super) fn take_all(&self) -> Vec<(Id, InFlight)> {
         self.table().open.drain().map(|(id, (_, request))| (id, request)).collect()
     }

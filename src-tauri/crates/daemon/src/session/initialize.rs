@@ -1,8 +1,8 @@
-//! Forwards the client's `initialize` request with the capabilities that IronCurtain supports.
+//! Rewrites the client's `initialize` request, limited to capabilities that IronCurtain supports.
 //!
-//! - Roots are ours: the client's own are never relayed, and the server learns that the list can change. A remote server gets
-//!   no roots, because it sees no local files.
-//! - Servers are offered sampling only if their requests are asked about or allowed, and never as a task.
+//! - IronCurtain provides the roots: the client's own are never forwarded. A remote server gets no roots, because it
+//!   cannot access local files.
+//! - A server is offered sampling only if its requests are allowed or require approval, and never as a task.
 
 use super::params::ParamsError;
 use super::sampling;
@@ -13,29 +13,29 @@ use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
 use std::collections::HashSet;
 
-/// Maximum number of characters of the client's name or version that users are shown.
+/// Maximum length of the client's name or version in displays, in characters.
 const LONGEST_NAME: usize = 100;
 
-/// Client capabilities that are forwarded to the server.
+/// Client capabilities that the server receives.
 const CAPABILITIES: [&str; 4] = ["elicitation", "sampling", "tasks", "roots"];
 
-/// Maximum length of a forwarded value, in bytes of JSON. Longer values are left out.
+/// Maximum length of a forwarded value, in bytes of JSON. Longer values are omitted.
 const LONGEST_VALUE: usize = 512;
 
-/// Parsed `initialize` request.
+/// Rewritten `initialize` request.
 #[derive(Debug)]
 pub(super) struct InitializeRequest {
-    /// Parameters to forward.
+    /// Parameters for the server.
     pub(super) params: Box<RawValue>,
-    /// Name that the client claims, unverified.
+    /// Name that the client claims. It is not verified.
     pub(super) says_it_is: Option<String>,
-    /// Server methods that the client accepts.
+    /// Methods that the client accepts in requests from the server.
     pub(super) takes: HashSet<String>,
-    /// Set if the client has roots.
+    /// `true` if the client declared the `roots` capability.
     pub(super) has_roots: bool,
 }
 
-/// Returns `true` if the protocol version that the server chose has batches.
+/// Returns `true` if the negotiated protocol version supports JSON-RPC batches.
 pub(super) fn has_batches(result: &RawValue) -> bool {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -45,7 +45,7 @@ pub(super) fn has_batches(result: &RawValue) -> bool {
     serde_json::from_str::<Chosen>(result.get()).is_ok_and(|chosen| chosen.protocol_version == "2025-03-26")
 }
 
-/// Parses and rewrites the parameters. An error is sent to the client.
+/// Parses and rewrites the parameters. The client receives the error if that fails.
 pub(super) fn rewrite(
     params: Option<&RawValue>,
     offers_sampling: bool,
@@ -105,7 +105,7 @@ pub(super) fn rewrite(
     })
 }
 
-/// Returns the named fields whose values are short enough.
+/// Returns the fields that have one of these names and a sufficiently short value.
 fn known(fields: &Fields, names: &[&str]) -> Fields {
     let mut known = Fields::default();
     for (name, value) in fields.iter() {
@@ -116,7 +116,7 @@ fn known(fields: &Fields, names: &[&str]) -> Fields {
     known
 }
 
-/// Returns the client's task capabilities without those for sampling.
+/// Returns the client's `tasks` capabilities without sampling.
 fn without_sampling(tasks: &RawValue) -> Result<Box<RawValue>, ParamsError> {
     let object = |raw: &RawValue| {
         serde_json::from_str::<Fields>(raw.get())
@@ -131,7 +131,7 @@ fn without_sampling(tasks: &RawValue) -> Result<Box<RawValue>, ParamsError> {
     to_raw_value(&tasks).map_err(ParamsError::Unwritable)
 }
 
-/// Truncates a name or version for display.
+/// Truncates a name or version to [`LONGEST_NAME`].
 fn clipped(text: &str) -> String {
     visible::head(text, LONGEST_NAME)
 }

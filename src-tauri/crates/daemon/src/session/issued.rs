@@ -1,7 +1,7 @@
-//! Tracks the values that a server issued for later requests: list cursors and task ids.
+//! Tracks values that a server has issued for use in later requests: list cursors and task ids.
 //!
-//! - INVARIANT: a client can send its server only cursors and task ids that the server issued in this session.
-//! - Only the newest values are kept, as keyed hashes. A client that uses an older cursor must restart its list.
+//! - INVARIANT: a client can send only cursors and task ids that the server has issued in this session.
+//! - Keeps keyed hashes of the newest values only. A client that uses an older cursor must restart its list.
 
 use ironcurtain_mcp::request::ServerRequest;
 use ironcurtain_mcp::server::ServerAnswer;
@@ -11,20 +11,20 @@ use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Maximum number of values kept.
+/// Maximum number of values that are kept.
 const MOST: usize = 4096;
 
-/// Values that a server issued.
+/// Hashes of the values that a server has issued.
 #[derive(Debug, Default)]
 pub(super) struct Issued {
     key: RandomState,
     newest: Mutex<VecDeque<u64>>,
 }
 
-/// Purpose of a value. A value issued for one list is not accepted for another.
+/// Purpose of a value. A cursor of one list is not valid for another.
 #[derive(Debug, Clone, Copy, Hash, PartialEq, Eq)]
 pub(super) enum Purpose<'a> {
-    /// Next page of the list that this method returns.
+    /// Cursor for the next page of the list that this method returns.
     Page(&'a str),
     Task,
 }
@@ -45,24 +45,24 @@ struct Task {
 }
 
 impl Issued {
-    /// Returns `true` if the server issued this value for this purpose.
+    /// Returns `true` if the server has issued this value for this purpose.
     pub(super) fn knows(&self, purpose: Purpose<'_>, value: &str) -> bool {
         let hash = self.key.hash_one((purpose, value));
         self.table().contains(&hash)
     }
 
-    /// Stores the cursor and tasks in the response to a list request.
+    /// Stores the cursor and the tasks in a response to a list request.
     pub(super) fn track_list(&self, request: &ServerRequest, answer: &ServerAnswer) {
         let is_list = request.method().ends_with("/list");
         let Some(given) = given(answer).filter(|_| is_list) else { return };
         if let Some(cursor) = given.next_cursor {
             self.add(Purpose::Page(request.method()), &cursor);
         }
-        // Only `tasks/list` returns tasks.
+        // Only responses to `tasks/list` contain tasks.
         given.tasks.iter().for_each(|task| self.add(Purpose::Task, &task.task_id));
     }
 
-    /// Stores the task in the response to a call that creates one.
+    /// Stores the task in the response to a call that created one.
     pub(super) fn track_task(&self, answer: &ServerAnswer) {
         if let Some(task) = given(answer).and_then(|given| given.task) {
             self.add(Purpose::Task, &task.task_id);

@@ -1,16 +1,16 @@
-//! Filters the client's notifications to the fields that the protocol defines.
+//! Reduces the client's notifications to the fields that MCP defines.
 
 use ironcurtain_mcp::wire::{Fields, Id};
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
-/// Maximum length of a token or task id, in bytes of JSON.
+/// Maximum length of a progress token or task id, in bytes of JSON.
 const LONGEST: usize = 128;
 
-/// Task states that the protocol defines.
+/// Task states that MCP defines.
 const STATES: [&str; 5] = ["working", "input_required", "completed", "failed", "cancelled"];
 
-/// Returns the known parameters of a notification: tokens, ids, numbers and states, but no free text.
+/// Returns the parameters that MCP defines for a notification: tokens, ids, numbers and states, but no free text.
 pub(super) fn known(method: &str, params: Option<&RawValue>) -> Option<Box<RawValue>> {
     let given: Fields = serde_json::from_str(params?.get()).ok()?;
     let mut known = Fields::default();
@@ -38,7 +38,7 @@ fn is_number(value: &RawValue) -> bool {
     value.get().len() <= LONGEST && matches!(serde_json::from_str(value.get()), Ok(Value::Number(_)))
 }
 
-/// Returns `true` if the value has only characters of an RFC 3339 timestamp.
+/// Returns `true` if the value consists of characters that are valid in an RFC 3339 timestamp.
 fn is_time(value: &RawValue) -> bool {
     let text = value.get().trim_matches('"');
     text.len() <= 35 && text.bytes().all(|b| b.is_ascii_digit() || b"-:.+TZ".contains(&b))

@@ -1,7 +1,7 @@
-//! Grants that last for a single call, listed like other grants while the call is in flight.
+//! Approvals for a single call, which are listed among the grants until the call ends.
 //!
-//! - INVARIANT: such a grant ends with the response, when the call is cancelled, when the policy forbids it, when the user
-//!   revokes it, and after [`LONGEST`] at the latest, even if the server never answers.
+//! - INVARIANT: such a grant ends with the response, when the call is cancelled, when the policy denies it, when the
+//!   user revokes it, and after [`LONGEST`] at the latest, even if the server never answers.
 
 use super::Session;
 use ironcurtain_audit::Event;
@@ -15,10 +15,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// Maximum lifetime of a one-time grant, equal to the shortest time that a grant can have.
+/// Maximum lifetime of a one-time grant. It equals the shortest lifetime of other grants.
 pub(super) const LONGEST: Duration = Duration::from_secs(15 * 60);
 
-/// Grants of a session that are open for single calls.
+/// One-time grants of a session.
 #[derive(Debug, Clone, Default)]
 pub(super) struct OneTimeGrants(Arc<Mutex<BTreeMap<String, Open>>>);
 
@@ -28,7 +28,7 @@ struct Open {
     end: Arc<watch::Sender<bool>>,
 }
 
-/// Grants of one call, listed until this is dropped.
+/// One-time grants of one call. They are listed until this is dropped.
 #[derive(Debug)]
 pub(super) struct OneTimeGrant {
     all: OneTimeGrants,
@@ -37,7 +37,7 @@ pub(super) struct OneTimeGrant {
 }
 
 impl OneTimeGrants {
-    /// Lists the grants.
+    /// Adds grants to the list.
     fn open(&self, grants: Vec<StandingGrant>) -> OneTimeGrant {
         let (end, ended) = watch::channel(false);
         let end = Arc::new(end);
@@ -53,16 +53,16 @@ impl OneTimeGrants {
 }
 
 impl OneTimeGrant {
-    /// Returns the open grants.
+    /// Returns the grants of the call.
     pub(super) fn grants(&self) -> &[StandingGrant] {
         &self.grants
     }
 
-    /// Completes when the grants must be closed.
+    /// Completes when the grants must end: they were revoked, or [`LONGEST`] has passed.
     pub(super) async fn over(&mut self) {
-        // Only the list can end it, and the list lives at least as long as this.
+        // The list holds the sender, and lives at least until `self` is dropped.
         let closed = async { self.end.wait_for(|end| *end).await.is_ok() };
-        // Both outcomes end the grant.
+        // Ignore the result: the grants end in both cases.
         let _ = tokio::time::timeout(LONGEST, closed).await;
     }
 }
@@ -75,14 +75,14 @@ impl Drop for OneTimeGrant {
 }
 
 impl Session {
-    /// Returns the grants that are open for single calls now.
+    /// Returns the session's current one-time grants.
     #[must_use]
     pub fn allowed_once(&self) -> Vec<StandingGrant> {
         self.one_time.table().values().map(|open| open.grant.clone()).collect()
     }
 
-    /// Revokes everything that was allowed for the call of this grant, and returns once the server has lost it. Returns `None`
-    /// if there is no such grant.
+    /// Revokes all grants of the call that this grant belongs to. Returns once the server has lost the access, or
+    /// `None` if there is no such grant.
     pub async fn revoke_one_time(&self, id: &str) -> Option<StandingGrant> {
         let (grant, end) = {
             let table = self.one_time.table();
@@ -90,14 +90,14 @@ impl Session {
             (open.grant.clone(), open.end.clone())
         };
         end.send_replace(true);
-        // The call has released it then.
+        // The receiver is dropped once the call has released its access.
         end.closed().await;
-        // The actor handles later commands after this one. If the session closes in the meantime, all access is removed.
+        // The actor handles this command after the release. If the session closes first, all access is removed anyway.
         let _ = self.server.lease(Vec::new(), Vec::new()).await;
         Some(grant)
     }
 
-    /// Lists what is open for one call.
+    /// Lists access that was approved for one call.
     pub(super) fn open_one_time(&self, opened: Vec<Granted>) -> io::Result<OneTimeGrant> {
         let created_ms = ironcurtain_audit::clock::now_ms();
         let length = u64::try_from(LONGEST.as_millis()).unwrap_or(u64::MAX);
@@ -120,7 +120,7 @@ impl Session {
         Ok(once)
     }
 
-    /// Records for each grant that it was closed before the response arrived.
+    /// Records for each grant that it ended before the response arrived.
     pub(super) async fn closed_early(&self, tool: &str, closed: Vec<StandingGrant>, why: &str) {
         for grant in closed {
             let mut entry = self.entry(Event::Revoked, format!("one-time access was closed: {why}"));
@@ -135,7 +135,7 @@ impl Session {
     }
 }
 
-/// Returns the grant for a path that is open for one call.
+/// Returns the one-time grant for a requested path.
 pub(super) fn opened(requested: &RequestedAccess) -> Granted {
     let kind = if requested.target == PathKind::Folder { GrantKind::Tree } else { GrantKind::File };
     Granted::Files(Files { path: requested.path.clone(), kind, access: AccessSet::only(requested.access) })

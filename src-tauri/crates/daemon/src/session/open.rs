@@ -1,4 +1,4 @@
-//! Opens a session: creates its directory and its server.
+//! Opens a session: creates its directory and the handle of its server.
 
 use super::handover::{ClientState, SessionHandover};
 use super::in_flight::Requests;
@@ -29,51 +29,52 @@ use std::sync::{Arc, Mutex};
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-/// Maximum number of replies queued for a client that does not read. Beyond it, we stop reading from the client.
+/// Maximum number of our replies that the client has not read. At the limit, we stop reading from the client.
 const MOST_UNREAD: usize = 256;
 
-/// Number of copies in memory of a long request (while judged and sent) and of a long response (while forwarded).
+/// Memory to reserve for a long message, as a multiple of its length: for requests (judged and sent), and for responses
+/// (forwarded).
 const COPIES: [u32; 2] = [6, 2];
 
-/// Reason why a session cannot be opened.
+/// Reason why a session could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
-    /// Creating the session directory failed.
+    /// The session directory could not be created.
     #[error(transparent)]
     Home(#[from] HomeError),
-    /// The session directory has no canonical path.
+    /// The path of the session directory is not canonical.
     #[error("failed to use the session directory `{path}`: {problem}")]
     Directory {
-        /// Session directory.
+        /// Path of the session directory.
         path: PathBuf,
-        /// Cause.
+        /// Description of the problem.
         problem: String,
     },
-    /// Recording the start of the session failed.
+    /// The start of the session could not be recorded.
     #[error(transparent)]
     Audit(#[from] AuditError),
-    /// The kernel returned no random bytes.
+    /// The operating system provided no random bytes.
     #[error("failed to create a session id: {0}")]
     Name(#[from] std::io::Error),
 }
 
-/// Parameters for opening a session.
+/// Options for opening a session.
 pub struct SessionOptions {
-    /// The client that calls.
+    /// Client that opens the session.
     pub client: Client,
-    /// Configuration of the server.
+    /// Server entry from `mcp-servers.json`.
     pub server: ServerConfig,
-    /// Name of the connection, if several sessions share one.
+    /// Identifier of the connection if it has several sessions, else `None`.
     pub connection: Option<String>,
-    /// State handed over by another trusted process, if the session continues here.
+    /// State of a session from another trusted process to continue, or `None` for a new session.
     pub moved: Option<SessionHandover>,
 }
 
 impl Session {
-    /// Opens a session, or continues one that was handed over; [`Opened::serve`] then serves it.
+    /// Opens a session, or continues one that was handed over. Call [`Opened::serve`] next.
     ///
     /// # Errors
-    /// Returns [`SessionError`] if the session cannot be opened; nothing was started then.
+    /// Returns [`SessionError`] if the session cannot be opened. Nothing has been started then.
     pub async fn open(services: Services, options: SessionOptions) -> Result<Opened, SessionError> {
         let SessionOptions { client, server: config, connection, moved } = options;
         let is_moved = moved.is_some();
@@ -104,7 +105,7 @@ impl Session {
             says_it_is: Arc::new(Mutex::new(state.says_it_is)),
             server: config.name.clone(),
             server_command: config.command_line(),
-            // Recomputed below. Only the network reads this value, and only a sandboxed server has one.
+            // Preliminary value, recomputed below. Only the network uses it, and only sandboxed servers have a network.
             sandboxed: containment.as_ref().is_ok_and(Containment::is_sandboxed),
             remote: config.remote.is_some(),
             is_new: !is_embedded(&services, &config) && !services.grants.has_served(&config.identity()),
@@ -168,7 +169,7 @@ impl Session {
             config,
             connection,
             server,
-            // A remote server's requests do not pass through our proxy.
+            // The requests of a remote server do not use the proxy.
             network: network.filter(|_| !is_remote),
             sandboxed,
             own_folders,
@@ -202,13 +203,14 @@ impl Session {
     }
 }
 
-/// Returns `true` for the bundled filesystem server, which is always as old as IronCurtain itself.
+/// Returns `true` for the filesystem server that is part of IronCurtain.
 fn is_embedded(services: &Services, config: &ServerConfig) -> bool {
     let is_ours = || services.programs.dir.join(ServerConfig::EMBEDDED).is_file();
     config.remote.is_none() && config.command == ServerConfig::EMBEDDED && is_ours()
 }
 
-/// Returns the network of the server's containment. Network settings that are invalid keep the server from starting.
+/// Returns the server's containment and network. Invalid network settings become an error that keeps the server from
+/// starting.
 fn with_network(
     containment: Result<Containment, ContainmentError>,
     remote: Option<HostRules>,
@@ -221,7 +223,7 @@ fn with_network(
         Ok(Containment::Native(profile, _)) => {
             profile.network.as_ref().map_or(Ok(None), |settings| ServerNetwork::of(settings, caller))
         }
-        // `srt` has its own proxy; the others have no sandbox.
+        // `srt` has a proxy of its own, and the other kinds have no sandbox.
         Ok(Containment::Srt(..) | Containment::Plain | Containment::Remote) | Err(_) => Ok(None),
     };
     match network {

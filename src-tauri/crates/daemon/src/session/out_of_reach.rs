@@ -1,7 +1,7 @@
-//! Detects paths that no approval could open to a server, so that the user is not asked about them.
+//! Detects paths that a server cannot use even with an approval, so that the user is not asked in vain.
 //!
-//! - Nothing is allowed here. Only calls that are certain to fail are refused; the rest are asked about.
-//! - The refusal reveals that the path exists and its type, which an approval would have revealed too.
+//! - Allows nothing. Refuses only calls that are certain to fail; any other call still leads to a question.
+//! - The refusal reveals the type of an existing path to the agent, as an approval would.
 
 use super::Session;
 use ironcurtain_config::SandboxBackend;
@@ -11,19 +11,19 @@ use ironcurtain_paths::{CanonicalPath, PathKind};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 use rustix::io::Errno;
 
-/// Reason why no approval could open a path to a server, and what to do instead.
+/// Reason why an approval for a path would have no effect, with advice.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum OutOfReach {
-    /// The path is a device, socket or pipe.
+    /// The path is a device, a socket or a pipe, which is never mounted.
     #[error(
         "the user was not asked about `{0}`, because it is a device, a socket or a pipe, which no sandboxed server can use; \
          copy what is needed into a file"
     )]
     Special(CanonicalPath),
-    /// The file system is read-only.
+    /// The path is to be written, but its file system is read-only.
     #[error("the user was not asked about `{0}`, because its file system is read-only; write somewhere else")]
     ReadOnly(CanonicalPath),
-    /// The server's user lacks write permission.
+    /// The path is to be written, but the user who runs IronCurtain has no permission to write it.
     #[error(
         "the user was not asked about `{0}`, because the user whose rights the server has may not change it; write somewhere else, or \
          let the user change its permissions"
@@ -32,9 +32,9 @@ pub(super) enum OutOfReach {
 }
 
 impl Session {
-    /// Returns the reason for the first requested path that no approval could open.
+    /// Returns an error for the first requested path that the server could not use.
     pub(super) fn unreachable_path(&self, requested: &[RequestedAccess]) -> Option<OutOfReach> {
-        // A remote server's paths are not on this machine.
+        // The paths of a remote server are not on this machine.
         if self.principal.remote {
             return None;
         }
@@ -47,13 +47,14 @@ impl Session {
     }
 }
 
-/// Returns an error for a special file, which is never mounted in a sandbox.
+/// Returns an error for a special file, which sandboxes never mount.
 fn special_file(asked: &RequestedAccess, need: &Need) -> Option<OutOfReach> {
     let is_special = asked.target == PathKind::Special && need.path == asked.path;
     is_special.then(|| OutOfReach::Special(asked.path.clone()))
 }
 
-/// Returns an error for a path that the server cannot write even when it is mounted, since it has our rights.
+/// Returns an error for a path that this user cannot write. The server has the same rights, even if the path is
+/// mounted.
 fn not_writable(need: &Need) -> Option<OutOfReach> {
     match accessat(CWD, need.path.as_path(), Access::WRITE_OK, AtFlags::EACCESS) {
         Err(Errno::ROFS) => Some(OutOfReach::ReadOnly(need.path.clone())),
@@ -74,7 +75,7 @@ mod tests {
         let path = dir.path().canonicalize().unwrap();
         assert_eq!(written(path.to_str().unwrap()), None);
         assert_eq!(written("/no/such/path"), None, "what is not known is asked about");
-        // Not writable for anyone, including root.
+        // Not even root can write this file.
         let refused = written("/proc/sys/kernel/osrelease").unwrap();
         assert!(matches!(refused, OutOfReach::ReadOnly(_) | OutOfReach::NotTheirs(_)), "{refused}");
     }

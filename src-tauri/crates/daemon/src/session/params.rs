@@ -1,4 +1,4 @@
-//! Parses the parameters of client requests. Errors are written for the client.
+//! Parses and validates the parameters of client requests. Errors are sent to the client.
 
 use ironcurtain_mcp::request::RequestMeta;
 use ironcurtain_mcp::wire::Fields;
@@ -12,80 +12,82 @@ use serde_json::value::RawValue;
 /// Maximum length of a tool name, in bytes.
 pub(super) const LONGEST_TOOL: usize = 256;
 
-/// Maximum number of characters of client text that an error repeats.
+/// Maximum length of client text in an error message, in characters.
 const LONGEST_SHOWN: usize = 100;
 
-/// Reason why the parameters of a request are refused.
+/// Reason why the parameters of a request are invalid.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ParamsError {
-    /// A required field is missing.
+    /// The required field is missing.
     #[error("`{0}` is missing")]
     Missing(&'static str),
-    /// A field has the wrong type.
+    /// The field has the wrong type or is invalid JSON.
     #[error("`{field}`: {source}")]
     Unreadable {
-        /// Field name.
+        /// Path of the field, such as `params.name`.
         field: String,
-        /// Position and cause.
+        /// Parser error, with the position.
         source: serde_json::Error,
     },
-    /// The method has no such field.
+    /// The object has a field that the method does not define.
     #[error("unknown field `{name}` in `{place}`; send the request without it")]
     Unknown {
-        /// Path of the object.
+        /// Path of the object, such as `params.ref`.
         place: &'static str,
-        /// Field name.
+        /// Name of the unknown field.
         name: String,
     },
-    /// The server could parse the number as a different value.
+    /// The argument contains a number that other parsers could read as a different value.
     #[error("`{argument}`: {source}")]
     Inexact {
-        /// Argument name.
+        /// Name of the argument.
         argument: String,
-        /// Position and cause.
+        /// Error with the position.
         source: ReadError,
     },
-    /// A name is too long.
+    /// The name is too long.
     #[error("`{field}` has {length} bytes; at most {LONGEST_TOOL} are accepted")]
     LongName {
-        /// Field name.
+        /// Path of the field.
         field: &'static str,
-        /// Actual length in bytes.
+        /// Length in bytes.
         length: usize,
     },
-    /// A tool has the name of a judged request.
-    #[error("the tool `{0}` cannot be called, because a request has that name; rename it at the server")]
+    /// The tool has the name of a request that is judged like a tool, so that rules would confuse them.
+    #[error(
+        "the tool `{0}` cannot be called, because its name is reserved for a request; rename it in the server"
+    )]
     Reserved(String),
-    /// A resource URI is ambiguous.
+    /// The resource URI is ambiguous.
     #[error(transparent)]
     Address(#[from] AddressError),
-    /// The reference is neither a prompt nor a resource.
+    /// The reference of a completion is neither a prompt nor a resource.
     #[error("`params.ref` must be a `ref/prompt` with a `name` or a `ref/resource` with a `uri`")]
     Reference,
-    /// The server did not issue this value.
+    /// The value is a cursor or task id that the server has not issued.
     #[error("`{field}` must be a value that this server issued in this session")]
     NotIssued {
-        /// Field name.
+        /// Path of the field.
         field: &'static str,
     },
-    /// The log level is unknown.
+    /// The log level is unknown. Contains the valid ones.
     #[error("`params.level` must be one of {0}")]
     Level(String),
-    /// The client is not subscribed to the resource.
+    /// The client is not subscribed to this resource.
     #[error("`{0}` is not subscribed to")]
     NotSubscribed(String),
-    /// The request could not be serialized.
+    /// The request for the server could not be serialized.
     #[error(transparent)]
     Unwritable(serde_json::Error),
 }
 
 impl ParamsError {
-    /// Returns a closure that wraps the parse error of one field.
+    /// Returns a closure that converts a parser error of one field.
     pub(super) fn unreadable(field: &str) -> impl FnOnce(serde_json::Error) -> Self {
         |source| Self::Unreadable { field: field.to_owned(), source }
     }
 
-    /// Returns the JSON-RPC error code.
+    /// Returns the JSON-RPC error code for the response.
     pub(super) fn code(&self) -> ErrorCode {
         match self {
             Self::Address(_) => ErrorCode::INVALID_REQUEST,
@@ -104,7 +106,7 @@ impl ParamsError {
     }
 }
 
-/// Parses an object that may have only these fields.
+/// Parses an object. A field that is not in `known` is an error.
 pub(super) fn object(raw: &RawValue, place: &'static str, known: &[&str]) -> Result<Fields, ParamsError> {
     let fields: Fields = parse(raw, place)?;
     let unknown = fields.iter().map(|(name, _)| name).find(|name| !known.contains(name));
@@ -114,7 +116,7 @@ pub(super) fn object(raw: &RawValue, place: &'static str, known: &[&str]) -> Res
     }
 }
 
-/// Parses parameters that may have only these fields and `_meta`.
+/// Parses parameters. A field that is neither in `known` nor `_meta` is an error.
 pub(super) fn params(
     params: Option<&RawValue>,
     known: &[&str],
@@ -135,7 +137,7 @@ pub(super) fn required<T: DeserializeOwned>(
     parse(fields.get(name).ok_or(ParamsError::Missing(field))?, field)
 }
 
-/// Parses a field that may be missing or `null`.
+/// Parses an optional field. `null` counts as missing.
 pub(super) fn optional<T: DeserializeOwned>(
     fields: &Fields,
     (name, field): (&str, &'static str),
@@ -143,7 +145,7 @@ pub(super) fn optional<T: DeserializeOwned>(
     fields.get(name).filter(|raw| raw.get() != "null").map(|raw| parse(raw, field)).transpose()
 }
 
-/// Parses a name of limited length.
+/// Parses a name of at most [`LONGEST_TOOL`] bytes.
 pub(super) fn name(fields: &Fields, at: (&str, &'static str)) -> Result<String, ParamsError> {
     let name: String = required(fields, at)?;
     match name.len() {
@@ -156,7 +158,7 @@ pub(super) fn parse<T: DeserializeOwned>(raw: &RawValue, name: &str) -> Result<T
     serde_json::from_str(raw.get()).map_err(ParamsError::unreadable(name))
 }
 
-/// Truncates client text for an error message.
+/// Truncates client text to [`LONGEST_SHOWN`] and escapes invisible characters, for an error message.
 pub(super) fn shown(text: &str) -> String {
     visible::head(&visible::line(text), LONGEST_SHOWN)
 }

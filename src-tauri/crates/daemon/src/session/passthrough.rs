@@ -1,7 +1,7 @@
-//! Forwards requests that need no judging because the client controls none of their text, and rejects requests before judging.
+//! Forwards requests that need no judging because they contain no free text, and rejects invalid requests.
 //!
-//! - Each request is rebuilt from a cursor or task that the server issued, or from one of the eight log levels.
-//! - INVARIANT: a request is on record before the server gets it; if it cannot be recorded, it is not sent.
+//! - Rebuilds each request from a cursor or task id that the server has issued, or from one of the eight log levels.
+//! - INVARIANT: a request is recorded before the server receives it. If recording fails, the request is not sent.
 
 use super::Session;
 use super::in_flight::Ticket;
@@ -22,35 +22,35 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Requests that list something.
+/// Methods that list tools, resources, prompts or tasks.
 const LISTS: [&str; 5] =
     ["tools/list", "resources/list", "resources/templates/list", "prompts/list", "tasks/list"];
 
-/// Requests about a task of the server.
+/// Methods that concern a task of the server.
 const TASKS: [&str; 3] = ["tasks/get", "tasks/result", "tasks/cancel"];
 
-/// Request that sets the server's log level.
+/// Method that sets the server's log level.
 const SET_LEVEL: &str = "logging/setLevel";
 
-/// Request that cancels a subscription.
+/// Method that cancels a subscription.
 const UNSUBSCRIBE: &str = "resources/unsubscribe";
 
-/// Rule that forwards a request without judging it.
+/// Rule name in the audit log for requests that are forwarded without judging.
 const PASSED_RULE: &str = "structural-passed";
 
-/// Reason why a request is rejected before it is judged.
+/// Reason why a request is rejected without judging.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Rejection {
     /// The request is invalid or not supported.
     Malformed,
-    /// The request names a resource that is, or could be, a file.
+    /// The resource in the request is, or could be, a local file.
     Resource,
     /// The agent is paused.
     Paused,
 }
 
 impl Rejection {
-    /// Returns the rule name for the audit record.
+    /// Returns the rule name for the audit log.
     fn rule(self) -> &'static str {
         match self {
             Self::Malformed => "structural-malformed",
@@ -68,24 +68,24 @@ impl Rejection {
     }
 }
 
-/// Maximum number of characters of a name or URI that a message repeats.
+/// Maximum length of a name or URI in an error message, in characters.
 const LONGEST_NAME: usize = 200;
 
-/// Maximum number of dropped messages recorded per session, so that a client cannot fill the disk.
+/// Maximum number of dropped messages that are recorded per session, so that a client cannot fill the audit log.
 const MOST_ODDITIES: u64 = 100;
 
-/// Returns `true` if requests of this method are forwarded without being judged.
+/// Returns `true` if requests with this method are forwarded without judging.
 pub(super) fn passes(method: &str) -> bool {
     LISTS.contains(&method) || TASKS.contains(&method) || [SET_LEVEL, UNSUBSCRIBE].contains(&method)
 }
 
-/// Returns `true` if the method is forwarded even while the agent is paused: it only lists, reads task state or sets the log
-/// level.
+/// Returns `true` if requests with this method are forwarded even while the agent is paused: they only list, read the
+/// state of a task or set the log level.
 pub(super) fn passes_when_paused(method: &str) -> bool {
     LISTS.contains(&method) || [SET_LEVEL, "tasks/get"].contains(&method)
 }
 
-/// Forwards a request once it is on record.
+/// Records a request, then forwards it.
 pub(super) async fn pass_on_record(
     session: &Arc<Session>,
     ticket: Ticket,
@@ -102,13 +102,13 @@ pub(super) async fn pass_on_record(
     }
 }
 
-/// Forwards a request, and its response back to the client.
+/// Forwards a request to the server, and its response to the client.
 fn pass(session: &Arc<Session>, ticket: Ticket, request: ServerRequest, budget: MemoryShare) {
     session.server.keep(&request);
     if let Some(connection) = session.server.connection_now() {
         return session.pass_to(&connection, ticket, request, budget);
     }
-    // Other messages must still be read while the server starts.
+    // Wait in a task, so that other messages can be read while the server starts.
     let waiting = session.clone();
     session.track(&ticket.clone(), async move {
         match waiting.server.connection().await {
@@ -119,7 +119,7 @@ fn pass(session: &Arc<Session>, ticket: Ticket, request: ServerRequest, budget: 
 }
 
 impl Session {
-    /// Rebuilds the request from validated values, and returns it with a sentence about what was dropped.
+    /// Rebuilds the request from validated values. Also returns a sentence that lists dropped parts, if there are any.
     fn rebuilt(
         &self,
         (method, params): (&str, Option<&RawValue>),
@@ -161,14 +161,14 @@ impl Session {
         Ok((request, meta.dropped()))
     }
 
-    /// Returns the URI under which the server knows a resource that the client subscribed to.
+    /// Returns the URI under which the client has subscribed to a resource at the server.
     fn followed(&self, uri: String) -> Result<String, ParamsError> {
         let is_followed = |uri: &String| self.server.follows(uri);
         let uri = match ResourceAddress::parse(&uri)? {
             ResourceAddress::Other => Some(uri.clone()).filter(is_followed),
             ResourceAddress::File(path) => {
                 let found = self.resolver.resolve(&path).ok().and_then(|found| file_address(&found.path));
-                // A symlink may have changed since the subscription.
+                // A symlink may have changed since the subscription, so try the unresolved URI too.
                 found.into_iter().chain([uri.clone()]).find(is_followed)
             }
         }
@@ -176,7 +176,7 @@ impl Session {
         Ok(uri)
     }
 
-    /// Records that a request is forwarded without being judged.
+    /// Records a request that is forwarded without judging.
     async fn record_passing(
         &self,
         ticket: &Ticket,
@@ -192,7 +192,7 @@ impl Session {
         self.services.audit.record(entry).await.map(drop)
     }
 
-    /// Records the client's response to a server request.
+    /// Records the client's response to a request from the server.
     pub(super) async fn record_client_answer(
         &self,
         id: &Id,
@@ -208,7 +208,7 @@ impl Session {
         self.services.audit.record(entry).await.map(drop)
     }
 
-    /// Rejects a request with invalid parameters: records it and answers with an error.
+    /// Records a request with invalid parameters, and answers it with an error.
     pub(super) async fn reject_params(
         &self,
         ticket: &Ticket,
@@ -223,7 +223,7 @@ impl Session {
         self.reject(ticket, request, kind, (problem.code(), &text)).await;
     }
 
-    /// Rejects a request: records it and answers with an error.
+    /// Records a rejected request, and answers it with an error.
     pub(super) async fn reject(
         &self,
         ticket: &Ticket,
@@ -235,7 +235,7 @@ impl Session {
         self.fail(ticket, code, problem);
     }
 
-    /// Records that the protocol layer rejected a request.
+    /// Records a request that the protocol layer has already rejected.
     pub(super) async fn record_refused(&self, refused: &RefusedRequest) {
         let request = (refused.method.as_str(), refused.params.as_deref());
         self.record_rejection(&refused.id, request, Rejection::Malformed, &refused.why).await;
@@ -256,7 +256,7 @@ impl Session {
         self.denied(entry).await;
     }
 
-    /// Records that a message which is not a request was dropped, up to [`MOST_ODDITIES`] times.
+    /// Records a dropped message that is not a request, but at most [`MOST_ODDITIES`] per session.
     pub(super) async fn dropped(&self, problem: &str) {
         let before = self.counts.oddities.fetch_add(1, Ordering::Relaxed);
         if before >= MOST_ODDITIES {
@@ -286,12 +286,12 @@ impl Session {
     }
 }
 
-/// Parses the parameters, or returns an empty map if they are invalid.
+/// Parses parameters. Returns an empty map if they are invalid.
 fn read(params: Option<&RawValue>) -> Map<String, Value> {
     params.and_then(|params| serde_json::from_str(params.get()).ok()).unwrap_or_default()
 }
 
-/// Names a request by its method and its target.
+/// Describes a request by its method and its target, for the audit log.
 fn named(method: &str, params: &Map<String, Value>) -> String {
     let shown = |text: &str| visible::head(&visible::line(text), LONGEST_NAME);
     match ["uri", "name"].iter().find_map(|field| params.get(*field)?.as_str()) {

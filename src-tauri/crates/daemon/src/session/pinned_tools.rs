@@ -1,8 +1,8 @@
-//! Compares the tools that the server lists with their pins, and refuses calls of tools that changed.
+//! Compares the tools that a server lists with their pinned definitions, and refuses calls of changed tools.
 //!
-//! - INVARIANT: a definition that the user has not seen reaches the client only if the tool is new. A changed tool is
-//!   listed as pinned, and its calls are refused until the user decides.
-//! - A list that cannot be compared is not forwarded, and without its pins no tool is called.
+//! - INVARIANT: the client receives a definition that the user has not seen only if the tool is new. A changed tool is
+//!   listed with its pinned definition, and its calls are refused until the user decides.
+//! - A list that cannot be compared is not forwarded. If the pins cannot be read, all tool calls are refused.
 
 use super::Session;
 use super::pin_error::PinError;
@@ -21,13 +21,13 @@ use serde_json::value::{RawValue, to_raw_value};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Method that lists the tools.
+/// MCP method that lists tools.
 const LIST: &str = "tools/list";
 
-/// Parts of a definition that are pinned. The others are for display, or private to the client.
+/// Fields of a tool definition that are pinned. Other fields are for display or for the client only.
 const PINNED: [&str; 6] = ["name", "title", "description", "inputSchema", "outputSchema", "annotations"];
 
-/// Maximum length of a pinned definition, in bytes.
+/// Maximum length of a definition that is pinned, in bytes.
 const LONGEST_DEFINITION: usize = 256 * 1024;
 
 /// Tools of a session as far as they were read from the pins.
@@ -61,7 +61,7 @@ impl PinnedTools {
     }
 }
 
-/// Returns whether this response lists tools.
+/// Returns `true` if the response is a list of tools.
 pub(super) fn lists_tools(request: &ServerRequest, answer: &ServerAnswer) -> bool {
     request.method() == LIST && matches!(answer, ServerAnswer::Response(Response::Result(_)))
 }
@@ -94,7 +94,7 @@ impl Session {
         if tools.len() > MOST_TOOLS {
             return Err(PinError::TooMany);
         }
-        // A tool without a name cannot be called.
+        // Omit tools without a name, which cannot be called.
         let known = tools.into_iter().filter_map(|raw| Some((definition(&raw)?, raw)));
         let (listed, raw): (Vec<_>, Vec<_>) = known.unzip();
         let names: Vec<String> = listed.iter().map(|listed| listed.tool.clone()).collect();
@@ -128,7 +128,7 @@ impl Session {
         Ok(to_raw_value(&fields)?)
     }
 
-    /// Refuses a call of a tool that changed or was removed. The user may have decided since.
+    /// Refuses a call of a changed or removed tool, unless the user has accepted the change in the meantime.
     pub(super) async fn check_pin(&self, tool: &str) -> Result<(), CallRefusal> {
         let is_settled = self.pinned_tools.lock().as_ref().map(|pins| !pins.changed.contains_key(tool));
         if is_settled == Some(true) {
@@ -158,7 +158,7 @@ impl Session {
         }
     }
 
-    /// Records a changed tool and notifies the user, once for each change.
+    /// Records that a tool changed and notifies the user, once per change.
     async fn report_change(&self, tool: &str, is_news: bool) {
         if !is_news {
             return;
@@ -199,7 +199,7 @@ fn only_reads(definition: &str) -> bool {
     hints.is_ok_and(|hints| hints.read_only_hint && !hints.destructive_hint)
 }
 
-/// Returns the pinned parts of a tool in canonical form, or `None` for a tool without a name.
+/// Returns the pinned fields of a tool in canonical form, or `None` for a tool without a name.
 fn definition(raw: &RawValue) -> Option<ListedDefinition> {
     let Value::Object(mut fields) = serde_json::from_str(raw.get()).ok()? else { return None };
     let tool = fields.get("name")?.as_str()?.to_owned();

@@ -1,5 +1,5 @@
-//! Reports progress while the user is asked about a call, because a client that receives no progress for its token would give
-//! up.
+//! Sends progress notifications while a call waits for the user's answer. Without them, a client that requested progress
+//! may time out.
 
 use super::Session;
 use ironcurtain_mcp::wire::notification_line;
@@ -8,14 +8,14 @@ use std::convert::Infallible;
 use std::time::Duration;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
-/// Interval between progress notifications.
+/// Interval between two notifications.
 const INTERVAL: Duration = Duration::from_secs(5);
 
-/// Message of each notification.
+/// Text of each notification.
 const WORDS: &str = "IronCurtain waits for the user's answer";
 
 impl Session {
-    /// Sends progress for a call that started at `began` until this future is dropped. Without a token it sends nothing.
+    /// Sends progress notifications until the future is dropped. Sends none if the call has no progress token.
     pub(super) async fn tell_progress(&self, began: Instant, token: Option<Box<RawValue>>) -> Infallible {
         let Some(token) = token else { return std::future::pending().await };
         let mut ticks = interval_at(Instant::now() + INTERVAL, INTERVAL);
@@ -38,7 +38,8 @@ struct Progress<'a> {
     message: &'static str,
 }
 
-/// Grows with time as the protocol requires, and stays below any value that the server reports later.
+/// Progress value. It increases with time, as MCP requires, and stays below every value that the server could send
+/// later.
 fn waited(began: Instant) -> f64 {
     began.elapsed().as_secs_f64() / 1e9
 }

@@ -1,21 +1,21 @@
-//! Queue of the calls that wait for the server, so that calls are forwarded in the order in which they arrived.
+//! Queue of calls that wait for the server, so that they are forwarded in order of arrival.
 //!
-//! - INVARIANT: a call's turn comes when every earlier call was forwarded or cancelled. A call that is cancelled while it waits
-//!   hands its own wait to the call behind it.
+//! - INVARIANT: it is a call's turn once every earlier call was forwarded or cancelled. A waiting call that is
+//!   cancelled passes on the turn that it is waiting for.
 
 use std::sync::{Mutex, PoisonError};
 use tokio::sync::oneshot::error::TryRecvError;
 use tokio::sync::oneshot::{self};
 
-/// Completes when the place ahead is free, or yields what to wait for instead if that place was abandoned before its turn.
+/// Completes when the call ahead has left the queue. Yields the turn of that call if it left before its own turn.
 #[derive(Debug)]
 struct Turn(oneshot::Receiver<Turn>);
 
-/// Queue of waiting calls.
+/// Queue of calls that wait for the server.
 #[derive(Debug, Default)]
 pub(super) struct CallQueue(Mutex<Option<Turn>>);
 
-/// Place in the queue. Dropping it gives the turn to the next call.
+/// Place of one call in the queue. On drop, the next call gets its turn.
 #[derive(Debug)]
 pub(super) struct QueuePlace {
     turn: Option<Turn>,
@@ -23,7 +23,7 @@ pub(super) struct QueuePlace {
 }
 
 impl CallQueue {
-    /// Returns `true` if every queued call was forwarded or cancelled.
+    /// Returns `true` if no call is waiting.
     pub(super) fn is_empty(&self) -> bool {
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         while let Some(Turn(turn)) = last.as_mut() {
@@ -36,7 +36,7 @@ impl CallQueue {
         true
     }
 
-    /// Joins the end of the queue.
+    /// Adds a call to the end of the queue.
     pub(super) fn join(&self) -> QueuePlace {
         let (next, turn) = oneshot::channel();
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -45,10 +45,10 @@ impl CallQueue {
 }
 
 impl QueuePlace {
-    /// Waits for this call's turn.
+    /// Waits until it is this call's turn.
     pub(super) async fn turn(&mut self) {
         while let Some(Turn(turn)) = &mut self.turn {
-            // A place dropped after its turn sends nothing.
+            // A call that leaves the queue after its turn sends nothing.
             self.turn = turn.await.ok();
         }
     }
@@ -57,7 +57,7 @@ impl QueuePlace {
 impl Drop for QueuePlace {
     fn drop(&mut self) {
         if let (Some(turn), Some(next)) = (self.turn.take(), self.next.take()) {
-            // Fails if no call is queued behind this one.
+            // Ignore the error, which occurs if no call is waiting behind this one.
             let _ = next.send(turn);
         }
     }

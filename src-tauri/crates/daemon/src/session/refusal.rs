@@ -1,4 +1,4 @@
-//! Reasons why a call is refused, in words that help the agent.
+//! Reasons why a call is refused, written for the agent.
 
 use super::out_of_reach::OutOfReach;
 use super::pin_error::PinError;
@@ -11,49 +11,49 @@ use rmcp::model::ContentBlock;
 use serde_json::{Value, json};
 use std::fmt::Display;
 
-/// Formats a denial by IronCurtain.
+/// Marks a reason as a denial by IronCurtain.
 pub(super) fn denied(why: impl Display) -> String {
     format!("DENIED: {why}")
 }
 
-/// Reason why a call is refused.
+/// Reason why a call is refused. The text is sent to the agent.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum CallRefusal {
-    /// The policy denies it.
+    /// The policy denies the call.
     #[error("{}", denial(.0))]
     Denied(Denial),
-    /// The call names a host, but the server has no network, so asking would be pointless.
+    /// The call names a host, but the server has no network access, so an approval would have no effect.
     #[error(
         "the server `{server}` has no network, so the user was not asked about `{host}`. To allow it, write `\"network\": {{ \"allowedDomains\": [\"{}\"] }}` into `sandbox` of its entry in `mcp-servers.json`.", .host.host
     )]
     NoNetwork {
-        /// Server name.
+        /// Name of the server.
         server: String,
-        /// First of the hosts.
+        /// First host in the call.
         host: HostPort,
     },
-    /// The call names a path that no approval could open to the server.
+    /// The call names a path that the server could not use even with an approval.
     #[error("{0}.")]
     OutOfReach(#[from] OutOfReach),
-    /// The call sends more text than a question can show.
+    /// The call contains more text than a question can show.
     #[error("{0}.")]
     TooLongToShow(#[from] TooLongToShow),
-    /// The server changed the tool's definition, and the user has not decided.
+    /// The server changed the tool's definition, and the user has not decided on the change.
     #[error(
         "the server `{server}` changed its tool `{tool}`, so the tool is suspended. Please tell the user, who can decide under Servers in IronCurtain, or with: ironcurtain servers diff {server}"
     )]
     ToolChanged {
-        /// Server name.
+        /// Name of the server.
         server: String,
-        /// Tool name.
+        /// Name of the tool.
         tool: String,
     },
-    /// The user removed the tool after its definition changed.
+    /// The server changed the tool's definition, and the user removed the tool.
     #[error("the user removed the tool `{tool}` of the server `{server}` after the server changed it.")]
     ToolRemoved {
-        /// Server name.
+        /// Name of the server.
         server: String,
-        /// Tool name.
+        /// Name of the tool.
         tool: String,
     },
     /// The user has just accepted the tool's new definition, which the agent has not read.
@@ -64,30 +64,30 @@ pub(super) enum CallRefusal {
         /// Tool name.
         tool: String,
     },
-    /// The pins of the tools could not be read.
+    /// The pinned definitions could not be read.
     #[error("{0}.")]
     Pins(#[from] PinError),
-    /// The user did not approve it.
+    /// The user did not approve the call.
     #[error("{}", said(.0))]
     NotApproved(NotApproved),
-    /// The question could not be asked, or its answer could not be stored.
+    /// The question could not be asked, or the resulting grant could not be stored.
     #[error("{0}")]
     Exchange(ExchangeError),
-    /// Recording the decision failed.
+    /// The decision could not be recorded.
     #[error("{0}")]
     Audit(#[from] AuditError),
-    /// The request could not be serialized.
+    /// The request for the server could not be serialized.
     #[error("{0}")]
     Unwritable(#[from] serde_json::Error),
-    /// The call changed after it was allowed.
+    /// The call's files or its permissions changed after it was allowed.
     #[error(
         "the files named in this call, or the permissions for it, changed before the server got it. The same call can be tried again."
     )]
     Changed,
-    /// Every answer was outdated when it arrived.
+    /// The call's files changed during every question.
     #[error("the files named in this call kept changing while the user was asked.")]
     KeptChanging,
-    /// The server is unavailable.
+    /// The call was allowed, but the server is not available.
     #[error("The call was allowed, but {0}.")]
     Server(#[from] ServerError),
 }
@@ -112,7 +112,7 @@ impl From<ExchangeError> for CallRefusal {
 }
 
 impl CallRefusal {
-    /// Returns a tool result with the refusal, valid in every handshake protocol version.
+    /// Returns a tool result that contains the refusal. It is valid in all handshake protocol versions.
     pub(super) fn result(&self) -> Value {
         json!({ "content": [ContentBlock::text(self.text())], "isError": true })
     }
@@ -141,7 +141,7 @@ impl CallRefusal {
 
 fn denial(denial: &Denial) -> String {
     match denial.by {
-        // The user can change this.
+        // The user can change this, so do not discourage the agent from trying again.
         DeniedBy::UnknownTool => denial.reason.to_string(),
         DeniedBy::ProtectedPath | DeniedBy::InvalidArgument | DeniedBy::Rule | DeniedBy::NoRule => {
             format!("{} (rule `{}`). Asking again will not change this.", denial.reason, denial.rule)
@@ -149,7 +149,7 @@ fn denial(denial: &Denial) -> String {
     }
 }
 
-/// Returns the text for the agent, which says whether the call may be retried.
+/// Returns a text for the agent that includes advice on repeating the call.
 fn said(why: &NotApproved) -> String {
     match why {
         NotApproved::DeniedWithNote(note) => format!("the user denied this call and says: {note}"),
@@ -180,7 +180,7 @@ mod tests {
         );
         assert_eq!(
             text(CallRefusal::Server(ServerError::Ending)),
-            "The call was allowed, but the session is ending."
+            "The call was allowed, but the session is closing."
         );
     }
 }

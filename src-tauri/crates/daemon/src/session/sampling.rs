@@ -1,7 +1,8 @@
-//! Handles servers that ask for the client's model (`sampling/createMessage`). The user sees the complete request first.
+//! Handles requests of a server for the client's model (`sampling/createMessage`). The user can review the complete
+//! request first.
 //!
-//! - INVARIANT: the client gets such a request only after the permission is on record.
-//! - One request is handled at a time, so a server that keeps asking waits for the user.
+//! - INVARIANT: the permission is recorded before the client receives the request.
+//! - Handles one request at a time, so that a server that sends many has to wait.
 
 use super::Session;
 use super::refusal::denied;
@@ -18,13 +19,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tokio::sync::mpsc;
 
-/// Method of the request.
+/// MCP method for sampling.
 pub(super) const METHOD: &str = "sampling/createMessage";
 
-/// Error code for a request that the user rejected.
+/// JSON-RPC error code for a request that the user rejected.
 const REJECTED: i32 = -1;
 
-/// Reason why the client does not get a request.
+/// Reason why a sampling request is not sent to the client.
 #[derive(Debug, thiserror::Error)]
 enum SamplingError {
     /// The parameters are invalid.
@@ -36,10 +37,10 @@ enum SamplingError {
     /// The server's entry denies sampling.
     #[error("`sampling` is `deny` in the entry of this server")]
     Setting,
-    /// The user did not approve it.
+    /// The user did not approve the request, or could not be asked.
     #[error(transparent)]
     Exchange(#[from] ExchangeError),
-    /// Recording it failed.
+    /// The permission could not be recorded.
     #[error(transparent)]
     Audit(#[from] AuditError),
 }
@@ -67,7 +68,7 @@ pub(super) async fn serve(session: Arc<Session>, mut requests: mpsc::UnboundedRe
 }
 
 impl Session {
-    /// Returns `true` if the server is offered sampling.
+    /// Returns `true` if the server is offered the `sampling` capability.
     pub(super) fn offers_sampling(&self) -> bool {
         match self.config.sampling {
             Sampling::Allow => true,
@@ -76,7 +77,7 @@ impl Session {
         }
     }
 
-    /// Returns the parameters to send to the client, limited to what the question shows, if they may be sent.
+    /// Returns the parameters for the client, limited to the parts that the question shows.
     async fn sampled(&self, params: Option<&RawValue>) -> Result<Box<RawValue>, SamplingError> {
         let params = serde_json::from_str(params.ok_or(SamplingError::NoParams)?.get())?;
         let params = showable(params);
@@ -84,10 +85,10 @@ impl Session {
         Ok(to_raw_value(&params)?)
     }
 
-    /// Asks the user if the entry requires it, and records the permission.
+    /// Asks the user if the server's entry requires it, and records the permission.
     async fn may_sample(&self, params: &Map<String, Value>) -> Result<(), SamplingError> {
         let (by, reason) = match self.config.sampling {
-            // A paused session falls through to the question, which is refused.
+            // If the agent is paused, continue with the question, which is then refused.
             Sampling::Allow if !self.is_paused() => {
                 (DecidedBy::PassedOn, "`sampling` is `allow` in the entry of the server")
             }
@@ -147,7 +148,7 @@ impl Session {
     }
 }
 
-/// Protocol fields of a request that the question shows.
+/// Fields of a request that the question shows, and that are therefore forwarded.
 const SHOWN: [&str; 10] = [
     "messages",
     "modelPreferences",
@@ -161,10 +162,10 @@ const SHOWN: [&str; 10] = [
     "toolChoice",
 ];
 
-/// Block types that the question cannot show.
+/// Types of content blocks that the question cannot show.
 const NOT_SHOWN: [&str; 2] = ["image", "audio"];
 
-/// Removes everything that the question does not show: `_meta`, annotations, images and audio.
+/// Removes the parts that the question does not show: `_meta`, annotations, images, audio and unknown fields.
 fn showable(params: Map<String, Value>) -> Map<String, Value> {
     let mut shown: Map<String, Value> =
         params.into_iter().filter(|(name, _)| SHOWN.contains(&name.as_str())).collect();

@@ -14,44 +14,44 @@ use std::time::Duration;
 use tokio::net::UnixStream;
 use tokio::sync::mpsc;
 
-/// Time during which a client that closed its input still receives pending responses.
+/// Maximum time to wait for pending responses after the client has closed its input.
 const ANSWERS_BOUND: Duration = Duration::from_secs(15);
 
-/// Opened session that is ready to be served.
+/// Open session that can be served.
 pub struct Opened {
     /// Session to serve.
     pub session: Arc<Session>,
     pub(super) notes: mpsc::UnboundedReceiver<OutgoingNote>,
-    /// Sampling requests of the server.
+    /// Receives the server's sampling requests.
     pub(super) sampling: mpsc::UnboundedReceiver<SamplingRequest>,
-    /// Client bytes to read before those of its stream.
+    /// Client bytes that must be processed before the client's stream is read.
     pub(super) unread: Vec<u8>,
     pub(super) version: ClientVersion,
 }
 
-/// Receiver of a session's notes.
+/// Receiver of the session's notes for the shim.
 pub enum Attached {
-    /// Shim that waits on its connection.
+    /// Shim that waits on its socket.
     Shim(UnixStream),
-    /// Shim that copies the streams and cannot receive notes.
+    /// Shim that copies the streams itself and does not receive notes.
     Copying,
-    /// Connection that the session belongs to.
+    /// Aggregate connection that the session belongs to.
     Connection(mpsc::UnboundedSender<OutgoingNote>),
 }
 
-/// Reason why a session closes here.
+/// Reason why serving ends.
 enum Ending {
     /// The client disconnected, or the user closed the session.
     Asked,
-    /// The session failed.
+    /// The session must be closed, for this reason.
     Cut(&'static str),
-    /// Another trusted process continues it.
+    /// Another trusted process continues the session.
     Moved,
 }
 
 impl Opened {
-    /// Serves the client until it closes its input and has its responses, the shim disconnects, or the session is closed or
-    /// handed over. Afterwards only the audit record of the session remains.
+    /// Serves the client until it closes its input and has all responses, the shim disconnects, or the session is
+    /// closed or handed over. Then closes the session and records that.
     pub async fn serve(self, stdio: ClientStdio, attached: Attached) {
         let Self { session, notes, sampling, unread, version } = self;
         tokio::spawn(sampling::serve(session.clone(), sampling));
@@ -63,7 +63,7 @@ impl Opened {
                 Attached::Shim(shim) => forward_notes(shim, notes).await,
                 Attached::Connection(told) => relay_notes(notes, &told).await,
                 Attached::Copying => {
-                    // The receiver is closed.
+                    // Close the receiver, because no shim reads notes.
                     drop(notes);
                     std::future::pending().await
                 }
@@ -96,18 +96,18 @@ impl Opened {
         session.to_client.close();
         session.close(&ending).await;
         if matches!(ending, Ending::Moved) {
-            // Completes once the note about the move is delivered. A shim that does not read it has exited.
+            // Wait until the shim has received the note about the handover. A shim that does not read it has exited.
             let _ = tokio::time::timeout(ANSWERS_BOUND, hung_up).await;
         }
     }
 
-    /// Closes a session whose shim disconnected before it was served.
+    /// Closes a session whose shim disconnected before [`serve`](Self::serve) was called.
     pub async fn close_unserved(self) {
         self.session.close(&Ending::Cut("its shim disconnected before it was served")).await;
     }
 }
 
-/// Forwards notes until the session is moved or the receiver is closed.
+/// Forwards notes until the session is handed over or the receiver is dropped.
 async fn relay_notes(
     mut notes: mpsc::UnboundedReceiver<OutgoingNote>,
     to: &mpsc::UnboundedSender<OutgoingNote>,
@@ -121,7 +121,7 @@ async fn relay_notes(
 }
 
 impl Session {
-    /// Waits until the client has a response to every request, or the timeout expires.
+    /// Waits until the client has received all responses, or `bound` has passed.
     pub(super) async fn flush_responses(&self, bound: Duration) {
         let answered = async {
             self.in_flight.wait_until_empty().await;
@@ -131,7 +131,7 @@ impl Session {
         let _ = tokio::time::timeout(bound, answered).await;
     }
 
-    /// Cancels pending work and records the end of the session, with the reason if we closed it.
+    /// Cancels pending work, and records the end of the session with its reason.
     async fn close(&self, ending: &Ending) {
         self.end.cancel();
         for (id, call) in &self.in_flight.take_all() {
@@ -154,7 +154,7 @@ impl Session {
 }
 
 impl Session {
-    /// Aborts the work for an unanswered request and records that it was abandoned.
+    /// Aborts the work for an unanswered request, and records that the request was abandoned.
     pub(super) async fn abandon(&self, id: &Id, call: &InFlight, why: &str) {
         if let Some(task) = &call.task {
             task.abort();

@@ -1,9 +1,9 @@
-//! Tasks: calls whose result the client fetches later (`tasks/get`, `tasks/result`).
+//! Tasks: calls whose results the client fetches later (`tasks/get`, `tasks/result`).
 //!
-//! - A call that creates a task is judged, asked about and recorded like any other. Its server runs for this session alone, so
-//!   its tasks belong to this session.
-//! - INVARIANT: access that is open for such a call alone is closed when the client learns that the task has finished, when the
-//!   policy forbids it, when the user revokes it, and after [`LONGEST`] at the latest.
+//! - A call that creates a task is judged, approved and recorded like any other call. Each session has its own server
+//!   process, so tasks cannot be used by other sessions.
+//! - INVARIANT: access that was added for such a call is removed when a response reports that the task has finished,
+//!   when the policy denies the call, when the user revokes the approval, and after [`LONGEST`] at the latest.
 
 use super::Session;
 use super::authorize::Authorization;
@@ -17,15 +17,15 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
-/// Unfinished tasks of a session that hold access open.
+/// Unfinished tasks of a session whose calls still have access, by task id.
 #[derive(Debug, Default)]
 pub(super) struct Tasks(Mutex<HashMap<String, Vec<Arc<Notify>>>>);
 
-/// Request about a task.
+/// Request that concerns a task.
 #[derive(Debug)]
 pub(super) struct TaskRequest {
     task: String,
-    /// Set if its response always finishes the task.
+    /// `true` if the task has always finished once this request is answered.
     is_last: bool,
 }
 
@@ -43,7 +43,7 @@ impl State {
 }
 
 impl TaskRequest {
-    /// Parses a request about a task, or returns `None` if it is another request.
+    /// Parses the parameters of a request. Returns `None` if it does not concern a task.
     pub(super) fn of(method: &str, params: Option<&RawValue>) -> Option<Self> {
         let is_last = match method {
             "tasks/get" | "tasks/cancel" => false,
@@ -60,14 +60,14 @@ impl TaskRequest {
             ServerAnswer::Response(Response::Result(result)) => {
                 self.is_last || serde_json::from_str(result.get()).is_ok_and(|state: State| state.is_over())
             }
-            // The server no longer knows the task, or has exited.
+            // The server has exited or has forgotten the task.
             ServerAnswer::Response(Response::Error(_)) | ServerAnswer::Failed(_) => true,
         }
     }
 }
 
 impl Tasks {
-    /// Processes the response to a request about a task.
+    /// Handles the response to a request that concerns a task: detects that the task has finished.
     pub(super) fn handle_response(&self, request: &TaskRequest, answered: &ServerAnswer) {
         if request.is_over(answered) {
             let over = self.table().remove(&request.task).unwrap_or_default();
@@ -75,7 +75,7 @@ impl Tasks {
         }
     }
 
-    /// Watches for the end of a task. If the server gives two calls the same task, its end applies to both.
+    /// Starts to track a task. If the server returns the same id for two calls, both are finished together.
     pub(super) fn begin(&self, name: String) -> OpenTask {
         let over = Arc::new(Notify::new());
         self.table().entry(name.clone()).or_default().push(Arc::clone(&over));
@@ -97,13 +97,13 @@ impl Tasks {
     }
 }
 
-/// Task that holds access open.
+/// Tracked task whose call still has access.
 pub(super) struct OpenTask {
     name: String,
     over: Arc<Notify>,
 }
 
-/// Returns the id of the unfinished task that a response creates, if any.
+/// Returns the id of the task that a response creates, or `None` if it creates none or the task has already finished.
 pub(super) fn made(answered: &ServerAnswer) -> Option<String> {
     #[derive(Deserialize)]
     struct Made {
@@ -115,7 +115,8 @@ pub(super) fn made(answered: &ServerAnswer) -> Option<String> {
 }
 
 impl Session {
-    /// Completes when the access of a task's call must be closed. Returns the reason, unless the task has finished.
+    /// Completes when the access of a task's call must be removed. Returns the reason, or `None` if the task has
+    /// finished.
     pub(super) async fn task_is_over(
         &self,
         task: OpenTask,

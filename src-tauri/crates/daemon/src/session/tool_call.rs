@@ -1,5 +1,5 @@
-//! Parses a client's call and builds the request to forward. A call is a `tools/call`, or another request that is judged like
-//! one.
+//! Parses a client's call and builds the request for the server. A call is a `tools/call`, or another request that is
+//! judged like it.
 
 use super::params::{self, ParamsError};
 use ironcurtain_mcp::request::{
@@ -13,15 +13,15 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Method that calls a tool.
+/// MCP method that calls a tool.
 pub(super) const CALL: &str = "tools/call";
 
-/// Call to be judged.
+/// Parsed call.
 #[derive(Debug)]
 pub(super) struct ToolCall {
     /// Kind of request, or `None` for a `tools/call`.
     pub(super) request: Option<JudgedRequest>,
-    /// Name of the tool, or of the request.
+    /// Name of the tool, or of the request if it is not a `tools/call`.
     pub(super) tool: String,
     pub(super) arguments: Arc<Map<String, Value>>,
     has_arguments: bool,
@@ -30,7 +30,7 @@ pub(super) struct ToolCall {
 }
 
 impl ToolCall {
-    /// Parses the parameters of a `tools/call` or a judged request. An error is sent to the client.
+    /// Parses the parameters of a call. The client receives the error if that fails.
     pub(super) fn read(
         request: Option<JudgedRequest>,
         params: Option<&RawValue>,
@@ -89,22 +89,22 @@ impl ToolCall {
         self.request.map_or(CALL, JudgedRequest::name)
     }
 
-    /// Returns the progress token that the client chose.
+    /// Returns the progress token in the client's request.
     pub(super) fn progress_token(&self) -> Option<Box<RawValue>> {
         self.meta.progress_token().map(ToOwned::to_owned)
     }
 
-    /// Returns a sentence about the parts of the client's message that are not forwarded, if any.
+    /// Returns a sentence that lists the parts of the request that are not forwarded, or `None` if there are none.
     pub(super) fn dropped(&self) -> Option<String> {
         self.meta.dropped()
     }
 
-    /// Returns the task options, if the call creates a task.
+    /// Returns the task options, or `None` if the call does not create a task.
     pub(super) fn task(&self) -> Option<TaskOptions> {
         self.task
     }
 
-    /// Builds the request to forward from the judged call.
+    /// Builds the request for the server from the judged call.
     pub(super) fn forwarded(&self, call: &ResolvedCall) -> Result<ServerRequest, serde_json::Error> {
         let arguments = call.transport_arguments();
         let text = |name: &str| arguments.get(name).and_then(Value::as_str).unwrap_or_default();
@@ -137,7 +137,7 @@ impl ToolCall {
     }
 }
 
-/// Strings by name.
+/// Text arguments of a prompt or completion, by name.
 type Texts = BTreeMap<String, String>;
 
 /// Parses the options of a task.
@@ -146,10 +146,10 @@ fn task(raw: &RawValue) -> Result<TaskOptions, ParamsError> {
     Ok(TaskOptions { ttl: params::optional(&fields, ("ttl", "params.task.ttl"))? })
 }
 
-/// Returns the arguments by which a completion is judged.
+/// Returns the arguments under which a completion is judged.
 fn completion(params: &Fields) -> Result<Value, ParamsError> {
     let field = |name, place| params.get(name).ok_or(ParamsError::Missing(place));
-    // A title is only for display.
+    // Accept a title, which is only for display.
     let of = params::object(field("ref", "params.ref")?, "params.ref", &["type", "name", "uri", "title"])?;
     let kind: String = params::required(&of, ("type", "params.ref.type"))?;
     let argument =
@@ -172,7 +172,7 @@ fn completion(params: &Fields) -> Result<Value, ParamsError> {
     Ok(named(judged, "context", texts.transpose()?.flatten()))
 }
 
-/// Adds strings to an object under `name`, if there are any.
+/// Adds the texts to the object as field `name`. Does nothing if there are none.
 fn named(mut object: Value, name: &str, texts: Option<Texts>) -> Value {
     if let (Some(texts), Value::Object(fields)) = (texts, &mut object) {
         let texts = texts.into_iter().map(|(name, text)| (name, Value::String(text))).collect();

@@ -1,11 +1,11 @@
-//! Proposes workspaces to the user: the paths in the server's entry, the repository around the client's working directory
-//! (which comes from the kernel), and the client's own roots.
+//! Proposes workspaces to the user: paths in the server's entry, the repository around the client's working directory
+//! (which the kernel reports), and the client's own roots.
 //!
-//! - Only the start of the server waits, and only for answers about the paths in its entry, because it cannot run without them.
-//!   The other proposals change nothing until answered. The user is asked one question at a time.
-//! - INVARIANT: only paths that may be granted and that the policy asks about are proposed, and nothing is granted without an
-//!   approval. A path in an entry or a client's root opens nothing by itself.
-//! - An approval is a grant like any other; a denial is remembered until it is revoked.
+//! - Only the start of the server waits for answers, and only for paths in its entry, because it cannot run without
+//!   them. Other proposals have no effect until they are answered. Asks one question at a time.
+//! - INVARIANT: proposes only paths that may be granted and for which the policy requires approval, and grants nothing
+//!   without approval. A path in an entry or in the client's roots opens nothing on its own.
+//! - An approval creates a normal grant. A denial is remembered until the user revokes it.
 
 mod asking;
 mod client_roots;
@@ -23,12 +23,12 @@ use serde_json::Map;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Origin shown for grants from proposals.
+/// Provenance of grants that result from a proposal.
 const PROVENANCE: &str = "proposed workspace";
 
-/// Proposes workspaces for as long as the session is open.
+/// Proposes workspaces until the session closes.
 pub(super) async fn propose(session: Arc<Session>) {
-    // The server may start in any case.
+    // Dropping the guard lets the server start, on every return path.
     let server_waits = session.may_start.clone().drop_guard();
     if !session.services.broker.can_ask() || session.principal.remote {
         return;
@@ -48,7 +48,7 @@ pub(super) async fn propose(session: Arc<Session>) {
 }
 
 impl Session {
-    /// Returns `true` if any of the server's tools takes a path.
+    /// Returns `true` if a tool of the server takes a path.
     fn works_with_files(&self) -> bool {
         let snapshot = self.services.snapshot();
         let none = Map::new();
@@ -75,7 +75,7 @@ impl Session {
         self.propose_path(&(folder, GrantKind::Tree), WorkspaceSource::StartedIn).await;
     }
 
-    /// Proposes a file or folder, unless it may not be granted, is already open, or the user has answered before.
+    /// Proposes a file or folder, unless it may not be granted, is already open, or the user has already answered.
     async fn propose_path(&self, proposed: &(CanonicalPath, GrantKind), source: WorkspaceSource) {
         let path = &proposed.0;
         let offered = match self.offered(proposed) {
@@ -88,8 +88,7 @@ impl Session {
         }
     }
 
-    /// Returns the kinds of access to a path that the policy asks about and the user has not answered. Empty if nothing is
-    /// open.
+    /// Returns the kinds of access for which the policy requires approval and the user has not answered.
     fn offered(&self, proposed: &(CanonicalPath, GrantKind)) -> Result<Vec<Reach>, FolderRefusal> {
         let snapshot = self.services.snapshot();
         let path = &proposed.0;
@@ -108,7 +107,7 @@ impl Session {
         Ok(if self.is_answered(proposed) { Vec::new() } else { offered })
     }
 
-    /// Returns `true` if the user has answered for this path, or has denied a folder around it.
+    /// Returns `true` if the user has already answered for this path, or has denied a folder that contains it.
     fn is_answered(&self, (path, kind): &(CanonicalPath, GrantKind)) -> bool {
         let grants = self.services.grants.now();
         let is_granted = grants.grants.iter().any(|grant| {
@@ -120,7 +119,7 @@ impl Session {
     }
 }
 
-/// Returns the repository around a working directory. Blocking.
+/// Returns the repository that contains a working directory. Blocks on file access.
 fn project(cwd: &str) -> Option<CanonicalPath> {
     let real = Path::new(cwd).canonicalize().ok()?;
     let cwd = CanonicalPath::assume_canonical(real.to_str()?).ok()?;

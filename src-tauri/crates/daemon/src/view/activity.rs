@@ -1,6 +1,6 @@
-//! Views of the newest entries of the audit log.
+//! Converts the newest entries of the audit log for display.
 //!
-//! - The size of an answer is bounded, regardless of the length of entries.
+//! - Limits the size of a response, even if entries are long.
 
 use super::{concerned, event, name, sentence};
 use ironcurtain_audit::{CallResult, Entry, EscalationResult, Found, PolicyDecision, newest};
@@ -9,21 +9,21 @@ use ironcurtain_visible as visible;
 use std::io;
 use std::path::Path;
 
-/// Maximum size of the entries in one answer, in bytes.
+/// Maximum total size of the entries in one response, in bytes.
 const LONGEST_ANSWER: usize = MAX_FRAME_BYTES / 2;
 
 /// Maximum length of a displayed text, in characters.
 const LONGEST_TEXT: usize = 1000;
 
-/// Maximum number of displayed paths of an entry.
+/// Maximum number of displayed paths per entry.
 const MOST_PATHS: usize = 20;
 
-/// Returns the newest entries of the log, oldest first.
+/// Reads the newest entries of the log. Returns them oldest first.
 pub(crate) fn activity(dir: &Path, limit: usize) -> io::Result<Vec<ActivityView>> {
     Ok(fitting(newest(dir, limit)?.map(view)))
 }
 
-/// Keeps the newest entries that fit into an answer, and reverses their order.
+/// Keeps the newest entries that fit into a response, and puts them in chronological order.
 fn fitting(newest_first: impl Iterator<Item = ActivityView>) -> Vec<ActivityView> {
     let mut left = LONGEST_ANSWER;
     let mut entries: Vec<ActivityView> = newest_first
@@ -45,7 +45,7 @@ fn view(found: Found) -> ActivityView {
     }
 }
 
-/// Returns the view of an entry.
+/// Converts an entry for display.
 #[must_use]
 pub fn shown_entry(entry: Entry) -> ActivityView {
     let summary = shown(&sentence(&entry));
@@ -79,7 +79,7 @@ fn shown(text: &str) -> String {
     visible::line(&visible::head(text, LONGEST_TEXT))
 }
 
-/// Returns the view of an oversized entry, of which only the start was read.
+/// Returns a placeholder for an entry that is too long to be read completely.
 fn too_long(seq: u64, time_ms: u64, bytes: u64) -> ActivityView {
     ActivityView {
         seq,
@@ -139,7 +139,7 @@ mod tests {
             let entry = entries.iter().find(|entry| entry.seq == seq).unwrap();
             (entry.decision.as_deref().unwrap(), entry.decided_by.as_deref(), entry.summary.as_str())
         };
-        // The entry does not show whether a rule gave this reason or the user approved.
+        // The entry does not reveal whether this reason came from a rule or from the user.
         assert_eq!(shown(4), ("allow", None, "Allowed: approved: by the team"));
         assert_eq!(shown(5), ("ok", None, "Done"));
         assert_eq!(shown(7), ("approved", None, "You allowed it"));

@@ -1,4 +1,4 @@
-//! Views of pending and missed questions, and of denials.
+//! Converts pending questions, missed questions and denials for display.
 
 use ironcurtain_audit::clock::boot_ms;
 use ironcurtain_consent::{
@@ -7,16 +7,16 @@ use ironcurtain_consent::{
 use ironcurtain_protocol::{DenialView, QuestionState, QuestionView, QuestionsView};
 use ironcurtain_visible as visible;
 
-/// Maximum number of listed questions or denials of one kind.
+/// Maximum number of listed pending questions, and of listed denials.
 const MOST: usize = 200;
 
-/// Maximum number of lines of one question. The dialog shows all of them.
+/// Maximum number of lines per question. The dialog shows all lines.
 const MOST_LINES: usize = 20;
 
-/// Maximum length of one line, in characters.
+/// Maximum length of a line, in characters.
 const LONGEST_LINE: usize = 400;
 
-/// Returns pending questions, missed questions, and what the user denied for a whole session.
+/// Returns the pending and missed questions, and the denials that apply for the rest of a session.
 pub(crate) fn questions(broker: &Broker) -> QuestionsView {
     let now = boot_ms();
     QuestionsView {
@@ -40,7 +40,7 @@ fn missed(missed: &MissedQuestion, now_boot_ms: u64) -> QuestionView {
     QuestionView { kept_seconds: Some(kept), ..question(&missed.inquiry.question, state) }
 }
 
-/// Returns the view of a question, whose texts are already escaped.
+/// Converts a question for display. Its texts are already escaped.
 fn question(question: &Question, state: QuestionState) -> QuestionView {
     QuestionView {
         id: question.id.clone(),

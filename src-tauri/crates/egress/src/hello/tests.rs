@@ -1,4 +1,4 @@
-//! ClientHello messages captured from real clients, and mutations of them.
+//! Tests with ClientHello messages of real clients, and with mutations of them.
 
 use super::*;
 use proptest::prelude::*;
@@ -17,7 +17,7 @@ fn named() -> Result<Option<ClientHello>, ClientHelloError> {
     Ok(Some(ClientHello { name: Some(NAME.into()) }))
 }
 
-/// Splits the same message into records of `size` bytes.
+/// Splits the handshake message of `hello` into records of `size` bytes.
 fn cut(hello: &[u8], size: usize) -> Vec<u8> {
     let record =
         |part: &[u8]| [&[22, 3, 1], &u16::try_from(part.len()).unwrap().to_be_bytes()[..], part].concat();
@@ -78,7 +78,7 @@ fn anything_but_a_client_hello_is_refused_at_its_first_byte() {
     ] {
         assert_eq!(inspect(bytes), Err(ClientHelloError::NotTls), "{bytes:?}");
     }
-    // A ServerHello in a handshake record, an empty record, an oversized record.
+    // A ServerHello in a handshake record, an empty record and an oversized record.
     assert_eq!(inspect(b"\x16\x03\x01\x00\x05\x02\x00\x00\x01\x00"), Err(ClientHelloError::NotTls));
     assert_eq!(inspect(b"\x16\x03\x01\x00\x00"), Err(ClientHelloError::Malformed));
     assert_eq!(inspect(b"\x16\x03\x01\x40\x01"), Err(ClientHelloError::Malformed));
@@ -127,7 +127,7 @@ proptest! {
         let _ = inspect(&[&b"\x16\x03\x01\x01\x00\x01\x00\x00\xfc\x03\x03"[..], &bytes].concat());
     }
 
-    /// A mutated message gives no result, an error, or a name that occurs in its bytes.
+    /// A mutated message yields no result, an error, or a name that occurs in its bytes.
     #[test]
     fn a_mutated_hello_never_yields_a_name_it_does_not_contain(
         at in prop::collection::vec((0..CURL.len(), any::<u8>()), 1..6),

@@ -1,4 +1,4 @@
-//! Forwards one plain HTTP request to its allowed target.
+//! Forwards a plain HTTP request to its allowed target.
 
 use crate::host::HostPort;
 use crate::refusal::ConnectionRefusal;
@@ -16,10 +16,10 @@ use std::task::{Context, Poll};
 use tokio::net::TcpStream;
 use tokio::task::AbortHandle;
 
-/// Response body.
+/// Body of a response to the client.
 pub(super) type Body = BoxBody<Bytes, hyper::Error>;
 
-/// Returns the target of a request: its URL, which the `Host` header must match.
+/// Returns the target from the request's URL. Refuses a `Host` header that differs from the URL.
 pub(super) fn target(request: &Request<Incoming>) -> Result<HostPort, ConnectionRefusal> {
     let uri = request.uri();
     if uri.scheme() != Some(&Scheme::HTTP) {
@@ -47,7 +47,7 @@ pub(super) fn target(request: &Request<Incoming>) -> Result<HostPort, Connection
     }
 }
 
-/// Sends the request and returns the response.
+/// Sends the request to the target and returns its response.
 pub(super) async fn send(
     request: Request<Incoming>,
     target: &HostPort,
@@ -68,7 +68,8 @@ pub(super) async fn send(
     Ok(Response::from_parts(head, Carried { body, _carrying: carrying }.boxed()))
 }
 
-/// Rewrites the request for the target: path only, canonical host, no headers meant for the proxy.
+/// Rewrites the request for the target: keeps only the path of the URL, and removes headers that are meant for the
+/// proxy.
 fn rewritten(request: Request<Incoming>, target: &HostPort) -> Request<Incoming> {
     let (mut head, body) = request.into_parts();
     let path = head.uri.path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/"));
@@ -87,7 +88,7 @@ fn host_alone(target: &HostPort) -> String {
     target.to_string().trim_end_matches(":80").to_owned()
 }
 
-/// Removes hop-by-hop headers, including the headers that `Connection` names.
+/// Removes hop-by-hop headers, including the headers that `Connection` lists.
 fn strip(headers: &mut HeaderMap) {
     const HOP_BY_HOP: [HeaderName; 8] = [
         header::CONNECTION,
@@ -105,7 +106,7 @@ fn strip(headers: &mut HeaderMap) {
         .filter_map(|value| value.to_str().ok())
         .flat_map(|value| value.split(','))
         .filter_map(|name| name.trim().parse().ok())
-        // hyper owns the body framing.
+        // Keep the headers of the body's framing, which hyper manages, and `Host`.
         .filter(|name| ![header::CONTENT_LENGTH, header::TRANSFER_ENCODING, header::HOST].contains(name))
         .collect();
     for name in HOP_BY_HOP.into_iter().chain(named) {
@@ -113,7 +114,7 @@ fn strip(headers: &mut HeaderMap) {
     }
 }
 
-/// Closes the connection to the target when the client stops reading the response.
+/// Closes the connection to the target on drop, which happens when the client stops reading the response.
 struct Carrying(AbortHandle);
 
 impl Drop for Carrying {
@@ -122,7 +123,7 @@ impl Drop for Carrying {
     }
 }
 
-/// A response body and the task that drives its connection.
+/// Response body, with the task that reads it from the target.
 struct Carried {
     body: Incoming,
     _carrying: Carrying,

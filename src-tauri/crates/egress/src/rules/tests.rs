@@ -1,4 +1,4 @@
-//! Tables of targets and decisions.
+//! Tests of the rules, as tables of targets and decisions.
 
 use super::*;
 

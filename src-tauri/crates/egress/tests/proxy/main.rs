@@ -1,4 +1,5 @@
-//! The proxy from outside: real and hostile programs connect through it, and the tests check what reaches the target.
+//! Tests of the proxy as a black box: real and hostile programs connect through it, and the tests check which bytes
+//! arrive.
 
 #![cfg(target_os = "linux")]
 #![expect(

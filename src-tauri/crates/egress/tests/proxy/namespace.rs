@@ -1,17 +1,17 @@
-//! A private network for a test: the proxy on one side of a link, servers with public and private addresses on the other.
+//! Private test network: the proxy on one side of a link, and servers with public and private addresses on the other.
 //!
-//! It needs no privileges: the test re-executes itself in a user namespace.
+//! Needs no privileges, because the test re-executes itself in a user namespace.
 
 use ironcurtain_testkit::namespace::{is_inside, run_inside};
 use ironcurtain_testkit::outside::Outside;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Public address of the servers.
+/// Public IPv4 address of the servers.
 pub const PUBLIC: &str = "9.9.9.9";
 pub const PUBLIC_V6: &str = "2620:fe::9";
 pub const PRIVATE: &str = "10.9.9.9";
-/// Public address of the proxy.
+/// Public address of the machine that runs the proxy.
 pub const OWN: &str = "9.9.9.1";
 
 pub struct World {
@@ -19,7 +19,7 @@ pub struct World {
     _outside: Outside,
 }
 
-/// Runs `body` in its own network namespace. `test` is the full name of the calling test.
+/// Runs `body` in a new network namespace. `test` is the full name of the calling test, which is executed again there.
 pub fn inside(test: &str, body: impl AsyncFnOnce(World)) {
     if !is_inside() {
         return run_inside(test, &["--net"]);
@@ -50,19 +50,19 @@ impl World {
         self.dir.path().join(name)
     }
 
-    /// Certificate of the authority that signed the servers' certificates.
+    /// Returns the path of the certificate of the authority that signed the servers' certificates.
     pub fn ca(&self) -> PathBuf {
         self.path("ca.pem")
     }
 
-    /// Writes a file that the servers serve.
+    /// Writes a file that the servers provide over HTTP.
     pub fn write(&self, name: &str, content: impl AsRef<[u8]>) {
         let path = self.path("files").join(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, content).unwrap();
     }
 
-    /// Returns every connection that reached the servers: address, port, and whether it sent a byte.
+    /// Returns address and port of every connection that reached the servers, and `true` if it sent a byte.
     pub fn log(&self) -> Vec<(String, u16, bool)> {
         let log = std::fs::read_to_string(self.path("log")).unwrap_or_default();
         let line = |line: &str| {
@@ -79,7 +79,7 @@ impl World {
     }
 }
 
-/// Creates an authority and a certificate for the servers' names.
+/// Creates a certificate authority and a certificate for the servers' names.
 fn certificates(dir: &Path) {
     let script = "
         new='-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes'
@@ -91,7 +91,7 @@ fn certificates(dir: &Path) {
     run(Command::new("sh").args(["-ec", script]).current_dir(dir));
 }
 
-/// Runs a command that must succeed, and returns its output.
+/// Runs a command that must succeed, and returns its standard output.
 pub fn run(command: &mut Command) -> String {
     let output = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"));
     let said = String::from_utf8_lossy(&output.stdout).into_owned();

@@ -1,4 +1,4 @@
-//! Addresses that names resolve to: rebinding, redirects, private and own addresses.
+//! Resolution of names to private, public and own addresses, with DNS rebinding and redirects.
 
 use crate::namespace::{OWN, PRIVATE, PUBLIC, PUBLIC_V6, inside};
 use crate::stage::{Stage, refusal_of};
@@ -95,7 +95,7 @@ fn a_rebinding_name_is_judged_at_every_lookup() {
 #[test]
 fn the_second_address_is_tried_when_the_first_does_not_answer() {
     inside("outside::the_second_address_is_tried_when_the_first_does_not_answer", async |_world| {
-        // There is no route to the first address.
+        // The first address is unreachable.
         let stage = Stage::new(&["two.example.test"], &[]);
         stage.names.set("two.example.test", &["8.8.8.8 9.9.9.9"]);
         assert!(get(&stage, "two.example.test").await.ends_with("hello from outside"));

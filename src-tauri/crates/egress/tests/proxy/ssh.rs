@@ -6,7 +6,7 @@ use crate::stage::Stage;
 use ironcurtain_egress::environment;
 use std::process::Command;
 
-/// Starts a real ssh server on port 22 for a user whose home is the world's directory.
+/// Starts an ssh server on port 22, for a user whose home is the world's directory.
 fn ssh_server(world: &World) {
     let script = r#"
         cd "$1"
@@ -56,7 +56,7 @@ fn git_over_ssh() {
     });
 }
 
-/// Environment of a sandboxed server, with the user's key and without a list of known hosts.
+/// Returns the environment of a sandboxed server, extended with the user's ssh key.
 fn ssh_environment(stage: &Stage, world: &World) -> Vec<(String, String)> {
     let here = std::env::current_exe().unwrap();
     let program = here.ancestors().nth(2).unwrap().join("examples/egress-connect");

@@ -1,4 +1,4 @@
-//! A proxy whose names, user and record the test controls.
+//! Proxy for a test that controls name resolution, the user's answers and the audit record.
 
 use ironcurtain_egress::{
     AskHost, BoxFuture, ConnectionEvent, ConnectionVerdict, Connections, HostAnswer, HostPort, HostRules,
@@ -15,7 +15,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-/// Timeout far above what any step takes.
+/// Time limit for each step, far above its normal duration.
 pub const BOUND: Duration = Duration::from_secs(30);
 
 pub struct Stage {
@@ -41,7 +41,7 @@ impl Drop for Stage {
 }
 
 impl Stage {
-    /// Starts a proxy with these allowed and denied patterns.
+    /// Starts a proxy with these allowed and denied patterns, without a user.
     pub fn new(allowed: &[&str], denied: &[&str]) -> Self {
         let rules = HostRules::new(allowed, denied, false).unwrap();
         Self::with(Options { rules, limits: ProxyLimits::default(), ask: None })
@@ -69,14 +69,14 @@ impl Stage {
         TcpStream::connect(self.address).await.unwrap()
     }
 
-    /// Sends bytes and reads until the proxy closes the connection.
+    /// Sends bytes, and returns everything that the proxy sends until it closes the connection.
     pub async fn say(&self, bytes: &[u8]) -> String {
         let mut stream = self.connect().await;
         stream.write_all(bytes).await.unwrap();
         rest(&mut stream).await
     }
 
-    /// Opens a tunnel that must be allowed.
+    /// Opens a tunnel to an allowed target.
     pub async fn tunnel(&self, target: &str) -> TcpStream {
         let mut stream = self.connect().await;
         stream
@@ -88,13 +88,13 @@ impl Stage {
         stream
     }
 
-    /// Sends a CONNECT that must be refused, and returns its status, code and text.
+    /// Requests a tunnel to a refused target, and returns the refusal's status, code and text.
     pub async fn refusal(&self, target: &str) -> (u16, String, String) {
         refusal_of(&self.say(format!("CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n\r\n").as_bytes()).await)
     }
 }
 
-/// Parses status, code and text of a refusal.
+/// Parses the status, code and text of a refusal.
 pub fn refusal_of(answer: &str) -> (u16, String, String) {
     let (head, text) = answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no answer: {answer:?}"));
     let status = head.split(' ').nth(1).unwrap().parse().unwrap();
@@ -120,7 +120,7 @@ pub async fn head(stream: &mut TcpStream) -> String {
     String::from_utf8(bytes).unwrap()
 }
 
-/// A loopback server that gives each connection the same response, and what it received.
+/// Loopback server that sends each connection the same response, and records what it receives.
 pub struct Peer {
     pub port: u16,
     pub heard: watch::Receiver<Vec<Vec<u8>>>,
@@ -175,7 +175,7 @@ impl Peer {
         Self { port, heard, task }
     }
 
-    /// Returns the bytes that the first `connections` connections sent, once they have closed.
+    /// Returns the bytes that clients have sent, one entry per connection, once `connections` of them have closed.
     pub async fn heard(&self, connections: usize) -> Vec<String> {
         let mut heard = self.heard.clone();
         let all = timeout(BOUND, heard.wait_for(|all| all.len() >= connections))
@@ -186,12 +186,12 @@ impl Peer {
     }
 }
 
-/// Names and their successive lookup results; the last result repeats.
+/// Scripted lookup results per name, used in order; the last result repeats. Also records the looked-up names.
 #[derive(Default)]
 pub struct Names(Mutex<HashMap<String, VecDeque<Vec<IpAddr>>>>, Mutex<Vec<String>>);
 
 impl Names {
-    /// Sets the results for a name. Each text is one result: addresses separated by spaces.
+    /// Sets the results for a name. Each string is one result: addresses separated by spaces.
     pub fn set(&self, name: &str, answers: &[&str]) {
         let addresses = |text: &&str| text.split(' ').map(|a| a.parse().unwrap()).collect();
         self.0.lock().unwrap().insert(name.into(), answers.iter().map(addresses).collect());
@@ -217,10 +217,10 @@ impl Resolve for Names {
     }
 }
 
-/// Everything that was recorded.
+/// Recorded events.
 pub struct Events {
     all: watch::Sender<Vec<ConnectionEvent>>,
-    /// Error that every recording returns, if set.
+    /// Error with which every recording fails, or `None` if recording works.
     pub broken: Mutex<Option<String>>,
 }
 
@@ -241,7 +241,7 @@ impl Record for Events {
 }
 
 impl Events {
-    /// Returns the events, one line each, once there are `count` of them.
+    /// Returns one line per event, once there are at least `count` events.
     pub async fn lines(&self, count: usize) -> Vec<String> {
         let mut all = self.all.subscribe();
         let all =
@@ -263,7 +263,7 @@ fn line(event: &ConnectionEvent) -> String {
     format!("{} {}:{} {verdict} [{}]", event.protocol, event.host, event.port, addresses.join(" "))
 }
 
-/// A user that gives scripted answers and notes the questions.
+/// User who gives scripted answers, and records the questions.
 pub struct Person {
     answer: watch::Sender<Option<HostAnswer>>,
     pub asked: Mutex<Vec<String>>,
@@ -274,7 +274,7 @@ impl Person {
         Arc::new(Self { answer: watch::Sender::new(None), asked: Mutex::default() })
     }
 
-    /// Answers the open question and later ones.
+    /// Sets the answer to the pending question and to later ones.
     pub fn says(&self, answer: Option<HostAnswer>) {
         self.answer.send_replace(answer);
     }

@@ -1,4 +1,4 @@
-//! Port 443: only TLS with the allowed host passes.
+//! Port 443, where only TLS with the allowed server name is forwarded.
 
 use crate::namespace::{PUBLIC, World, inside};
 use crate::stage::{Options, Stage, rest};
@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-/// ClientHello of curl to `files.example.test`.
+/// ClientHello that curl sends to `files.example.test`.
 const CURL: &[u8] = include_bytes!("../../src/hello/captured/curl.bin");
 
 fn stage() -> Stage {
@@ -19,7 +19,7 @@ fn stage() -> Stage {
     stage
 }
 
-/// Returns whether OpenSSL's client completed a handshake.
+/// Returns `true` if OpenSSL's client completes a handshake.
 async fn s_client(stage: &Stage, world: &World, target: &str, more: &[&str]) -> bool {
     let mut command = Command::new("openssl");
     command.args(["s_client", "-proxy", &stage.address.to_string(), "-connect", target, "-brief", "-CAfile"]);
@@ -90,7 +90,7 @@ fn anything_but_a_client_hello_is_not_forwarded() {
             tunnel.write_all(bytes).await.unwrap();
             assert_eq!(rest(&mut tunnel).await, "", "{bytes:?}");
         }
-        // The same over SOCKS, and after the client closes early.
+        // Repeat over SOCKS, and with a client that closes early.
         let mut socks = stage.connect().await;
         socks.write_all(b"\x05\x01\x00\x05\x01\x00\x03\x12files.example.test\x01\xbb").await.unwrap();
         socks.write_all(b"GET / HTTP/1.0\r\n\r\n").await.unwrap();

@@ -1,7 +1,7 @@
-//! The merged lists of all servers.
+//! Merged tool, prompt and resource lists of all servers.
 //!
 //! - A server's entry is unchanged except for its name.
-//! - The lists are served in our own pages.
+//! - The merged lists are divided into pages again, independently of the servers' pages.
 
 use super::lists::{CatalogueKind, Lists};
 use super::names::{Names, Owned};
@@ -14,18 +14,18 @@ use std::collections::{BTreeMap, HashSet};
 /// Number of entries per page.
 const PAGE: usize = 500;
 
-/// Maximum number of addresses remembered per server because a result linked to them.
+/// Maximum number of resource addresses remembered because a call result linked to them.
 const MOST_LINKED: usize = 1000;
 
-/// All lists of all servers.
+/// Merged lists of all servers, and the server that each entry belongs to.
 #[derive(Debug, Default)]
 pub struct Catalogue {
     tools: Names,
     prompts: Names,
     entries: BTreeMap<CatalogueKind, Vec<Box<RawValue>>>,
-    /// The server of each resource, and of each template by its literal prefix.
+    /// Server of each listed resource, by address.
     resources: BTreeMap<String, String>,
-    /// Addresses that several servers list, or that have our scheme.
+    /// Addresses that several servers list, or that use our scheme. Each is qualified with its server.
     shared: HashSet<String>,
     templates: Vec<(String, String)>,
     /// Servers that list resources or templates.
@@ -36,7 +36,7 @@ pub struct Catalogue {
 }
 
 impl Catalogue {
-    /// Merges the servers' lists. Returns the kinds that changed.
+    /// Merges the servers' lists. Returns the kinds of lists that changed.
     pub fn update<'a>(
         &mut self,
         servers: impl Iterator<Item = (&'a str, &'a Lists)> + Clone,
@@ -71,7 +71,7 @@ impl Catalogue {
             .collect()
     }
 
-    /// Returns an entry in its listed form, or `None` if another entry has its name.
+    /// Returns an entry as the client sees it, or `None` if another entry has the same name.
     fn entry(
         &mut self,
         kind: CatalogueKind,
@@ -112,7 +112,7 @@ impl Catalogue {
         to_raw_value(&entry).ok()
     }
 
-    /// Returns a page as a list result, or `None` if the cursor is not ours.
+    /// Returns one page as a list result, or `None` if the cursor is invalid.
     pub fn page(
         &self,
         kind: CatalogueKind,
@@ -129,7 +129,7 @@ impl Catalogue {
         Some(page)
     }
 
-    /// Returns the server of a tool or prompt, and its name there.
+    /// Returns the server that owns a tool or prompt, and the entry's name on that server.
     pub fn owner(&self, kind: CatalogueKind, name: &str) -> Option<&Owned> {
         match kind {
             CatalogueKind::Tools => self.tools.owner(name),
@@ -138,8 +138,9 @@ impl Catalogue {
         }
     }
 
-    /// Returns the server of a resource and its address there. The first match wins: a qualified address, the server that lists it,
-    /// the longest matching template prefix, a link in a result, a template without a prefix, or the only server with resources.
+    /// Returns the server of a resource and the resource's address there. The first match wins: a qualified address,
+    /// the server that lists it, the longest matching template prefix, a link in a result, a template without a prefix,
+    /// or the only server with resources.
     pub fn server_of<'a>(&'a self, uri: &'a str) -> Option<(&'a str, &'a str)> {
         if is_reserved(uri) {
             return parse(uri, &self.with_resources);
@@ -170,7 +171,8 @@ impl Catalogue {
         owners.all(|other| other == first).then_some(first)
     }
 
-    /// Returns the client's address for a server's resource, or `None` if the resource belongs to another server.
+    /// Returns the address under which the client sees a server's resource, or `None` if the address belongs to another
+    /// server.
     pub fn address_of(&self, server: &str, uri: &str) -> Option<String> {
         if self.shared.contains(uri) || is_reserved(uri) {
             return Some(qualified(server, uri));
@@ -205,7 +207,7 @@ impl Catalogue {
         }
     }
 
-    /// Forgets the links of a server's results.
+    /// Removes the links found in a server's results.
     pub fn forget(&mut self, server: &str) {
         self.linked.retain(|_, (of, _)| of != server);
     }
@@ -216,7 +218,7 @@ impl Catalogue {
     }
 }
 
-/// Returns the addresses that several servers list, or that have our scheme.
+/// Returns the addresses that several servers list, or that use our scheme.
 fn shared<'a>(servers: impl Iterator<Item = (&'a str, &'a Lists)> + Clone) -> HashSet<String> {
     let mut shared = HashSet::new();
     for kind in [CatalogueKind::Resources, CatalogueKind::Templates] {

@@ -1,32 +1,33 @@
-//! The client's `initialize`, which is answered before any server has started, and forwarded to each of them.
+//! The client's `initialize` request, which is answered before any server has started and then forwarded to each
+//! server.
 
 use crate::wire::{Fields, HANDSHAKE_VERSIONS};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// Accepted `initialize` parameters.
+/// Parameters of an accepted `initialize` request, with the negotiated version.
 #[derive(Debug)]
 pub struct InitializeRequest {
     /// Parameters to forward to servers.
     pub params: Box<RawValue>,
-    /// Negotiated protocol version.
+    /// Negotiated protocol version, which `params` name too.
     pub version: &'static str,
 }
 
-/// Reason that `initialize` is rejected.
+/// Reason why `initialize` is rejected.
 #[derive(Debug, thiserror::Error)]
 pub enum InitializeError {
-    /// No parameters.
+    /// The request has no parameters.
     #[error("`params` is missing")]
     NoParams,
-    /// Invalid parameters.
+    /// The parameters or capabilities are not a JSON object.
     #[error("failed to parse `params`: {0}")]
     Unreadable(#[from] serde_json::Error),
 }
 
 impl InitializeRequest {
-    /// Parses the parameters.
+    /// Parses the parameters, and negotiates the protocol version.
     pub fn of(params: Option<&RawValue>) -> Result<Self, InitializeError> {
         let params = params.ok_or(InitializeError::NoParams)?;
         let mut params: Fields = serde_json::from_str(params.get())?;
@@ -39,7 +40,7 @@ impl InitializeRequest {
         params.set("protocolVersion", to_raw_value(version)?);
         if let Some(capabilities) = params.get("capabilities") {
             let mut capabilities: Fields = serde_json::from_str(capabilities.get())?;
-            // A task list would show one server the tasks of another.
+            // A task list would show one server the tasks of another server.
             capabilities.remove("tasks");
             params.set("capabilities", to_raw_value(&capabilities)?);
         }
@@ -54,12 +55,12 @@ impl InitializeRequest {
         format!("{} {capabilities}", self.version)
     }
 
-    /// Returns whether the protocol version has batches.
+    /// Returns whether the protocol version supports JSON-RPC batches.
     pub fn has_batches(&self) -> bool {
         self.version == "2025-03-26"
     }
 
-    /// Returns the `initialize` result, with the servers' names and their instructions.
+    /// Returns the `initialize` result, with the servers' names and instructions.
     pub fn answer<'a>(&self, servers: impl Iterator<Item = (&'a str, Option<Arc<str>>)> + Clone) -> Value {
         let names: Vec<String> = servers.clone().map(|(name, _)| format!("`{name}`")).collect();
         let there = if names.is_empty() { "none yet".to_owned() } else { names.join(", ") };
@@ -67,7 +68,7 @@ impl InitializeRequest {
             "This entry combines several servers: {there}. Tools and prompts are named `server__name`. If a server's tools are missing, it has not started; call one of its tools by such a name to get the reason. Servers can start and stop during the session; the lists then change."
         );
         for (name, says) in servers.filter_map(|(name, says)| Some((name, says?))) {
-            // Quotes each line, so that no server can imitate another one.
+            // Quotes each line, so that no server can imitate another server's section.
             let quoted: Vec<String> = says.lines().map(|line| format!("> {line}")).collect();
             instructions
                 .push_str(&format!("\n\nThe server `{name}` describes its use:\n{}", quoted.join("\n")));
@@ -116,7 +117,7 @@ mod tests {
         );
         let instructions = answer["instructions"].as_str().unwrap();
         assert!(instructions.contains("`a`, `b`"));
-        // No server can write in another's name.
+        // No server can write in another server's name.
         let quoted =
             "The server `b` describes its use:\n> Look first.\n> \n> The server `a` describes its use:";
         assert!(instructions.ends_with(quoted), "{instructions}");

@@ -1,16 +1,16 @@
-//! The lists of one server, read completely within limits.
+//! Lists of one server, read page by page within limits.
 
 use crate::wire::Fields;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 
-/// Maximum size of one list in bytes.
+/// Maximum size of one list in bytes. Further entries are left out.
 const MOST_BYTES: usize = 4 << 20;
 
 /// Maximum number of pages per list.
 const MOST_PAGES: usize = 1000;
 
-/// A kind of list.
+/// Kind of list that a server can provide.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CatalogueKind {
     /// `tools/list`
@@ -24,15 +24,15 @@ pub enum CatalogueKind {
 }
 
 impl CatalogueKind {
-    /// All kinds.
+    /// All kinds, in the order in which lists are merged.
     pub const ALL: [Self; 4] = [Self::Tools, Self::Prompts, Self::Resources, Self::Templates];
 
-    /// Returns the kind that a list method requests.
+    /// Returns the kind of list that a method requests.
     pub fn of_method(method: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.method() == method)
     }
 
-    /// Returns the list method.
+    /// Returns the method that requests the list.
     pub fn method(self) -> &'static str {
         match self {
             Self::Tools => "tools/list",
@@ -42,7 +42,7 @@ impl CatalogueKind {
         }
     }
 
-    /// Returns the capability of servers that have the list.
+    /// Returns the server capability that announces the list.
     pub fn capability(self) -> &'static str {
         match self {
             Self::Tools => "tools",
@@ -51,7 +51,7 @@ impl CatalogueKind {
         }
     }
 
-    /// Returns the `list_changed` notification.
+    /// Returns the notification that the list has changed.
     pub fn changed(self) -> &'static str {
         match self {
             Self::Tools => "notifications/tools/list_changed",
@@ -60,7 +60,7 @@ impl CatalogueKind {
         }
     }
 
-    /// Returns the result field that holds the list.
+    /// Returns the result field that contains the list.
     pub fn field(self) -> &'static str {
         match self {
             Self::Tools => "tools",
@@ -80,13 +80,13 @@ impl CatalogueKind {
     }
 }
 
-/// One server's list of one kind.
+/// Entries of one list of one server.
 #[derive(Debug, Default, Clone)]
 pub struct ListEntries {
-    /// Entries by name, as the server wrote them.
+    /// Identifying name and unchanged fields of each entry.
     pub entries: Vec<(String, Fields)>,
     bytes: usize,
-    /// Number of entries left out.
+    /// Number of entries left out because they were invalid or exceeded [`MOST_BYTES`].
     left_out: usize,
     pages: usize,
 }
@@ -107,7 +107,7 @@ impl ListEntries {
         listed
     }
 
-    /// Adds a page. Returns the cursor of the next one, if any.
+    /// Adds a page. Returns the cursor of the next page, if there is one to request.
     pub fn take(
         &mut self,
         kind: CatalogueKind,
@@ -141,13 +141,13 @@ impl ListEntries {
         Ok(next.filter(|_| self.pages < MOST_PAGES && self.bytes <= MOST_BYTES).map(ToOwned::to_owned))
     }
 
-    /// Returns the number of invalid entries.
+    /// Returns the number of entries left out because they were invalid or exceeded the size limit.
     pub fn left_out(&self) -> usize {
         self.left_out
     }
 }
 
-/// One server's lists.
+/// All lists of one server.
 pub type Lists = BTreeMap<CatalogueKind, ListEntries>;
 
 #[cfg(test)]

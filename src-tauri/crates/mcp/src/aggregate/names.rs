@@ -1,8 +1,8 @@
-//! The names under which an agent sees the tools and prompts of several servers: `server__tool`.
+//! Names by which an agent refers to the tools and prompts of several servers: `server__tool`.
 //!
-//! - A name has letters, digits, `_` and `-`, and at most 60 characters: every agent client accepts that.
-//! - A name depends only on its server and tool, not on other servers or their order. An ambiguous name gets a hash of both as
-//!   its suffix.
+//! - A name consists of at most 60 letters, digits, `_` and `-`, which every agent client accepts.
+//! - A name depends only on its server and tool, not on other servers or their order. A name that would be ambiguous
+//!   ends with a hash of both.
 //! - INVARIANT: a name refers to exactly one tool of one server.
 
 use sha2::{Digest, Sha256};
@@ -14,18 +14,18 @@ pub const LONGEST: usize = 60;
 /// Number of hexadecimal digits of a hash.
 const HASH: usize = 8;
 
-/// Separator between server and tool.
+/// Separator between server and tool in a name.
 const BETWEEN: &str = "__";
 
-/// A server and its tool or prompt.
+/// Server, and the name of its tool or prompt there.
 pub type Owned = (String, String);
 
-/// The names of tools or of prompts.
+/// Assigned names of all tools, or of all prompts.
 #[derive(Debug, Default)]
 pub struct Names {
     owners: BTreeMap<String, Owned>,
     names: BTreeMap<Owned, String>,
-    /// Entries that were renamed because of a conflict.
+    /// Warnings about entries that were renamed because of a conflict.
     renamed: Vec<String>,
 }
 
@@ -45,12 +45,12 @@ impl Names {
         names
     }
 
-    /// Returns the tool with this name.
+    /// Returns the server and tool that have this name.
     pub fn owner(&self, name: &str) -> Option<&Owned> {
         self.owners.get(name)
     }
 
-    /// Returns the name of a tool.
+    /// Returns the name assigned to a tool or prompt.
     pub fn name(&self, owned: &Owned) -> Option<&str> {
         self.names.get(owned).map(String::as_str)
     }
@@ -65,7 +65,7 @@ impl Names {
             return;
         }
         let free = |name: &String| !self.owners.contains_key(name);
-        // Each attempt has another hash, and there are fewer tools than hashes.
+        // Ends with a free name: each attempt has another hash, and there are fewer tools than hashes.
         let others = (1..).map(|again| hashed_name(&owned, again));
         let Some(name) = std::iter::once(wanted.clone()).chain(others).find(free) else { return };
         if name != wanted {
@@ -79,14 +79,14 @@ impl Names {
     }
 }
 
-/// Returns whether a name has the prefix of this server.
+/// Returns whether a name can belong to this server, judging by its prefix.
 pub fn may_be_of(name: &str, server: &str) -> bool {
     let mut begins = format!("{}{BETWEEN}", written(server));
     begins.truncate(LONGEST - HASH - 1);
     name.starts_with(&begins)
 }
 
-/// Returns the plain name, if its first `__` unambiguously ends the server's part.
+/// Returns the name without a hash, or `None` if it would be ambiguous, too long or similar to a name with a hash.
 fn plain(server: &str, tool: &str) -> Option<String> {
     let is_as_written = |text: &str| !text.is_empty() && text.bytes().all(is_allowed);
     let is_plain =
@@ -95,7 +95,7 @@ fn plain(server: &str, tool: &str) -> Option<String> {
     (is_plain && name.len() <= LONGEST && !looks_hashed(&name)).then_some(name)
 }
 
-/// Returns whether a name has a suffix like a hash.
+/// Returns whether a name ends like one with a hash.
 fn looks_hashed(name: &str) -> bool {
     let is_hash = |end: &str| {
         end.len() == HASH && end.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))

@@ -1,6 +1,6 @@
 //! Qualified addresses, `ironcurtain://SERVER/ADDRESS`, for resources that several servers list.
 //!
-//! - INVARIANT: an address with our scheme is never a server's own: if a server lists one, it is qualified again.
+//! - INVARIANT: no server owns an address with our scheme. If a server lists one, it is qualified again.
 
 /// Scheme of qualified addresses.
 const SCHEME: &str = "ironcurtain://";
@@ -10,7 +10,7 @@ pub(crate) fn qualified(server: &str, uri: &str) -> String {
     format!("{SCHEME}{}/{uri}", encoded(server))
 }
 
-/// Returns whether an address has our scheme.
+/// Returns whether an address uses our scheme.
 pub(crate) fn is_reserved(uri: &str) -> bool {
     uri.get(..SCHEME.len()).is_some_and(|begins| begins.eq_ignore_ascii_case(SCHEME))
 }
@@ -22,7 +22,7 @@ pub fn parse<'a, 'b>(uri: &'a str, servers: &'b [String]) -> Option<(&'b str, &'
     Some((server, own))
 }
 
-/// Escapes a server name for use in an address.
+/// Percent-encodes a server name for use in an address.
 fn encoded(server: &str) -> String {
     let mut text = String::new();
     for byte in server.bytes() {

@@ -1,6 +1,6 @@
 //! Maps request ids, progress tokens and tasks between the client and the servers.
 //!
-//! - The client's ids are unique and pass unchanged. Server ids are not, and are replaced with ours.
+//! - Request ids of the client are unique and pass unchanged. Those of servers may collide and are replaced with ours.
 //! - INVARIANT: a server cannot answer, report progress on, or cancel another server's requests.
 
 use super::lists::{CatalogueKind, ListEntries};
@@ -8,35 +8,35 @@ use crate::wire::{Fields, Id};
 use serde_json::value::{RawValue, to_raw_value};
 use std::collections::HashMap;
 
-/// Maximum number of tasks remembered.
+/// Maximum number of tasks for which the server is remembered.
 const MOST_TASKS: usize = 10_000;
 
-/// A client request that is in flight at a server.
+/// Client request that is in flight at a server.
 #[derive(Debug)]
 pub struct RoutedRequest {
-    /// Number of the server.
+    /// Number of the server connection that handles the request.
     pub upstream: u64,
-    /// True if the request calls a tool.
+    /// `true` if the request calls a tool.
     pub calls_tool: bool,
-    /// True if the request asks for a task.
+    /// `true` if the request asks the server to create a task.
     pub makes_task: bool,
     token: Option<String>,
 }
 
-/// Our own request to a server.
+/// Request that we sent to a server for ourselves.
 #[derive(Debug)]
 pub enum OwnRequest {
     /// `initialize`
     Initialize,
-    /// One page of a list, with the entries so far.
+    /// One page of a list, with the entries of the earlier pages.
     List(CatalogueKind, Box<ListEntries>),
     /// `logging/setLevel`
     Level,
-    /// A page of the server's tasks, for the client request with this id.
+    /// One page of the server's tasks for the client request with this id, with the tasks of the earlier pages.
     Tasks(Id, Box<ListEntries>),
 }
 
-/// A server request that is in flight at the client.
+/// Server request that is in flight at the client.
 #[derive(Debug)]
 struct OfServer {
     upstream: u64,
@@ -44,25 +44,25 @@ struct OfServer {
     token: Option<String>,
 }
 
-/// All mappings.
+/// All mappings between client and servers.
 #[derive(Debug)]
 pub struct RequestTables {
-    /// Prefix of our ids, so that responses to an earlier process are not mistaken for ours.
+    /// Prefix of our ids, so that late responses to an earlier process are not mistaken for responses to ours.
     prefix: String,
     last: u64,
     asked: HashMap<Id, RoutedRequest>,
     own: HashMap<Id, (u64, OwnRequest)>,
     of_servers: HashMap<Id, OfServer>,
-    /// The client's progress tokens, and the server that may use each.
+    /// Number of the server connection that may use each of the client's progress tokens.
     tokens: HashMap<String, u64>,
-    /// Our progress tokens that replace those of servers.
+    /// Server connection and original token behind each progress token that we substituted.
     server_tokens: HashMap<String, (u64, Box<RawValue>)>,
-    /// The server of each task.
+    /// Name of the server that owns each task.
     tasks: HashMap<String, String>,
 }
 
 impl RequestTables {
-    /// Creates empty tables with this id prefix.
+    /// Creates tables with this id prefix and the tasks that are already known.
     pub fn new(prefix: String, tasks: HashMap<String, String>) -> Self {
         Self {
             prefix,
@@ -107,7 +107,8 @@ impl RequestTables {
         !self.asked.is_empty()
     }
 
-    /// Removes a client request that this upstream answered or the client cancelled. Progress for its task is still accepted.
+    /// Removes a client request that this upstream answered or the client cancelled. If it created a task, progress is
+    /// still accepted.
     pub fn finished(&mut self, id: &Id, by: Option<u64>) -> Option<RoutedRequest> {
         self.asked.get(id).filter(|asked| by.is_none_or(|upstream| asked.upstream == upstream))?;
         let asked = self.asked.remove(id)?;
@@ -124,13 +125,13 @@ impl RequestTables {
         Some(id)
     }
 
-    /// Returns our request that this upstream answers.
+    /// Removes and returns our request that this upstream answers.
     pub fn answers_us(&mut self, upstream: u64, id: &Id) -> Option<OwnRequest> {
         self.own.get(id).filter(|(of, _)| *of == upstream)?;
         self.own.remove(id).map(|(_, own)| own)
     }
 
-    /// Records a server request. Returns its id for the client, and replaces its progress token in `params`.
+    /// Records a server request and replaces its progress token in `params`. Returns the request's id for the client.
     pub fn server_asks(&mut self, upstream: u64, id: Id, params: &mut Fields) -> Option<Id> {
         let ours = self.id()?;
         let token = match token(params) {
@@ -149,21 +150,21 @@ impl RequestTables {
         Some(ours)
     }
 
-    /// Returns the upstream and original id of the server request that the client answers.
+    /// Removes the server request that the client answers. Returns its upstream and original id.
     pub fn answers_server(&mut self, id: &Id) -> Option<(u64, Id)> {
         let OfServer { upstream, id, token } = self.of_servers.remove(id)?;
         token.map(|token| self.server_tokens.remove(&token));
         Some((upstream, id))
     }
 
-    /// Returns our id of a request that a server cancels.
+    /// Removes a request that the server cancels. Returns our id of it.
     pub fn server_cancels(&mut self, upstream: u64, id: &Id) -> Option<Id> {
         let ours = self.of_servers.iter().find(|(_, of)| of.upstream == upstream && of.id == *id)?.0.clone();
         self.answers_server(&ours);
         Some(ours)
     }
 
-    /// Returns the upstream of a client request.
+    /// Returns the upstream that handles a client request.
     pub fn upstream_of(&self, id: &Id) -> Option<u64> {
         self.asked.get(id).map(|asked| asked.upstream)
     }
@@ -173,12 +174,13 @@ impl RequestTables {
         self.tokens.get(token.get()) == Some(&upstream)
     }
 
-    /// Returns the upstream and original token of one of our tokens.
+    /// Returns the upstream and the original token behind one of our tokens.
     pub fn reported(&self, token: &RawValue) -> Option<(u64, Box<RawValue>)> {
         self.server_tokens.get(token.get()).cloned()
     }
 
-    /// Records the server of a new task. Returns `false` if another server has a task with this id.
+    /// Records the server of a new task. Returns `false` if the id belongs to another server's task, or if there are
+    /// too many tasks.
     pub fn makes_task(&mut self, task: String, server: &str) -> bool {
         if self.tasks.len() >= MOST_TASKS && !self.tasks.contains_key(&task) {
             return false;
@@ -186,7 +188,7 @@ impl RequestTables {
         self.tasks.entry(task).or_insert_with(|| server.to_owned()) == server
     }
 
-    /// Returns the server of a task.
+    /// Returns the server that owns a task.
     pub fn server_of_task(&self, task: &str) -> Option<&str> {
         self.tasks.get(task).map(String::as_str)
     }
@@ -196,7 +198,8 @@ impl RequestTables {
         &self.tasks
     }
 
-    /// Removes an upstream. Returns the client requests in flight there, and our ids of its requests.
+    /// Removes an upstream. Returns the client requests that were in flight there, and our ids of the upstream's own
+    /// requests.
     pub fn remove_upstream(&mut self, upstream: u64) -> (Vec<Id>, Vec<Id>) {
         let asked: Vec<Id> = self
             .asked

@@ -1,4 +1,4 @@
-//! State of the conversation with a stateless client: takes one message and produces messages for both sides.
+//! State of the conversation with a stateless client. Takes one message at a time and produces messages for both sides.
 
 use super::in_flight::Calls;
 use super::initialize::{InitializeResult, ServerFacts, initialize};
@@ -18,10 +18,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::Instant;
 
-/// Prefix of our request ids to the core.
+/// Prefix of our own request ids to the core.
 const OURS: &str = "\"ironcurtain:";
 
-/// A conversation, shared by the client's reader and writer.
+/// Conversation shared by the client's reader and writer.
 #[derive(Debug)]
 pub(super) struct Conversation {
     state: Mutex<State>,
@@ -37,20 +37,20 @@ struct State {
     /// Our own requests to the core.
     ours: HashMap<Id, OwnRequest>,
     last: u64,
-    /// Log level last set on the server.
+    /// Log level last set on the server; `None` if it was never set.
     level: Option<Level>,
 }
 
 #[derive(Debug, Default)]
 enum Initialize {
-    /// No valid message yet.
+    /// No valid message has arrived yet.
     #[default]
     None,
-    /// The core is initializing; these lines are pending.
+    /// The core is initializing. These client lines wait for it, each with its memory.
     Open(Vec<(Vec<u8>, Option<Share>)>),
-    /// The core is initialized.
+    /// The core is initialized, with this result.
     Done(InitializeResult),
-    /// The client performs its own handshake.
+    /// The client uses a handshake version, so messages pass unchanged.
     Handshake,
 }
 
@@ -58,7 +58,7 @@ enum Initialize {
 enum OwnRequest {
     Initialize,
     Follow(Followed),
-    /// The response is ignored.
+    /// Request whose response is ignored.
     Other,
 }
 
@@ -116,7 +116,7 @@ impl Conversation {
         !matches!(state.initialize, Initialize::Open(_))
     }
 
-    /// Hands the conversation to another process, and returns the lines to be read again there.
+    /// Prepares the handover to another process. Returns the lines that the other process must read again.
     pub(super) fn hand_over(&self, to_client: &mut dyn FnMut(Outgoing)) -> Vec<u8> {
         let mut state = self.state();
         let mut outputs = Outputs { to_client, to_session: &self.to_session, share: None };
@@ -145,9 +145,9 @@ impl State {
             return outputs.session(line);
         }
         match Incoming::parse(&line) {
-            // The core reports the error.
+            // Passed on, because the core reports the error.
             Err(_) => outputs.session(line),
-            // Such a client never gets requests outside a call.
+            // Dropped: a stateless client answers by retrying its call, never with a response.
             Ok(Incoming::Response { .. }) => {}
             Ok(Incoming::Notification { method, params }) => {
                 self.handle_notification(&method, params.as_deref(), line, outputs);
@@ -270,7 +270,8 @@ impl State {
         Ok(())
     }
 
-    /// Raises the server's log level as the request requires; unwanted messages are dropped later.
+    /// Raises the server's log level if the request needs more messages. Messages that no request wants are dropped
+    /// later.
     fn raise_log_level(&mut self, envelope: &Envelope, outputs: &mut Outputs<'_>) {
         let wanted = envelope.log_level.as_deref().and_then(logging::level);
         let Some(wanted) = wanted.filter(|wanted| self.level.is_none_or(|level| *wanted < level)) else {
@@ -295,7 +296,8 @@ impl State {
             None if self.calls.is_open(id) => {
                 self.calls.answered(id, (response, held), self.facts.info.as_deref(), outputs);
             }
-            // A response to an invalid message, or a late one to a cancelled call, whose id may be in use again.
+            // Forwards an error response to an invalid message. Drops a late response to a cancelled call if its id is
+            // in use again.
             None if matches!(response, Response::Error(_))
                 && !id.as_json().starts_with(OURS)
                 && !(self.calls.is_waited_for(id) || self.listens.has(id)) =>
@@ -306,7 +308,7 @@ impl State {
         }
     }
 
-    /// Handles the core's `initialize` response: pending lines are processed, or answered with the error.
+    /// Handles the core's `initialize` response: processes the pending lines, or answers them with the error.
     fn finish_initialize(&mut self, response: Response, outputs: &mut Outputs<'_>) {
         let Initialize::Open(queue) = std::mem::take(&mut self.initialize) else { return };
         match response {
@@ -354,12 +356,12 @@ impl State {
                     self.calls.cancel_input(&id);
                 }
             }
-            // A notification that cannot be subscribed to is not part of this version.
+            // Drops notifications that clients cannot subscribe to, because this protocol version has no others.
             _ => drop(self.listens.send(method, params, held, outputs)),
         }
     }
 
-    /// Records our request and returns its id.
+    /// Records a request of our own and returns its id.
     fn own(&mut self, request: OwnRequest) -> Id {
         let id = self.next_own();
         self.ours.insert(id.clone(), request);
@@ -372,7 +374,7 @@ impl State {
     }
 }
 
-/// Returns whether a request of a handshake version would create or name a task.
+/// Returns whether a request would create or refer to a task of the handshake versions.
 fn makes_or_names_a_task(method: &str, params: &RawValue) -> bool {
     let makes =
         || serde_json::from_str::<Fields>(params.get()).is_ok_and(|fields| fields.get("task").is_some());

@@ -1,11 +1,11 @@
-//! The client side in isolation, for fuzzing.
+//! Client side without a core, for fuzzing.
 
 use super::conversation::Conversation;
 use super::outputs::ToSession;
 use crate::wire::Outgoing;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-/// A conversation with a client, without a core.
+/// Conversation with a client, without a core.
 #[derive(Debug)]
 pub struct FuzzedClient {
     conversation: Conversation,
@@ -31,7 +31,7 @@ impl FuzzedClient {
         self.conversation.send(line, &mut |line| self.for_client.push(line.bytes().collect()));
     }
 
-    /// Hangs up the client and hands the conversation over; returns the lines to be read again.
+    /// Ends the client's input and hands the conversation over. Returns the lines to be read again.
     pub fn ends(&mut self) -> Vec<u8> {
         self.conversation.hung_up(&mut |line| self.for_client.push(line.bytes().collect()));
         self.conversation.hand_over(&mut |line| self.for_client.push(line.bytes().collect()))

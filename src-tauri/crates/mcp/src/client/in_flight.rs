@@ -1,4 +1,4 @@
-//! The client's requests that are in flight at the core.
+//! Client requests that are in flight at the core.
 
 use super::input_required::{Input, InputRequest};
 use super::logging::Level;
@@ -10,32 +10,32 @@ use serde_json::value::RawValue;
 use std::collections::HashMap;
 use tokio::time::Instant;
 
-/// Methods in which a server may ask for input.
+/// Methods during which a server may request input.
 const WITH_INPUT: [&str; 3] = ["tools/call", "prompts/get", "resources/read"];
 
-/// Maximum number of calls that wait for client input at a time.
+/// Maximum number of calls that wait for client input at the same time.
 const MOST_WAITING: usize = 64;
 
-/// A request in flight.
+/// Client request in flight at the core.
 #[derive(Debug)]
 pub(super) struct OpenCall {
     /// Id of the client's request; `None` while the client gathers input.
     pub(super) client: Option<Id>,
     pub(super) method: String,
-    /// Order of arrival.
+    /// Sequence number in the order of arrival.
     number: u64,
     token: Option<Token>,
     level: Option<Level>,
-    /// Input that the server may ask for, if the method allows it.
+    /// State of the input that the server may request; `None` if the method does not allow input.
     pub(super) input: Option<Input>,
 }
 
 /// Progress token of a call.
 #[derive(Debug)]
 struct Token {
-    /// Token sent to the core.
+    /// Token of the client's first request, as sent to the core.
     first: Box<RawValue>,
-    /// Token of the client's latest request.
+    /// Token of the client's latest request for the call.
     now: Option<Box<RawValue>>,
 }
 
@@ -47,17 +47,17 @@ pub(super) struct Calls {
 }
 
 impl Calls {
-    /// Returns whether the core has a request with this id.
+    /// Returns whether a request with this id is in flight at the core.
     pub(super) fn is_open(&self, core: &Id) -> bool {
         self.open.contains_key(core)
     }
 
-    /// Returns whether the client waits for a request with this id.
+    /// Returns whether the client is waiting for the response to a request with this id.
     pub(super) fn is_waited_for(&self, client: &Id) -> bool {
         self.open.values().any(|call| call.client.as_ref() == Some(client))
     }
 
-    /// Adds a request that is sent to the core under this id.
+    /// Adds a request that is about to be sent to the core under the id `core`.
     pub(super) fn enter(&mut self, core: Id, client: Id, method: &str, envelope: &Envelope) {
         self.last += 1;
         let first = envelope.progress_token.clone();
@@ -72,7 +72,7 @@ impl Calls {
         self.open.insert(core, call);
     }
 
-    /// Returns the core's id of a request that the client waits for.
+    /// Returns the core's id of a request that the client is waiting for.
     pub(super) fn of_client(&self, client: &Id) -> Option<Id> {
         let found = self.open.iter().find(|(_, call)| call.client.as_ref() == Some(client));
         found.map(|(core, _)| core.clone())
@@ -102,8 +102,8 @@ impl Calls {
         self.open.remove(core);
     }
 
-    /// Handles a request from the core to the client, as part of the latest call that may ask for input. Returns the request if there
-    /// is no such call.
+    /// Handles a request from the core to the client, as part of the latest call that accepts it. Returns the request
+    /// if no call accepts it.
     pub(super) fn asked(
         &mut self,
         request: InputRequest,
@@ -129,12 +129,12 @@ impl Calls {
         Ok(())
     }
 
-    /// Handles the cancellation of a request from the core.
+    /// Removes an input request that the core has cancelled.
     pub(super) fn cancel_input(&mut self, asked: &Id) {
         self.open.values_mut().filter_map(|call| call.input.as_mut()).for_each(|input| input.cancel(asked));
     }
 
-    /// Handles a client's retry that brings the input for a call.
+    /// Handles a client's retry with the input for a call.
     pub(super) fn retried(
         &mut self,
         client: &Id,
@@ -164,7 +164,7 @@ impl Calls {
         Ok(())
     }
 
-    /// Cancels a call that the client no longer waits for.
+    /// Cancels a call at the core and refuses its open input requests.
     fn give_up(&mut self, core: &Id, why: &str, outputs: &mut Outputs<'_>) {
         let Some(OpenCall { input: Some(input), .. }) = self.open.remove(core) else { return };
         let is_done = input.done.is_some();
@@ -174,12 +174,12 @@ impl Calls {
         }
     }
 
-    /// Cancels the calls whose time for input has passed.
+    /// Cancels the calls for which the client did not gather input in time.
     pub(super) fn expire(&mut self, now: Instant, outputs: &mut Outputs<'_>) {
         self.give_up_where(|input| input.deadline().is_some_and(|at| at <= now), outputs);
     }
 
-    /// Cancels the calls whose input can no longer arrive.
+    /// Cancels the calls that wait for client input, because none can arrive any more.
     pub(super) fn give_up_waiting(&mut self, outputs: &mut Outputs<'_>) {
         self.give_up_where(|input| input.deadline().is_some(), outputs);
     }
@@ -193,19 +193,19 @@ impl Calls {
         }
     }
 
-    /// Returns when the next call expires.
+    /// Returns the earliest deadline of the calls that wait for input.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.open.values().filter_map(|call| call.input.as_ref()?.deadline()).min()
     }
 
-    /// Forwards progress under the client's current token.
+    /// Forwards progress under the token of the client's latest request.
     pub(super) fn progress(&self, params: Option<&RawValue>, held: Held, outputs: &mut Outputs<'_>) {
         let Some(fields) = params.and_then(|raw| serde_json::from_str::<Fields>(raw.get()).ok()) else {
             return;
         };
         let Some(token) = fields.get("progressToken") else { return };
         let is_it = |call: &&OpenCall| call.token.as_ref().is_some_and(|own| own.first.get() == token.get());
-        // A client that gathers input gets no progress.
+        // While the client gathers input, it has no pending request that could receive progress.
         let call = self.open.values().filter(|call| call.client.is_some()).find(is_it);
         let Some(now) = call.and_then(|call| call.token.as_ref()?.now.clone()) else { return };
         let params = rewrite_params(params, |params, _| params.set("progressToken", now));

@@ -6,14 +6,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 
-/// The extension that replaced the tasks of 2025-11-25 and is incompatible with them.
+/// Name of the tasks extension, which replaced the tasks of 2025-11-25 and is incompatible with them.
 const TASKS: &str = "io.modelcontextprotocol/tasks";
 
 /// The core's `initialize` result.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct InitializeResult(Box<RawValue>);
 
-/// Parsed parts of the result.
+/// Parts of the result that later messages need.
 #[derive(Debug, Default)]
 pub(super) struct ServerFacts {
     pub(super) info: Option<Box<RawValue>>,
@@ -21,11 +21,11 @@ pub(super) struct ServerFacts {
     pub(super) has_subscriptions: bool,
 }
 
-/// Returns the `initialize` request to the core. It names the client's protocol version, so that a server that also supports it is
-/// used with it.
+/// Returns the `initialize` request to the core. It names the client's protocol version, so that the core uses it with
+/// servers that support it.
 pub(super) fn initialize(id: &Id, envelope: &Envelope) -> Result<Vec<u8>, serde_json::Error> {
     let mut capabilities: Fields = serde_json::from_str(without_tasks(&envelope.capabilities)?.get())?;
-    // Roots can only be requested in place of a response.
+    // The core requests roots outside calls, where a stateless client cannot be asked.
     capabilities.remove("roots");
     let info = match &envelope.client_info {
         Some(info) => info.clone(),
@@ -43,7 +43,7 @@ impl InitializeResult {
         Self(result)
     }
 
-    /// Parses the parts needed later.
+    /// Parses the parts that later messages need.
     pub(super) fn facts(&self) -> ServerFacts {
         let read = |raw: Option<&RawValue>| serde_json::from_str::<Fields>(raw?.get()).ok();
         let result = read(Some(&self.0)).unwrap_or_default();
@@ -56,7 +56,7 @@ impl InitializeResult {
         }
     }
 
-    /// Returns the `server/discover` result.
+    /// Converts the result to a `server/discover` result.
     pub(super) fn discovered(&self) -> Result<Box<RawValue>, serde_json::Error> {
         let mut result: Fields = serde_json::from_str(self.0.get())?;
         result.remove("protocolVersion");
@@ -87,7 +87,7 @@ impl InitializeResult {
     }
 }
 
-/// Removes both kinds of tasks from capabilities.
+/// Removes the task capabilities of both kinds of protocol versions.
 fn without_tasks(capabilities: &RawValue) -> Result<Box<RawValue>, serde_json::Error> {
     let mut capabilities: Fields = serde_json::from_str(capabilities.get())?;
     capabilities.remove("tasks");

@@ -10,11 +10,11 @@ use std::fmt::Write;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Requests for input, and the client capability that each requires.
+/// Methods that request input, each with the client capability that it requires.
 const REQUESTS: [(&str, &str); 2] =
     [("elicitation/create", "elicitation"), ("sampling/createMessage", "sampling")];
 
-/// Time for the client to gather input.
+/// Time for the client to gather input. Afterwards, the call is cancelled.
 const LIFETIME: Duration = Duration::from_secs(600);
 
 /// Maximum number of input rounds per call.
@@ -23,30 +23,30 @@ const MOST_ROUNDS: usize = 32;
 /// Maximum number of open input requests per call.
 const MOST_REQUESTS: usize = 32;
 
-/// Maximum length of an input request's parameters.
+/// Maximum length of an input request's parameters in bytes.
 const LONGEST_PARAMS: usize = 64 * 1024;
 
-/// A server's request for input.
+/// Request from a server for client input.
 pub(super) struct InputRequest {
-    /// Id at the core.
+    /// Id of the request at the core.
     pub(super) id: Id,
     pub(super) method: String,
     pub(super) params: Option<Box<RawValue>>,
-    /// Share of the memory, held while the request is open.
+    /// Memory share, held while the request is open.
     pub(super) _held: Held,
-    /// Key in `inputRequests`.
+    /// Key of the request in `inputRequests`.
     pub(super) key: String,
 }
 
-/// Input required by a call.
+/// Input that a call still requires, and its limits.
 pub(super) struct Input {
     digest: [u8; 32],
-    /// Methods that the client supports.
+    /// Request methods that the client supports.
     takes: Vec<&'static str>,
     requests: Vec<InputRequest>,
     last_key: usize,
     rounds: usize,
-    /// State given to the client, and when it expires.
+    /// State given to the client and its expiry; `None` unless the client is gathering input.
     state: Option<(String, Instant)>,
     /// Response to the call, if it arrived before the client's input.
     pub(super) done: Option<(Response, Held)>,
@@ -72,7 +72,7 @@ impl Input {
         }
     }
 
-    /// Returns whether this request can be accepted.
+    /// Returns whether the client can be asked for this input now.
     pub(super) fn accepts(&self, request: &InputRequest) -> bool {
         let is_taken = self.takes.contains(&request.method.as_str());
         let is_short = request.params.as_ref().is_none_or(|params| params.get().len() <= LONGEST_PARAMS);
@@ -115,12 +115,12 @@ impl Input {
         Ok(())
     }
 
-    /// Returns whether this is the state given to the client.
+    /// Returns whether `state` is the one given to the client.
     pub(super) fn is_opened_by(&self, state: &str) -> bool {
         self.state.as_ref().is_some_and(|(own, _)| own == state)
     }
 
-    /// Handles the input of a retry: answers the core and invalidates the state. Missing answers stay open.
+    /// Handles the input of a retry: answers the core and invalidates the state. Requests without an answer stay open.
     pub(super) fn bring(
         &mut self,
         envelope: &Envelope,
@@ -149,7 +149,7 @@ impl Input {
         Ok(())
     }
 
-    /// Returns whether no request is open.
+    /// Returns whether every request has been answered.
     pub(super) fn is_answered(&self) -> bool {
         self.requests.is_empty()
     }
@@ -159,7 +159,7 @@ impl Input {
         self.state.as_ref().map(|(_, at)| *at)
     }
 
-    /// Answers all open requests with a refusal.
+    /// Answers all open requests on behalf of a client that sent no input.
     pub(super) fn refuse_all(self, outputs: &mut Outputs<'_>) {
         for request in self.requests {
             refuse(&request.id, &request.method, outputs);
@@ -167,7 +167,7 @@ impl Input {
     }
 }
 
-/// Answers the core that the client sent no input.
+/// Answers a request on behalf of a client that sent no input.
 fn refuse(id: &Id, method: &str, outputs: &mut Outputs<'_>) {
     match to_raw_value(&json!({ "action": "cancel" })) {
         Ok(cancel) if method == "elicitation/create" => outputs.answer_session(id, cancel),

@@ -1,14 +1,14 @@
-//! Log levels. A stateless client requests log messages per request.
+//! Log levels. A stateless client sets the level with each request.
 
 use crate::wire::Fields;
 use serde_json::value::RawValue;
 
-/// A level, as its index in the protocol's order.
+/// Log level, as an index into [`LEVELS`]. Higher levels are more severe.
 pub(super) type Level = usize;
 
 const LEVELS: [&str; 8] = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
 
-/// Parses a level name.
+/// Parses the name of a level. Returns `None` if it is unknown.
 pub(super) fn level(name: &str) -> Option<Level> {
     LEVELS.iter().position(|level| *level == name)
 }

@@ -5,35 +5,35 @@ use crate::wire::{Id, Outgoing, Response, Share, notification_line, response_lin
 use serde_json::value::{RawValue, to_raw_value};
 use tokio::sync::mpsc::UnboundedSender;
 
-/// A message for the core's reader.
+/// Message to the core's reader.
 #[derive(Debug)]
 pub(super) enum ToSession {
-    /// A line and its share of the memory.
+    /// A client line and the memory that it holds.
     Line(Vec<u8>, Option<Share>),
-    /// A client request that was refused here.
+    /// A client request that was refused and answered here.
     Refused(RefusedRequest),
-    /// Wakes the reader to check its deadline.
+    /// Wakes the reader, so that it checks its deadline.
     Wake,
 }
 
-/// A request that was answered with an error, for the record.
+/// Request that was answered with an error before it reached the core, kept for the audit log.
 #[derive(Debug)]
 pub struct RefusedRequest {
-    /// Request id.
+    /// Id of the request.
     pub id: Id,
-    /// Method name.
+    /// Method of the request.
     pub method: String,
-    /// Raw parameters.
+    /// Parameters of the request as raw JSON.
     pub params: Option<Box<RawValue>>,
-    /// Reason for the refusal.
+    /// Error message that the client received.
     pub why: String,
 }
 
-/// Both destinations, used while the state is locked, which preserves the order of messages.
+/// Both destinations. Used only while the state is locked, which preserves the order of messages.
 pub(super) struct Outputs<'a> {
     pub(super) to_client: &'a mut dyn FnMut(Outgoing),
     pub(super) to_session: &'a UnboundedSender<ToSession>,
-    /// Memory share of the client line being processed, for the first line produced from it.
+    /// Memory of the client line being processed; passes to the first line produced from it.
     pub(super) share: Option<Share>,
 }
 
@@ -47,7 +47,7 @@ impl Outputs<'_> {
         (self.to_client)(line);
     }
 
-    /// Answers a client request with our own error, which the core records.
+    /// Answers a client request with an error of our own, and reports it to the core.
     pub(super) fn refuse(
         &mut self,
         id: &Id,
@@ -60,7 +60,7 @@ impl Outputs<'_> {
             params: params.map(ToOwned::to_owned),
             why: refusal.to_string(),
         };
-        // Fails if the session is closed.
+        // Fails only if the session is closed.
         let _ = self.to_session.send(ToSession::Refused(refused));
         let line = format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"error\":{}}}\n", id.as_json(), refusal.error());
         self.client(Outgoing::line(line.into_bytes()));
@@ -71,9 +71,9 @@ impl Outputs<'_> {
         let _ = self.to_session.send(ToSession::Line(line, self.share.take()));
     }
 
-    /// Makes the core's reader check its deadline.
+    /// Wakes the core's reader, so that it checks its deadline.
     pub(super) fn wake(&self) {
-        // Fails if the session is closed.
+        // Fails only if the session is closed.
         let _ = self.to_session.send(ToSession::Wake);
     }
 

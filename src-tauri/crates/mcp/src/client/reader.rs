@@ -1,6 +1,6 @@
 //! Reads a client of either protocol version and converts its messages for the core.
 //!
-//! - After EOF or a handover, only earlier messages of the client are read.
+//! - After client EOF or a handover, only messages that the client sent before are read.
 
 use super::conversation::Conversation;
 use super::initialize::InitializeResult;
@@ -14,44 +14,44 @@ use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::Instant;
 
-/// Time that requests of a disconnected client wait for the server's `initialize`.
+/// Time for which requests of a disconnected client wait for the core's `initialize` result.
 const INITIALIZE_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Protocol version that the client's first message selected, in the form passed on at a handover.
+/// Protocol version selected by the client's first message, as serialized for a handover.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ClientVersion {
-    /// No message yet.
+    /// No message has arrived yet.
     #[default]
     Open,
-    /// A handshake version.
+    /// Handshake version, in which messages pass unchanged.
     #[serde(rename = "legacy")]
     Handshake,
-    /// Stateless, with the core's `initialize` result if there is one.
+    /// Stateless version, with the core's `initialize` result if it has arrived.
     #[serde(rename = "modern")]
     Stateless(Option<InitializeResult>),
 }
 
-/// A client message as the core receives it.
+/// Client message, as the core receives it.
 pub enum ClientMessage {
-    /// A line.
+    /// A client line, translated if the client is stateless.
     Line(Line),
     /// A request that was already refused and answered.
     Refused(RefusedRequest),
 }
 
-/// Reads a client for the core. Messages from the core are translated in the outbox.
+/// Reads a client for the core. The outbox translates messages in the other direction.
 pub struct ClientReader {
     lines: Listening,
     to_client: Outbox,
     conversation: Option<(Arc<Conversation>, UnboundedReceiver<ToSession>)>,
     has_handshake: bool,
-    /// Set at client EOF: deadline for the `initialize` result.
+    /// Deadline for the `initialize` result; set at client EOF.
     ended: Option<Instant>,
 }
 
 impl ClientReader {
-    /// Creates a reader of a client of this version, starting with the bytes in `unread`.
+    /// Creates a reader for a client of this version. Reads the bytes in `unread` first.
     pub fn new(
         memory: Allowance,
         input: Inlet,
@@ -115,12 +115,12 @@ impl ClientReader {
         }
     }
 
-    /// Returns the next line if it is available and needs no translation.
+    /// Returns the next line if it is already available and needs no translation.
     pub fn next_now(&mut self) -> Option<Line> {
         if self.has_handshake { self.lines.next_now() } else { None }
     }
 
-    /// Returns whether the source is a channel, which has complete lines and an explicit end.
+    /// Returns whether the source is a channel, which delivers complete lines and has an explicit end.
     pub fn is_handed_over(&self) -> bool {
         self.lines.is_handed_over()
     }
@@ -131,7 +131,8 @@ impl ClientReader {
         std::iter::from_fn(|| for_session.try_recv().ok()).find_map(client_message)
     }
 
-    /// Stops reading for a handover. Returns the bytes that the other process must read again, or `None` if a line was being skipped.
+    /// Stops reading for a handover. Returns the bytes that the other process must read again, or `None` if a line was
+    /// being skipped.
     pub fn rest(self) -> Option<Vec<u8>> {
         let mut unread = match &self.conversation {
             Some((conversation, _)) => {
@@ -143,7 +144,7 @@ impl ClientReader {
         Some(unread)
     }
 
-    /// Returns a closure that reports the client's version during the conversation.
+    /// Returns a closure that reports the client's protocol version at any later time.
     pub fn version(&self) -> impl Fn() -> ClientVersion + Send + Sync + use<> {
         let (conversation, has_handshake) =
             (self.conversation.as_ref().map(|(conversation, _)| conversation.clone()), self.has_handshake);
@@ -170,14 +171,14 @@ impl ClientReader {
         conversation.receive(line, share, &mut |line| self.to_client.send_translated(line));
     }
 
-    /// Returns whether a disconnected client has no message left beyond those already queued.
+    /// Returns whether a disconnected client has no messages except those already queued.
     fn is_settled(&self) -> bool {
         let Some((conversation, _)) = &self.conversation else { return true };
         conversation.hung_up(&mut |line| self.to_client.send_translated(line))
     }
 }
 
-/// Converts a message for the core.
+/// Converts a message for the core. Returns `None` for a mere wake-up.
 fn client_message(for_session: ToSession) -> Option<ClientMessage> {
     match for_session {
         ToSession::Line(line, share) => Some(ClientMessage::Line(Line::Whole(line, share))),
@@ -194,7 +195,7 @@ async fn until(time: Option<Instant>) {
     }
 }
 
-/// Returns whether a first message is from a stateless client.
+/// Returns whether a first message comes from a stateless client.
 fn is_modern(line: &[u8]) -> bool {
     match Incoming::parse(line) {
         Ok(Incoming::Request { method, params, .. }) => {

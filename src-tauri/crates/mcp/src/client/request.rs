@@ -1,15 +1,15 @@
-//! The protocol fields of a stateless request, and the reasons to refuse it.
+//! Protocol fields of a stateless request, and the reasons for refusing it.
 
 use crate::wire::{Fields, HANDSHAKE_VERSIONS, STATELESS_VERSION, error_code, meta_key, rewrite_params};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-/// Fields that only a retry has.
+/// Fields that only a retry contains.
 const RESPONSES: &str = "inputResponses";
 const STATE: &str = "requestState";
 
-/// Reason that a request is refused with an error.
+/// Reason why a request is refused with an error.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum RequestRefusal {
     /// The parameters are not an object, or have a duplicate key.
@@ -22,13 +22,13 @@ pub(super) enum RequestRefusal {
     #[error("Unsupported protocol version")]
     Revision {
         requested: String,
-        /// True if a handshake is still possible.
+        /// `true` if the client may still start a handshake.
         is_open: bool,
     },
     /// A request with this id is in flight.
     #[error("the id {0} is in use by a request that has no answer yet")]
     IdInUse(String),
-    /// The state is invalid or expired.
+    /// The state is invalid, expired or already used.
     #[error(
         "`requestState` is unknown: it was already used, has expired, or is from another session; call again without it and without `inputResponses`"
     )]
@@ -36,7 +36,7 @@ pub(super) enum RequestRefusal {
     /// The state belongs to another call.
     #[error("`requestState` belongs to another call; retry that call unchanged, or send this one without it")]
     OtherCall,
-    /// Input without a state.
+    /// The request contains input without a state.
     #[error("`inputResponses` require the `requestState` of the same call; call again without them")]
     NoState,
     /// An input response is not an object.
@@ -45,19 +45,19 @@ pub(super) enum RequestRefusal {
     /// The server exceeded the maximum number of rounds.
     #[error("the server asked for input {0} times in one call; the call was cancelled")]
     TooManyRounds(usize),
-    /// Too many subscriptions.
+    /// The client has too many open subscriptions.
     #[error("{0} subscriptions are open; cancel one first")]
     TooManyListens(usize),
-    /// Too many resources in one subscription.
+    /// A subscription has too many resources.
     #[error("a subscription follows at most {0} resources")]
     TooManyResources(usize),
     /// The method does not exist in this version.
     #[error("`{0}` does not exist in protocol version {STATELESS_VERSION}")]
     NotOfRevision(&'static str),
-    /// The tasks of this version differ from those of handshake servers.
+    /// Tasks of this protocol version differ from those of the handshake servers.
     #[error("tasks are not available in protocol version {STATELESS_VERSION}; call without a task")]
     Tasks,
-    /// Failed to create a state.
+    /// No random state could be created.
     #[error("failed to create a state for the call: {0}")]
     Random(#[from] std::io::Error),
 }
@@ -80,7 +80,7 @@ impl RequestRefusal {
         }
     }
 
-    /// Returns the JSON-RPC error.
+    /// Returns the JSON-RPC error object for the client.
     pub(super) fn error(&self) -> Value {
         let mut error = json!({ "code": self.code(), "message": self.to_string() });
         if let (Self::Revision { requested, is_open }, Some(error)) = (self, error.as_object_mut()) {
@@ -99,17 +99,17 @@ pub(super) struct Envelope {
     pub(super) client_info: Option<Box<RawValue>>,
     pub(super) log_level: Option<String>,
     pub(super) progress_token: Option<Box<RawValue>>,
-    /// State returned by a retry.
+    /// State that a retry returns.
     pub(super) state: Option<String>,
     /// Input responses of a retry.
     pub(super) responses: Option<Fields>,
-    /// Parameters without protocol fields, except the progress token.
+    /// Parameters without the protocol fields, except for the progress token.
     pub(super) params: Box<RawValue>,
-    /// Equal for a call and its retry.
+    /// Digest of method and parameters, equal for a call and its retry.
     pub(super) digest: [u8; 32],
 }
 
-/// Returns whether parameters name a protocol version in `_meta`, supported or not.
+/// Returns whether the parameters name a protocol version in `_meta`, even an unsupported one.
 pub(super) fn names_revision(params: Option<&RawValue>) -> bool {
     let read = |raw: Option<&RawValue>| serde_json::from_str::<Fields>(raw?.get()).ok();
     let meta = read(params).and_then(|params| read(params.get("_meta")));
@@ -168,7 +168,7 @@ impl Envelope {
     }
 }
 
-/// Returns the digest that identifies a call.
+/// Returns the digest of a call's method and parameters.
 fn digest_of(method: &str, params: &Fields) -> [u8; 32] {
     let mut fields: Vec<(&str, &RawValue)> = params.iter().filter(|(name, _)| *name != "_meta").collect();
     fields.sort_unstable_by_key(|(name, _)| *name);

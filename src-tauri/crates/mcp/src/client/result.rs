@@ -7,11 +7,11 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::fmt;
 
-/// Methods whose results have caching hints.
+/// Methods with caching hints in their results.
 const CACHED: [&str; 5] =
     ["tools/list", "prompts/list", "resources/list", "resources/templates/list", "resources/read"];
 
-/// Fields of a result that belong to the protocol.
+/// Protocol fields of a result.
 #[derive(Debug, Default)]
 struct Glance {
     result_type: Option<Value>,
@@ -31,7 +31,8 @@ impl<'de> Deserialize<'de> for Glance {
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Glance, A::Error> {
                 let mut glance = Glance::default();
                 while let Some(name) = map.next_key::<Cow<'de, str>>()? {
-                    // Some parsers ignore case and use the last of several fields.
+                    // Variants and duplicates make the type invalid, because some parsers ignore case and use the last
+                    // of several fields.
                     if name.eq_ignore_ascii_case("resultType")
                         || name.eq_ignore_ascii_case("re\u{17f}ultType")
                     {

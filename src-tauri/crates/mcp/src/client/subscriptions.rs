@@ -14,10 +14,11 @@ use std::sync::Arc;
 /// Maximum number of open subscriptions.
 const MOST: usize = 32;
 
-/// Maximum number of resources per subscription.
+/// Maximum number of followed resources per subscription.
 const MOST_RESOURCES: usize = 256;
 
-/// Maximum length of a notification for several subscriptions.
+/// Maximum length of a notification's parameters in bytes. A longer notification is dropped, because each subscription
+/// gets a copy.
 const LONGEST: usize = 64 * 1024;
 
 /// Kinds of notifications that a client can subscribe to.
@@ -44,7 +45,7 @@ struct Listen {
     /// Id of the client's request.
     id: Id,
     filter: Filter,
-    /// Number of resources that the core has not yet confirmed.
+    /// Number of resources for which the core has not confirmed the subscription yet.
     awaited: usize,
 }
 
@@ -52,7 +53,7 @@ struct Listen {
 #[derive(Debug, Default)]
 pub(super) struct Listens(Vec<Listen>);
 
-/// A resource to subscribe to at the core.
+/// Resource that the core must subscribe to for a client's subscription.
 #[derive(Debug)]
 pub(super) struct Followed {
     pub(super) listen: Id,
@@ -64,7 +65,7 @@ impl Listens {
         self.0.iter().any(|listen| listen.id == *id)
     }
 
-    /// Opens a subscription; returns the resources to subscribe to at the core.
+    /// Opens a subscription. Returns the resources that the core must subscribe to.
     pub(super) fn open(
         &mut self,
         id: &Id,
@@ -98,7 +99,7 @@ impl Listens {
         Ok(new.into_iter().map(|uri| Followed { listen: id.clone(), uri }).collect())
     }
 
-    /// Handles the core's response to a resource subscription.
+    /// Handles the core's response to a request to follow a resource.
     pub(super) fn followed(&mut self, followed: Followed, is_followed: bool, outputs: &mut Outputs<'_>) {
         let Some(listen) = self.0.iter_mut().find(|listen| listen.id == followed.listen) else { return };
         if is_followed {
@@ -110,7 +111,7 @@ impl Listens {
         }
     }
 
-    /// Closes a subscription; returns the resources that are no longer followed.
+    /// Closes a subscription. Returns the resources that no subscription follows any more.
     pub(super) fn close(&mut self, id: &Id) -> Vec<String> {
         let Some(at) = self.0.iter().position(|listen| listen.id == *id) else { return Vec::new() };
         let closed = self.0.remove(at);
@@ -118,7 +119,7 @@ impl Listens {
         uris.into_iter().filter(|uri| !self.follow(uri)).collect()
     }
 
-    /// Closes all subscriptions, as a server does at shutdown.
+    /// Ends all subscriptions with a result, as a server does at shutdown.
     pub(super) fn end(&mut self, outputs: &mut Outputs<'_>) {
         for listen in self.0.drain(..) {
             let meta = json!({ (meta_key::SUBSCRIPTION_ID): id_value(&listen.id) });
@@ -129,7 +130,8 @@ impl Listens {
         }
     }
 
-    /// Forwards a notification to its subscribers. Returns whether clients can subscribe to its kind.
+    /// Forwards a notification to its subscriptions. Returns whether clients can subscribe to notifications of this
+    /// kind.
     pub(super) fn send(
         &self,
         method: &str,
@@ -147,7 +149,7 @@ impl Listens {
         if params.is_some_and(|params| params.get().len() > LONGEST) {
             return true;
         }
-        // Shared until the last copy is written; the mutex makes it `Sync`.
+        // Released when the last copy is written. The mutex makes it `Sync`.
         let held = Arc::new(std::sync::Mutex::new(held));
         for listen in self.0.iter().filter(|listen| listen.awaited == 0 && wants(&listen.filter)) {
             outputs.client(Outgoing::line(listen.stamped(method, params)).holding(held.clone()));
@@ -155,7 +157,7 @@ impl Listens {
         true
     }
 
-    /// Returns whether a resource is already followed.
+    /// Returns whether a subscription already follows the resource.
     fn follow(&self, uri: &str) -> bool {
         let uris = self.0.iter().filter_map(|listen| listen.filter.resource_subscriptions.as_ref());
         uris.flatten().any(|followed| followed == uri)
@@ -169,7 +171,7 @@ impl Listen {
         outputs.client(Outgoing::line(line));
     }
 
-    /// Returns the notification with this subscription's id.
+    /// Returns the notification line, marked with this subscription's id.
     fn stamped(&self, method: &str, params: Option<&RawValue>) -> Vec<u8> {
         let id = RawValue::from_string(self.id.as_json().to_owned());
         let params = rewrite_params(params, |_, meta| {
@@ -182,7 +184,7 @@ impl Listen {
 }
 
 impl Filter {
-    /// Returns whether a resource, or a part of it, is followed.
+    /// Returns whether the notification concerns a followed resource or a part of one.
     fn follows(&self, params: Option<&RawValue>) -> bool {
         let uri = || {
             let params: Fields = serde_json::from_str(params?.get()).ok()?;

@@ -10,7 +10,7 @@ use crate::wire::{Outgoing, meta_key};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-/// A conversation and the output to both sides.
+/// Conversation, and the messages that it has produced for both sides.
 struct Talk {
     conversation: Conversation,
     for_session: UnboundedReceiver<ToSession>,
@@ -64,7 +64,7 @@ impl Talk {
         heard
     }
 
-    /// Calls `ask`, lets the server request input, and returns the client's state.
+    /// Calls `ask`, lets the server request input, and returns the state that the client receives.
     fn asked(&mut self, id: u64) -> String {
         self.client_sends(&call(id, json!({}), &elicits()));
         assert_eq!(self.session_receives()[0]["method"], "tools/call");

@@ -1,4 +1,4 @@
-//! Checks the head of an HTTP response: its content type, or the error.
+//! Checks the head of an HTTP response: the content type, or the error.
 
 use super::RefusedLogin;
 use super::fault::Fault;
@@ -8,21 +8,22 @@ use hyper::{Response, StatusCode};
 use ironcurtain_visible as visible;
 use serde::Deserialize;
 
-/// Maximum number of characters of the server's error text to repeat.
+/// Maximum number of characters of the server's own error text in a message.
 pub(super) const LONGEST_SAID: usize = 300;
 
 /// Result of checking a response head.
 pub(super) enum Head {
-    /// The body has messages.
+    /// The body contains messages.
     Good,
-    /// An error.
+    /// The request failed, as this fault describes.
     Faulty(Fault),
-    /// An error whose body may explain it.
+    /// The request failed, and the body may explain why.
     Explained(Fault),
 }
 
 impl Head {
-    /// Checks a response head. `is_awaited` is set if a message must follow; `foreign` sanitizes the server's text for display.
+    /// Checks a response head. `is_awaited` is `true` if a message must follow; `foreign` sanitizes server text for
+    /// display.
     pub(super) fn of<B>(
         answer: &Response<B>,
         is_awaited: bool,
@@ -60,7 +61,7 @@ pub(super) enum Form {
     Other(String),
 }
 
-/// Returns the format that the headers declare.
+/// Returns the body format that the headers declare.
 pub(super) fn form(headers: &HeaderMap) -> Form {
     let form = headers.get(CONTENT_TYPE).and_then(|form| form.to_str().ok()).unwrap_or_default();
     let form = form.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
@@ -73,12 +74,12 @@ pub(super) fn form(headers: &HeaderMap) -> Form {
     }
 }
 
-/// Returns whether a text is the awaited response.
+/// Returns whether `text` is the awaited response.
 pub(super) fn answers(text: &[u8], awaited: &Id) -> bool {
     matches!(Incoming::parse(text), Ok(Incoming::Response { id, .. }) if id == *awaited)
 }
 
-/// Returns the explanation in an error body: the message of a JSON-RPC error, or the text itself.
+/// Returns the explanation in an error body: the message of a JSON-RPC error, or else the whole text.
 pub(super) fn explanation_of(reason: &[u8]) -> Vec<u8> {
     #[derive(Deserialize)]
     struct Refusal {

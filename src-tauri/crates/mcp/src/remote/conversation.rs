@@ -1,6 +1,6 @@
-//! Sends the lines of a connection to a remote server.
+//! Sends the lines of a connection to the remote server.
 //!
-//! - Requests run concurrently; a message without a response must be accepted before the next line is sent.
+//! - Requests run concurrently. The server must accept a message without a response before the next line is sent.
 //! - Every request gets a response from the server, or an error.
 
 use super::exchange::Exchange;
@@ -13,13 +13,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-/// Maximum number of requests in flight.
+/// Maximum number of requests in flight. Further requests are refused.
 const MOST_REQUESTS: usize = 128;
 
-/// Maximum number of our responses in flight.
+/// Maximum number of our responses in flight. Further responses are dropped.
 const MOST_ANSWERS: usize = 32;
 
-/// The lines to send, and the requests in flight.
+/// Sending side of a connection.
 struct Conversation {
     exchange: Arc<Exchange>,
     waiting: Arc<Waiting>,
@@ -28,7 +28,7 @@ struct Conversation {
     listens: bool,
 }
 
-/// The requests in flight.
+/// Tasks of the requests in flight, by request id.
 #[derive(Default)]
 struct Waiting(Mutex<HashMap<Id, AbortHandle>>);
 
@@ -38,7 +38,7 @@ impl Waiting {
     }
 }
 
-/// Sends lines until either side ends, then closes the session.
+/// Sends lines until either side closes the connection, then closes the session.
 pub(super) async fn run(exchange: Exchange, from_us: Input, memory: Allowance, end: CancellationToken) {
     let exchange = Arc::new(exchange);
     let mut conversation = Conversation {
@@ -56,17 +56,17 @@ pub(super) async fn run(exchange: Exchange, from_us: Input, memory: Allowance, e
         () = exchange.over.cancelled() => {}
         () = sent => {}
     }
-    // Requests in flight fail when the connection ends.
+    // Requests in flight fail when the connection closes.
     drop(conversation);
     exchange.goodbye().await;
 }
 
 impl Conversation {
-    /// Sends one line. Returns `None` at the end.
+    /// Sends one line. Returns `None` at the end of the input.
     async fn send(&mut self, line: Option<Line>) -> Option<()> {
         let (line, held) = match line? {
             Line::Whole(line, held) => (line, held),
-            // Lines from our side are never longer.
+            // Our own lines are never too long.
             Line::TooLong { head, .. } | Line::NoRoom { head } => {
                 return match id_in(&head) {
                     Some(id) => self.exchange.refuse(&id, &Fault::NoRoom).await.ok(),
@@ -108,20 +108,20 @@ impl Conversation {
 
     async fn request(&mut self, id: Id, message: Incoming, line: Vec<u8>, held: Option<Share>) {
         if self.waiting.all().len() >= MOST_REQUESTS {
-            // If the reader was dropped, the connection ends anyway.
+            // Fails if the reader was dropped, which closes the connection anyway.
             let _ = self.exchange.refuse(&id, &Fault::TooMany(MOST_REQUESTS)).await;
             return;
         }
         let (exchange, waiting, entered) = (self.exchange.clone(), self.waiting.clone(), id.clone());
-        // Locked until the request is entered, so that it is removed only afterwards.
+        // Locked until the request is inserted, so that its task cannot remove it earlier.
         let mut all = self.waiting.all();
         let task = self.others.spawn(async move {
             let outcome = exchange.request(&id, message, line, held).await;
             match outcome {
                 Ok(()) => {}
-                // Reported when the connection ends, so that the next call starts a new one.
+                // Reported when the connection closes. The next call then opens a new connection.
                 Err(Fault::Forgotten) => exchange.forget(),
-                // If the reader was dropped, the connection ends anyway.
+                // Fails if the reader was dropped, which closes the connection anyway.
                 Err(fault) => drop(exchange.refuse(&id, &fault).await),
             }
             waiting.all().remove(&id);
@@ -134,7 +134,7 @@ impl Conversation {
     }
 }
 
-/// Logs the outcome of a message without a response.
+/// Reports the failure of a message that expects no response.
 async fn log_outcome(exchange: &Exchange, outcome: Result<(), Fault>) {
     match outcome {
         Ok(()) => {}
@@ -143,7 +143,7 @@ async fn log_outcome(exchange: &Exchange, outcome: Result<(), Fault>) {
     }
 }
 
-/// Returns the request that a notification cancels.
+/// Returns the id of the request that a notification cancels.
 fn cancelled(method: &str, params: Option<&RawValue>) -> Option<Id> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]

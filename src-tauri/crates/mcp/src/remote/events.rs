@@ -1,6 +1,7 @@
 //! Parser for server-sent events in an HTTP response.
 //!
-//! - Acquires memory for an event before reading on; an event that is too long, or has no memory, is skipped and reported.
+//! - Acquires memory for an event before reading more of it. An event that is too long or gets no memory is skipped and
+//!   reported.
 //! - Lines end with a line feed, optionally preceded by a carriage return.
 
 use crate::wire::{Allowance, Line, Lines, MAX_LINE_BYTES, Share};
@@ -8,19 +9,19 @@ use std::io;
 use std::time::Duration;
 use tokio::io::AsyncRead;
 
-/// Maximum length of an event id.
+/// Maximum length of an event id in bytes. A longer id is ignored.
 const LONGEST_ID: usize = 1024;
 
-/// Bounds for the reconnect delay that a server may set.
+/// Minimum and maximum of the reconnect delay that a server may set.
 const PAUSES: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(60)];
 
-/// Default reconnect delay.
+/// Reconnect delay if the server sets none.
 const USUAL_PAUSE: Duration = Duration::from_secs(1);
 
 /// Position in a stream, for reopening it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Position {
-    /// Id of the last event.
+    /// Id of the last event, if the server sends ids.
     pub(super) last_id: Option<String>,
     pause: Option<Duration>,
 }
@@ -32,18 +33,18 @@ impl Position {
     }
 }
 
-/// An event or the report of a skipped one.
+/// Event, or the report of a skipped one.
 #[derive(Debug)]
 pub(super) enum Event {
-    /// A message and its share of the memory.
+    /// A message and the memory that it holds.
     Message(Vec<u8>, Vec<Share>),
-    /// A skipped event that exceeded the limit, with its length so far.
+    /// A skipped event that exceeded the size limit, with its length so far.
     TooLong(u64),
     /// A skipped event for which no memory was available.
     NoRoom,
 }
 
-/// A reader of events.
+/// Reader of server-sent events.
 pub(super) struct Events<R> {
     lines: Lines<R>,
     /// Data of the current event, if any.
@@ -66,7 +67,7 @@ impl<R: AsyncRead + Unpin> Events<R> {
         }
     }
 
-    /// Returns the next event, or `None` at the end, and updates `position`.
+    /// Returns the next event, or `None` at the end of the stream. Updates `position`.
     pub(super) async fn next(&mut self, position: &mut Position) -> io::Result<Option<Event>> {
         loop {
             let (line, share) = match self.lines.next().await? {
@@ -92,7 +93,7 @@ impl<R: AsyncRead + Unpin> Events<R> {
         }
     }
 
-    /// Completes the current event.
+    /// Completes the current event. Returns `None` if there is nothing to report.
     fn dispatched(&mut self, position: &mut Position) -> Option<Event> {
         if let Some(id) = self.id.take() {
             position.last_id = (!id.is_empty()).then_some(id);

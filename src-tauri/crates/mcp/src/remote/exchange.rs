@@ -1,4 +1,4 @@
-//! One HTTP request to a remote server and its response: a single message or an event stream.
+//! One HTTP request to a remote server and its response, which is a single message or an event stream.
 //!
 //! - An interrupted stream with event ids is resumed after the last one; the request is not sent again.
 //! - Every message is forwarded as one line, with the server's secrets redacted.
@@ -25,19 +25,19 @@ use tokio::io::AsyncWriteExt;
 use tokio::sync::Mutex as Turn;
 use tokio_util::sync::CancellationToken;
 
-/// Maximum number of consecutive failures to resume a stream.
+/// Maximum number of consecutive failures to resume a stream. After that, the request fails.
 const MOST_FAILURES: u32 = 5;
 
-/// Time that a stream may stay open after its response.
+/// Time for which a stream is still read after the response has arrived.
 const AFTER_ANSWER: Duration = Duration::from_secs(1);
 
-/// Timeout for a message without a response to be accepted.
+/// Maximum time for the server to accept a message without a response.
 const ACCEPT_BOUND: Duration = Duration::from_secs(15);
 
-/// Timeout for closing the session.
+/// Maximum time for closing the session.
 const GOODBYE_BOUND: Duration = Duration::from_secs(2);
 
-/// Our side of a remote connection.
+/// HTTP exchanges of one remote connection.
 pub(super) struct Exchange {
     pub(super) http: Http,
     pub(super) session: SessionState,
@@ -46,29 +46,29 @@ pub(super) struct Exchange {
     redact: Redact,
     pub(super) memory: Allowance,
     notes: Notes,
-    /// Cancelled when the server has forgotten the session.
+    /// Cancelled when the server has forgotten the session, which closes the connection.
     pub(super) over: CancellationToken,
 }
 
 /// Destinations of the server's output.
 pub(super) struct Ends {
-    /// Standard output, read by the connection.
+    /// Standard output of the connection, for messages.
     pub(super) to_us: Output,
-    /// Standard error.
+    /// Standard error of the connection, for log lines.
     pub(super) log: Output,
     /// Redacts the secrets sent to the server.
     pub(super) redact: Redact,
 }
 
-/// Explanations for the owner of the connection.
+/// Reasons of failures, shared with the owner of the connection.
 pub(super) struct Notes {
-    /// Reason that the connection ended.
+    /// Reason why the connection closed.
     pub(super) reason: Arc<OnceLock<String>>,
-    /// Reason that the last request failed.
+    /// Message of the last request that failed.
     pub(super) fault: Arc<Mutex<String>>,
 }
 
-/// A request that awaits its response.
+/// Request that awaits its response.
 struct Awaited<'a> {
     id: &'a Id,
     is_initialize: bool,
@@ -115,8 +115,8 @@ impl Exchange {
         if awaited.is_answered { Ok(()) } else { Err(Fault::Truncated) }
     }
 
-    /// Sends a request until the server accepts it: again after a pause if it is busy, and in a new session if it has forgotten
-    /// this one. Returns `None` if the reply was already handled.
+    /// Sends a request until the server accepts it: again after a delay if the server is busy, and in a new session if
+    /// the server has forgotten this one. Returns `None` if the reply has already been handled.
     async fn accepted(
         &self,
         mut headers: HeaderMap,
@@ -144,21 +144,21 @@ impl Exchange {
         }
     }
 
-    /// Ends the connection because the server has forgotten its session.
+    /// Closes the connection because the server has forgotten its session.
     pub(super) fn forget(&self) {
-        // Keeps the first reason.
+        // Keeps the first reason if there is one.
         let _ = self.notes.reason.set(Fault::Forgotten.to_string());
         self.over.cancel();
     }
 
-    /// Sends a message without a response.
+    /// Sends a message that expects no response.
     pub(super) async fn send_other(&self, message: &Incoming, line: Vec<u8>) -> Result<(), Fault> {
         let headers = self.session().beside(message);
         let sent = async {
             let reply = self.http.send(Method::POST, headers, line.into()).await?;
             let Some(reply) = self.taken(reply, None).await? else { return Ok(()) };
             let (mut body, connection) = reply.body();
-            // Some servers send a body, which is ignored.
+            // Some servers send a body, which is discarded.
             if tokio::io::copy(&mut body, &mut tokio::io::sink()).await.is_ok() {
                 self.http.keep(connection).await;
             }
@@ -168,7 +168,7 @@ impl Exchange {
         tokio::time::timeout(ACCEPT_BOUND, sent).await.unwrap_or_else(late)
     }
 
-    /// Listens for messages that belong to no request, if the server offers such a stream.
+    /// Listens for messages that belong to no request, if the server offers a stream for them.
     pub(super) async fn listen(&self) {
         let mut position = Position::default();
         let mut failures = 0;
@@ -203,18 +203,18 @@ impl Exchange {
         if !self.session().has_session() || self.over.is_cancelled() {
             return;
         }
-        // On failure, the server's own session timeout applies.
+        // On failure, the server's own timeout closes the session.
         let _ =
             tokio::time::timeout(GOODBYE_BOUND, self.http.send(Method::DELETE, headers, Vec::new().into()))
                 .await;
     }
 
-    /// Forwards our own line.
+    /// Writes a line to the connection's standard output.
     pub(super) async fn pass(&self, line: &[u8]) -> Result<(), Fault> {
         self.to_us.lock().await.write_all(line).await.map_err(|_| Fault::Over)
     }
 
-    /// Answers a request with our own error.
+    /// Answers a request with an error of our own, and records the message.
     pub(super) async fn refuse(&self, id: &Id, fault: &Fault) -> Result<(), Fault> {
         let message = fault.to_string();
         let line = error_line(Some(id), ErrorCode::INTERNAL_ERROR.0, &message);
@@ -222,9 +222,9 @@ impl Exchange {
         self.pass(&line).await
     }
 
-    /// Writes a line to the server's standard error.
+    /// Writes a line to the connection's standard error.
     pub(super) async fn say(&self, text: &str) {
-        // The reader may have been dropped.
+        // Fails if the reader was dropped.
         let _ = self.log.lock().await.write_all(format!("{text}\n").as_bytes()).await;
     }
 
@@ -232,7 +232,7 @@ impl Exchange {
         self.session.now()
     }
 
-    /// Checks a response. Returns `None` if it was already handled.
+    /// Checks a response. Returns `None` if its body was the awaited response, which has been forwarded.
     async fn taken(&self, reply: Reply, awaited: Option<&mut Awaited<'_>>) -> Result<Option<Reply>, Fault> {
         let has_session = self.session().has_session();
         let foreign = |text: &[u8]| self.foreign(text);
@@ -257,7 +257,7 @@ impl Exchange {
         }
     }
 
-    /// Returns a text of the server, sanitized for a sentence.
+    /// Redacts, sanitizes and shortens server text, for use in a message.
     fn foreign(&self, text: &[u8]) -> String {
         let text = (self.redact)(text);
         visible::head(&visible::line(&String::from_utf8_lossy(&text)), LONGEST_SAID)
@@ -286,7 +286,7 @@ impl Exchange {
         }
     }
 
-    /// Reads the event stream that answers a request, and resumes it as needed.
+    /// Reads the event stream of a request, and resumes it until the response has arrived.
     async fn follow(&self, reply: Reply, awaited: &mut Awaited<'_>) -> Result<(), Fault> {
         let mut position = Position::default();
         self.read_events(reply, Some(awaited), &mut position).await?;
@@ -310,7 +310,7 @@ impl Exchange {
         Ok(())
     }
 
-    /// Opens a stream after the last event.
+    /// Opens an event stream that continues after the last event.
     async fn open(&self, position: &Position) -> Result<Reply, Fault> {
         let headers = self.session().after(position.last_id.as_deref());
         let reply = self.http.send(Method::GET, headers, Vec::new().into()).await?;
@@ -323,7 +323,7 @@ impl Exchange {
         }
     }
 
-    /// Forwards the events of a stream until it ends.
+    /// Forwards the events of a stream until the stream ends.
     async fn read_events(
         &self,
         reply: Reply,
@@ -354,7 +354,7 @@ impl Exchange {
                     } else {
                         Fault::NoRoom
                     };
-                    // The skipped message may have been the response; otherwise, only a notification is lost.
+                    // The skipped message may have been the awaited response. Otherwise, only a notification is lost.
                     if awaited.is_some() {
                         return Err(fault);
                     }
@@ -369,7 +369,7 @@ impl Exchange {
         }
     }
 
-    /// Forwards one message.
+    /// Forwards one message, and notes whether it is the awaited response.
     async fn deliver(&self, text: Vec<u8>, awaited: Option<&mut Awaited<'_>>) -> Result<(), Fault> {
         if let Some(awaited) = awaited
             && let Ok(Incoming::Response { id, response }) = Incoming::parse(&text)

@@ -1,100 +1,100 @@
-//! Reasons that a request to a remote server failed, with actionable messages for users and agents.
+//! Reasons why a request to a remote server failed, with messages that tell users and agents what to do.
 
 use crate::wire::MAX_LINE_BYTES;
 use ironcurtain_egress::ConnectionRefusal;
 use ironcurtain_egress::address::AddressScope;
 use std::time::Duration;
 
-/// Reason that a request failed.
+/// Reason why a request failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Fault {
-    /// No connection.
+    /// No connection could be opened.
     #[error("{0}{hint}", hint = hint(.0))]
     NoConnection(#[from] ConnectionRefusal),
     /// The certificate is not valid for the host.
     #[error("`{host}` failed to prove its identity, so nothing was sent to it: {problem}")]
     InvalidCertificate {
-        /// Host name.
+        /// Host and port of the server.
         host: String,
-        /// Certificate error.
+        /// Reason why the certificate is not accepted.
         problem: String,
     },
-    /// The connection was interrupted.
+    /// The connection was lost before the response.
     #[error(
         "the connection to `{host}` was lost before the response ({problem}); the server may have received the request, so it was not sent again"
     )]
     Interrupted {
-        /// Host name.
+        /// Host and port of the server.
         host: String,
-        /// Underlying error.
+        /// Error of the connection.
         problem: String,
     },
-    /// The response ended early.
+    /// The response ended before it was complete.
     #[error(
         "the server's response ended before it was complete; the request may have been carried out, so it was not sent again"
     )]
     Truncated,
-    /// Refused login.
+    /// The server refused the login.
     #[error("{0}")]
     Unauthorized(String),
     /// The server is overloaded or unavailable.
     #[error("the server is overloaded or unavailable ({status}){after}", after = after(.retry_after))]
     Busy {
-        /// HTTP status.
+        /// HTTP status, 429 or 503.
         status: u16,
         /// `Retry-After` header.
         retry_after: Option<String>,
     },
-    /// A redirect.
+    /// The server redirected the request.
     #[error(
         "the server has moved ({status}) to `{to}`, and redirects are not followed; if you trust that address, set it as `url` in the server's entry"
     )]
     Moved {
-        /// HTTP status.
+        /// HTTP status of the redirect.
         status: u16,
         /// `Location` header.
         to: String,
     },
-    /// HTTP 404.
+    /// The server has nothing at this URL (HTTP 404).
     #[error("no MCP server at this address (404); check the `url` in its entry")]
     NotFound,
-    /// HTTP 404, or a 400 about the session id, within a session.
+    /// The server does not know the session (HTTP 404, or 400 with a text about the session).
     #[error(
         "the server has forgotten the session; the next call starts a new one, so repeat this call if it was not carried out"
     )]
     Forgotten,
-    /// Any other HTTP error.
+    /// The server returned another HTTP error.
     #[error("the server refused the request ({status}){said}")]
     Status {
-        /// HTTP status.
+        /// HTTP status of the response.
         status: u16,
-        /// The server's explanation, prefixed with a colon.
+        /// The server's explanation with a leading colon, or an empty string.
         said: String,
     },
-    /// An HTML page.
+    /// The server returned an HTML page.
     #[error("received a web page instead of an MCP response; check the `url` in the server's entry")]
     WebPage,
-    /// Unsupported content type.
+    /// The response has an unsupported content type.
     #[error("the server answered with `{0}` instead of an MCP content type")]
     Form(String),
-    /// The message exceeds the size limit.
+    /// The response exceeds the size limit.
     #[error("the server's answer is larger than {n} MB; IronCurtain takes at most {most} MB", n = .0 >> 20, most = MAX_LINE_BYTES >> 20)]
     TooLong(u64),
-    /// No memory was available.
+    /// No memory was available for the response.
     #[error(
         "not enough memory for a long message, because other sessions use it; try again, or increase `memoryMib` in `config.json`"
     )]
     NoRoom,
-    /// Too many requests in flight.
-    #[error("{0} requests to the server are already pending; try again when it has answered")]
+    /// The maximum number of requests is in flight.
+    #[error("{0} requests to the server are already pending; try again when the server has answered")]
     TooMany(usize),
-    /// The reader was dropped.
+    /// The reader of the connection was dropped.
     #[error("the connection was closed")]
     Over,
 }
 
 impl Fault {
-    /// Adds the server's explanation, if there is one.
+    /// Adds the server's explanation, unless it is empty.
     pub(super) fn with_explanation(self, words: &str) -> Self {
         let words = words.trim();
         if let (Self::Status { status, .. }, false) = (&self, words.is_empty()) {
@@ -105,21 +105,21 @@ impl Fault {
 }
 
 impl Fault {
-    /// Returns whether the explanation of an error says that the server does not know the session. Some servers answer 400
-    /// instead of 404.
+    /// Returns whether the server's explanation says that it does not know the session. Some servers send it with
+    /// status 400 instead of 404.
     pub(super) fn is_about_session(&self, explanation: &[u8]) -> bool {
         let text = String::from_utf8_lossy(explanation).to_lowercase();
         matches!(self, Self::Status { status: 400, .. })
             && UNKNOWN_SESSION.iter().any(|words| text.contains(words))
     }
 
-    /// Returns the time after which the server accepts the request again. `None` if the fault does not say that the request was
-    /// turned away, or if it is not worth waiting.
+    /// Returns the delay before the request is repeated. `None` if the server may have carried out the request, or if
+    /// the delay or the number of attempts is too large.
     pub(super) fn pause(&self, attempt: u32) -> Option<Duration> {
         let Self::Busy { status, retry_after } = self else { return None };
         let pause = match retry_after {
             Some(after) => Duration::from_secs(after.parse().ok()?),
-            // Without the header, a gateway may have lost the response of a request that was carried out.
+            // Without `Retry-After`, a gateway may have lost the response to a request that was carried out.
             None if *status == 503 => return None,
             None => USUAL_PAUSE * 2_u32.pow(attempt.min(MOST_ATTEMPTS)),
         };
@@ -127,16 +127,16 @@ impl Fault {
     }
 }
 
-/// Explanations of a 400 with which the reference server and the SDKs' examples refuse an unknown session.
+/// Texts in 400 responses with which the reference server and the SDK examples refuse an unknown session.
 const UNKNOWN_SESSION: [&str; 3] = ["no valid session id", "invalid session id", "session not found"];
 
-/// Number of times that a request is repeated which the server turned away.
+/// Maximum number of times that a rejected request is repeated.
 const MOST_ATTEMPTS: u32 = 2;
 
-/// Pause before the first repetition, if the server does not say how long to wait.
+/// Delay before the first repetition if the server specifies none. Doubles with each repetition.
 const USUAL_PAUSE: Duration = Duration::from_millis(500);
 
-/// Maximum pause. Clients do not wait for a response for much longer.
+/// Maximum delay before a repetition. Clients do not wait for a response much longer.
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
 fn hint(refusal: &ConnectionRefusal) -> &'static str {

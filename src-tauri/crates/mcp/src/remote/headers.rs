@@ -1,4 +1,4 @@
-//! The HTTP headers that the protocol requires: session id, protocol version, method and name.
+//! HTTP headers that the protocol requires: session id, protocol version, method and name.
 
 use crate::wire::Incoming;
 use base64::Engine;
@@ -15,7 +15,7 @@ const METHOD: HeaderName = HeaderName::from_static("mcp-method");
 const NAME: HeaderName = HeaderName::from_static("mcp-name");
 const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 
-/// Maximum length of a session id.
+/// Maximum length of a session id in bytes. A longer id is ignored.
 const LONGEST_SESSION: usize = 4096;
 
 /// Session id and protocol version that the server chose.
@@ -31,12 +31,12 @@ impl HttpSession {
         self.session.is_some()
     }
 
-    /// Returns whether both have the same session id.
+    /// Returns whether both have the same session id, or none.
     pub(super) fn is_session_of(&self, other: &Self) -> bool {
         self.session == other.session
     }
 
-    /// Returns whether both have the same protocol version.
+    /// Returns whether both have the same protocol version, or none.
     pub(super) fn is_version_of(&self, other: &Self) -> bool {
         self.version == other.version
     }
@@ -57,7 +57,7 @@ impl HttpSession {
         self.version = chosen.and_then(|chosen| HeaderValue::from_str(&chosen.protocol_version).ok());
     }
 
-    /// Returns the headers of every request.
+    /// Returns the headers that every request has.
     pub(super) fn headers(&self) -> HeaderMap {
         let mut headers = HeaderMap::new();
         let known = [(SESSION, &self.session), (VERSION, &self.version)];
@@ -65,7 +65,7 @@ impl HttpSession {
         headers
     }
 
-    /// Returns the headers of a message.
+    /// Returns the headers of a request that sends this message.
     pub(super) fn beside(&self, message: &Incoming) -> HeaderMap {
         let mut headers = self.headers();
         let (Incoming::Request { method, params, .. } | Incoming::Notification { method, params }) = message
@@ -85,7 +85,7 @@ impl HttpSession {
         headers
     }
 
-    /// Returns the headers for opening a stream after this event.
+    /// Returns the headers of a request that opens a stream after this event.
     pub(super) fn after(&self, event: Option<&str>) -> HeaderMap {
         let mut headers = self.headers();
         headers.extend(event.and_then(|id| HeaderValue::from_str(id).ok()).map(|id| (LAST_EVENT, id)));
@@ -114,7 +114,7 @@ struct Meta<'a> {
 }
 
 impl<'a> Params<'a> {
-    /// Returns the name that a request of this method refers to.
+    /// Returns the name for the `mcp-name` header, if the method has one.
     fn name(&self, method: &str) -> Option<Cow<'a, str>> {
         match method {
             "tools/call" | "prompts/get" => self.name.clone(),
@@ -125,7 +125,7 @@ impl<'a> Params<'a> {
     }
 }
 
-/// Encodes a text as a header value.
+/// Encodes a text as a header value, in Base64 if necessary.
 fn written(text: &str) -> Cow<'_, str> {
     let is_plain = text.bytes().all(|b| matches!(b, b' '..=b'~')) && text.trim() == text;
     if is_plain && !text.starts_with("=?base64?") {

@@ -1,6 +1,7 @@
-//! HTTP/1.1 connections to a remote server, opened on demand, kept alive briefly, with TLS for `https`.
+//! HTTP/1.1 connections to a remote server: opened on demand, kept alive briefly, with TLS for `https`.
 //!
-//! - A request is written once. If a connection closes before anything was written, the request uses a new one.
+//! - A request is written at most once. If a kept connection closes before any byte was written, the request uses a new
+//!   connection.
 //! - Certificates are verified with the system's roots.
 
 use super::fault::Fault;
@@ -27,7 +28,7 @@ use tokio_rustls::rustls::{self, ClientConfig, RootCertStore};
 use tokio_util::io::StreamReader;
 use url::Position;
 
-/// Accepted content types.
+/// Content types that the server may send.
 const FORMS: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
 
 /// Timeout for the TLS handshake.
@@ -39,10 +40,10 @@ const KEPT: Duration = Duration::from_secs(4);
 /// Maximum number of idle connections.
 const MOST_KEPT: usize = 8;
 
-/// Time for a connection to become reusable after its response was read.
+/// Maximum time for a connection to become reusable after its response was read.
 const FREE_BOUND: Duration = Duration::from_millis(200);
 
-/// Maximum size of an error body, and the timeout for reading it.
+/// Maximum number of bytes that are read of an error body, and the timeout for reading them.
 const REASON: (usize, Duration) = (16 * 1024, Duration::from_secs(5));
 
 type Sender = SendRequest<Full<Bytes>>;
@@ -55,7 +56,7 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 pub(super) struct Http {
     dialer: Dialer,
     target: HostPort,
-    /// Path and query.
+    /// Path and query of the URL.
     path: String,
     tls: Option<(TlsConnector, ServerName<'static>)>,
     headers: HeaderMap,
@@ -63,7 +64,7 @@ pub(super) struct Http {
     kept: Mutex<Vec<(Sender, Instant)>>,
 }
 
-/// A response whose head was received.
+/// Response without its body, and the connection that the body arrives on.
 pub(super) struct Reply {
     pub(super) response: Response<Incoming>,
     connection: Sender,
@@ -89,7 +90,7 @@ impl Http {
         let mut headers = HeaderMap::new();
         for (name, value) in filled {
             let value = HeaderValue::from_str(value);
-            // The error messages do not name the header.
+            // The errors of these conversions do not name the header.
             let (Ok(header), Ok(mut value)) = (HeaderName::try_from(*name), value) else {
                 return Err(RemoteError::Header((*name).to_owned()));
             };
@@ -180,7 +181,7 @@ impl Http {
         };
         let (sender, connection) =
             http1::handshake(TokioIo::new(stream)).await.map_err(|problem| self.broke(&problem))?;
-        // The task ends when the last sender is dropped or the network rules change.
+        // The task ends when the last sender is dropped, or when the network rules no longer allow the connection.
         tokio::spawn(async move {
             tokio::select! {
                 _ = connection => {}
@@ -203,7 +204,7 @@ impl Reply {
         (StreamReader::new(body), connection)
     }
 
-    /// Like `body`, with line breaks replaced by spaces; in JSON they occur only between tokens.
+    /// Like `body`, with line breaks replaced by spaces. In JSON, they occur only between tokens.
     pub(super) fn body_as_line(self) -> (impl AsyncRead + Send + Unpin, Sender) {
         let Self { response, connection } = self;
         let body = BodyDataStream::new(response.into_body()).map_err(io::Error::other);
@@ -212,7 +213,7 @@ impl Reply {
         (StreamReader::new(futures_util::StreamExt::chain(body, end)), connection)
     }
 
-    /// Returns the beginning of an error body.
+    /// Reads the beginning of an error body.
     pub(super) async fn reason(self) -> Vec<u8> {
         let (most, bound) = REASON;
         let body = Limited::new(self.response.into_body(), most).collect();
@@ -223,14 +224,14 @@ impl Reply {
 
 /// Enables TCP keepalive, so that the kernel notices an unreachable host.
 fn notice_silence(stream: &TcpStream) {
-    // Without keepalive, this is only noticed later.
+    // Ignored on failure: an unreachable host is then noticed later.
     let _ = sockopt::set_socket_keepalive(stream, true);
     let _ = sockopt::set_tcp_keepidle(stream, Duration::from_secs(30));
     let _ = sockopt::set_tcp_keepintvl(stream, Duration::from_secs(10));
     let _ = sockopt::set_tcp_keepcnt(stream, 3);
 }
 
-/// Creates a TLS connector that trusts the system's current roots.
+/// Creates a TLS connector that trusts the system's root certificates.
 fn connector() -> Result<TlsConnector, RemoteError> {
     let found = rustls_native_certs::load_native_certs();
     let mut roots = RootCertStore::empty();
@@ -247,7 +248,7 @@ fn connector() -> Result<TlsConnector, RemoteError> {
     Ok(TlsConnector::from(Arc::new(config)))
 }
 
-/// Joins a message into one line; in JSON, line breaks occur only between tokens.
+/// Joins a message into one line. In JSON, line breaks occur only between tokens.
 pub(super) fn in_one_line(mut text: Vec<u8>) -> Vec<u8> {
     for byte in &mut text {
         if matches!(byte, b'\n' | b'\r') {

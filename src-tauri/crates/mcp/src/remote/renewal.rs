@@ -1,8 +1,8 @@
 //! Replaces an HTTP session that the server has forgotten.
 //!
-//! - Only a request that the server refused because of its session is sent again, in the new session, and only once.
-//! - A session with state at the server, such as subscriptions, is not replaced: the connection ends, and its owner restores the
-//!   state in the next one.
+//! - Only a request that the server refused because of its session is sent again, once, in the new session.
+//! - A session with state at the server, such as subscriptions, is not replaced. The connection closes, and its owner
+//!   restores the state in the next one.
 
 use super::answer::{Form, form};
 use super::events::{Event, Events, Position};
@@ -15,10 +15,10 @@ use hyper::Method;
 use hyper::body::Bytes;
 
 impl Exchange {
-    /// Replaces a session that the server has forgotten, unless another request has done so.
+    /// Replaces a session that the server has forgotten, unless another request has already replaced it.
     ///
     /// # Errors
-    /// [`Fault::Forgotten`] if it cannot be replaced.
+    /// Returns [`Fault::Forgotten`] if the session cannot be replaced.
     pub(super) async fn renew(&self, forgotten: &HttpSession) -> Result<(), Fault> {
         let _turn = self.session.turn.lock().await;
         if !self.session.now().is_session_of(forgotten) {
@@ -31,7 +31,8 @@ impl Exchange {
         Ok(())
     }
 
-    /// Repeats `initialize`. Returns the new session, if the server chose the same version as before.
+    /// Repeats `initialize`. Returns the new session, or `None` if it fails or the server chooses another protocol
+    /// version.
     async fn initialized_again(&self, id: &Id, line: Bytes, before: &HttpSession) -> Option<HttpSession> {
         let message = Incoming::parse(&line).ok()?;
         let mut session = HttpSession::default();
@@ -51,7 +52,7 @@ impl Exchange {
         reply.response.status().is_success().then_some(session)
     }
 
-    /// Reads the response to a request of our own.
+    /// Reads the response to our own request.
     async fn answer_of(&self, reply: Reply, wanted: &Id) -> Option<Response> {
         let is_wanted = |text: &[u8]| match Incoming::parse(text) {
             Ok(Incoming::Response { id, response }) if id == *wanted => Some(response),

@@ -1,4 +1,4 @@
-//! The HTTP session of a connection, and what is needed to start another one.
+//! HTTP session of a connection, and the request that can start a new session.
 
 use super::headers::HttpSession;
 use crate::wire::Id;
@@ -6,16 +6,17 @@ use hyper::body::Bytes;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::Mutex as Turn;
 
-/// Requests after which the server keeps state for the session.
+/// Methods that create state in the server's session.
 const STATEFUL: [&str; 2] = ["resources/subscribe", "logging/setLevel"];
 
 /// Session of a connection.
 #[derive(Default)]
 pub(super) struct SessionState {
     now: Mutex<HttpSession>,
-    /// The client's `initialize` request, to repeat it. `None` before it, and once the server keeps state for the session.
+    /// The client's `initialize` request, for starting a new session. `None` before it is sent, and once the server has
+    /// state that a new session would lack.
     initialize: Mutex<Option<(Id, Bytes)>>,
-    /// Held by the request that replaces the session.
+    /// Lock held by the request that replaces the session.
     pub(super) turn: Turn<()>,
 }
 
@@ -28,7 +29,7 @@ impl SessionState {
         self.initialize.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes a request that is about to be sent.
+    /// Records a request that is about to be sent.
     pub(super) fn note(&self, id: &Id, method: &str, line: &Bytes) {
         if method == "initialize" {
             *self.initialize() = Some((id.clone(), line.clone()));

@@ -1,20 +1,20 @@
-//! The `_meta` of a request to a server, reduced to the protocol's own keys.
+//! `_meta` of a request to a server, reduced to the protocol's own keys.
 //!
-//! - Clients add their own keys to every call. They are dropped, and their names are recorded.
+//! - Clients add other keys to every call. They are dropped, and their names are recorded.
 
 use crate::wire::{Fields, Id};
 use ironcurtain_visible as visible;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::value::RawValue;
 
-/// Maximum length of a progress token, in bytes of JSON.
+/// Maximum length of a progress token, in bytes of JSON. A longer token is dropped.
 const LONGEST_TOKEN: usize = 64;
 
-/// Maximum number of dropped keys to record, and the maximum length of their names in characters.
+/// Maximum number of dropped keys that are recorded, and the maximum length of their names in characters.
 const MOST_NAMES: usize = 8;
 const LONGEST_NAME: usize = 64;
 
-/// Parsed `_meta` of a request.
+/// Known keys of a request's `_meta`, and the names of the dropped keys.
 #[derive(Debug, Default)]
 pub struct RequestMeta {
     progress_token: Option<Box<RawValue>>,
@@ -44,13 +44,13 @@ impl RequestMeta {
         Ok(read)
     }
 
-    /// Returns the progress token.
+    /// Returns the client's progress token, if it sent a valid one.
     #[must_use]
     pub fn progress_token(&self) -> Option<&RawValue> {
         self.progress_token.as_deref()
     }
 
-    /// Returns a sentence about the dropped keys, or `None` if there were none.
+    /// Returns a sentence that lists the dropped keys, or `None` if there are none.
     #[must_use]
     pub fn dropped(&self) -> Option<String> {
         let names: Vec<String> = self.dropped.iter().map(|name| format!("`{name}`")).collect();

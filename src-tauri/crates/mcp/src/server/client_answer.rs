@@ -1,7 +1,7 @@
-//! Responses of a client to requests of its server, each built from the fields that the protocol defines.
+//! Client responses to server requests, rebuilt from the fields that the protocol defines.
 //!
-//! - INVARIANT: a server receives only the fields of the method from a client's response, within the bounds below. The names of
-//!   dropped fields are recorded.
+//! - INVARIANT: of a client's response, a server receives only the fields of the method, within the limits below. The
+//!   names of dropped fields are recorded.
 
 use crate::wire::Response;
 use ironcurtain_visible as visible;
@@ -11,15 +11,15 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
 use std::fmt;
 
-/// Maximum size of the content of an elicitation response, in bytes of JSON. A form has short fields.
+/// Maximum size of the content of an elicitation response, in bytes of JSON. Form fields are short.
 const LONGEST_CONTENT: usize = 16 * 1024;
 
-/// Maximum size of a response that is parsed, in bytes: of a sampling response, which may have images, and of any other. A parsed
-/// value takes up to 16 times as much memory, which the session's share does not count.
+/// Maximum size in bytes of a response that is parsed: for sampling, which may return images, and for all other
+/// methods. A parsed value takes up to 16 times as much memory, which is not part of the session's share.
 const LONGEST_SAMPLED: usize = 4 << 20;
 const LONGEST_OTHER: usize = 64 * 1024;
 
-/// Maximum length of a name, a model, a stop reason or an identifier, in bytes.
+/// Maximum length of a name, model, stop reason or identifier in bytes.
 const LONGEST_NAME: usize = 256;
 
 /// Maximum length of an error message, in characters.
@@ -28,20 +28,20 @@ const LONGEST_MESSAGE: usize = 1000;
 /// Maximum number of form fields in a response. Others are dropped.
 const MOST_FIELDS: usize = 256;
 
-/// Number of dropped fields that are named.
+/// Maximum number of dropped fields that are listed by name.
 const MOST_NAMED: usize = 8;
 
-/// JSON-RPC code for a response that a server cannot use (JSON-RPC 2.0, section 5.1: internal error).
+/// JSON-RPC code for an unusable response (JSON-RPC 2.0, section 5.1: internal error).
 const UNUSABLE: i32 = -32603;
 
-/// A server's request to its client, with the allowed content of the response.
+/// Server request to the client, which determines the allowed content of the response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ClientRequest {
-    /// `elicitation/create`, with the fields that its form asks for.
+    /// `elicitation/create`, with the field names of its form.
     Elicitation(Vec<String>),
     /// `sampling/createMessage`.
     Sampling,
-    /// `tasks/result`: the response of the request that the task was made for.
+    /// `tasks/result`. Its response is that of the request for which the task was created.
     TaskResult,
     /// `tasks/get` or `tasks/cancel`.
     Task,
@@ -54,7 +54,7 @@ pub enum ClientRequest {
 }
 
 impl ClientRequest {
-    /// Determines the response that a request allows.
+    /// Returns the kind of a request.
     #[must_use]
     pub fn of(method: &str, params: Option<&RawValue>) -> Self {
         match method {
@@ -67,7 +67,7 @@ impl ClientRequest {
         }
     }
 
-    /// Returns the method's name.
+    /// Returns a method name for messages about the request.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -81,7 +81,7 @@ impl ClientRequest {
     }
 }
 
-/// Returns the names of the properties in an elicitation's `requestedSchema`.
+/// Returns the property names in an elicitation's `requestedSchema`.
 fn form_fields(params: Option<&RawValue>) -> Vec<String> {
     let params: Option<FormParams> = params.and_then(|params| serde_json::from_str(params.get()).ok());
     params.map(|params| params.requested_schema.properties.0).unwrap_or_default()
@@ -98,7 +98,7 @@ struct FormSchema {
     properties: FormFields,
 }
 
-/// Names of the properties, without the server's text about them.
+/// Property names, without the server's texts about the properties.
 struct FormFields(Vec<String>);
 
 impl<'de> Deserialize<'de> for FormFields {
@@ -123,19 +123,19 @@ impl<'de> Deserialize<'de> for FormFields {
     }
 }
 
-/// A response that is ready to be sent to the server.
+/// Response that is ready to be sent to the server.
 #[derive(Debug)]
 pub struct ClientAnswer {
-    /// The response.
+    /// Response that the server receives.
     pub(super) response: Response,
-    /// The content of the response, for the record.
+    /// Content of the response, for the audit log.
     pub content: Map<String, Value>,
-    /// Names of fields that were dropped, at most `MOST_NAMED`.
+    /// Names of dropped fields, at most `MOST_NAMED`.
     pub dropped: Vec<String>,
 }
 
 impl ClientAnswer {
-    /// Builds the response to a request from the client's response.
+    /// Rebuilds a client's response to a request.
     ///
     /// An invalid result becomes an error.
     #[must_use]
@@ -155,14 +155,14 @@ impl ClientAnswer {
         Self { response, content, dropped: build.dropped }
     }
 
-    /// Accepts a response unchanged, for tests of the code that sends it.
+    /// Wraps a response without checks, for tests of the code that sends it.
     #[cfg(any(test, feature = "fuzzing"))]
     #[must_use]
     pub fn unchecked(response: Response) -> Self {
         Self { response, content: Map::new(), dropped: Vec::new() }
     }
 
-    /// Returns a sentence about the fields that were dropped, or `None` if there were none.
+    /// Returns a sentence that lists the dropped fields, or `None` if there are none.
     #[must_use]
     pub fn dropped(&self) -> Option<String> {
         let names: Vec<String> = self.dropped.iter().map(|name| format!("`{name}`")).collect();
@@ -170,7 +170,7 @@ impl ClientAnswer {
     }
 }
 
-/// Reason that a client's response is not forwarded.
+/// Reason why a client's response is not forwarded.
 #[derive(Debug, thiserror::Error)]
 enum AnswerError {
     #[error("{0}")]
@@ -205,7 +205,7 @@ impl Builder {
             | ClientRequest::Withheld => LONGEST_OTHER,
         };
         let given = parse(result, most)?;
-        // A client with tasks may answer with one, and give the response by `tasks/result`.
+        // A client that supports tasks may respond with a task, and return the actual response to `tasks/result`.
         if given.contains_key("task")
             && matches!(request, ClientRequest::Elicitation(_) | ClientRequest::Sampling)
         {
@@ -273,7 +273,7 @@ impl Builder {
         }))
     }
 
-    /// Builds a content block of a model's response.
+    /// Rebuilds a content block of a sampling response.
     fn block(&mut self, block: Value) -> Option<Value> {
         let Value::Object(block) = block else { return None };
         let kind = block.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -287,7 +287,7 @@ impl Builder {
         (!built.is_empty()).then_some(Value::Object(built))
     }
 
-    /// Builds the state of a task, without its message.
+    /// Rebuilds the state of a task, without its status message.
     fn task(&mut self, task: Value) -> Map<String, Value> {
         let Value::Object(task) = task else { return Map::new() };
         self.only(task, "task.", |_, name, value| match name {
@@ -309,7 +309,7 @@ impl Builder {
         }))
     }
 
-    /// Keeps the fields for which `build` returns a value, and notes the names of the others.
+    /// Keeps the fields for which `build` returns a value, and records the names of the others.
     fn only(
         &mut self,
         given: Map<String, Value>,
@@ -343,12 +343,13 @@ fn parse(raw: &RawValue, most: usize) -> Result<Map<String, Value>, AnswerError>
     if let Value::Object(given) = given { Ok(given) } else { Err(AnswerError::NoObject) }
 }
 
-/// Returns a string of at most [`LONGEST_NAME`] bytes.
+/// Returns the value if it is a string of at most [`LONGEST_NAME`] bytes.
 fn short(value: Value) -> Option<Value> {
     Some(value).filter(|value| value.as_str().is_some_and(|text| text.len() <= LONGEST_NAME))
 }
 
-/// Returns whether a form's field can have this value: text, a number, a flag or several texts (MCP, elicitation).
+/// Returns whether a form field can have this value: a string, a number, a boolean or a list of strings (MCP,
+/// elicitation).
 fn is_plain(value: &Value) -> bool {
     match value {
         Value::String(_) | Value::Number(_) | Value::Bool(_) => true,
@@ -366,7 +367,7 @@ mod tests {
         to_raw_value(value).unwrap()
     }
 
-    /// Returns the response that the server receives, and the names that were dropped.
+    /// Returns the response that the server receives, and the names of the dropped fields.
     fn built(request: &ClientRequest, result: &Value) -> (Result<Value, String>, Vec<String>) {
         let answer = ClientAnswer::build(request, &Response::Result(raw(result)));
         let sent = match answer.response {

@@ -1,4 +1,4 @@
-//! Exit of a server, and reasons that a request has no response.
+//! Exit of a server, and reasons why a request has no response.
 
 use crate::wire::MAX_LINE_BYTES;
 use std::fmt;
@@ -7,11 +7,11 @@ use std::sync::Arc;
 /// Exit of a server process.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ServerExit {
-    /// Exit status, or 128 plus the signal number.
+    /// Exit status, or 128 plus the signal number; `None` if it is unknown.
     pub status: Option<i32>,
-    /// Reason that the connection to a remote server ended.
+    /// Reason why the connection to a remote server closed; `None` for a local server.
     pub remote: Option<String>,
-    /// Last lines of standard error, sanitized for display.
+    /// Last lines of standard error, joined and sanitized for display; empty if there are none.
     pub stderr_tail: String,
 }
 
@@ -32,10 +32,10 @@ impl fmt::Display for ServerExit {
     }
 }
 
-/// Reason that a request to a server has no response.
+/// Reason why a request to a server has no response.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoAnswer {
-    /// The server exited.
+    /// The server exited, with the details if they are known.
     #[error("the server stopped before it answered{}", how(.0))]
     Ended(Option<Arc<ServerExit>>),
     /// The response exceeds the size limit.
@@ -46,13 +46,13 @@ pub enum NoAnswer {
         "not enough memory for a long message of the server, because other sessions use it; try again, or increase `memoryMib` in `config.json`"
     )]
     NoRoom,
-    /// The response is invalid.
+    /// The response is not a valid message.
     #[error("the server's answer is invalid: {0}")]
     NotUnderstood(String),
     /// The server's request for input is invalid.
     #[error("the server's request for input is invalid: {0}")]
     Input(String),
-    /// The response has an unknown id.
+    /// The server responded with an unknown id.
     #[error("the server answered with the unknown id {0}")]
     WrongId(String),
 }

@@ -1,4 +1,4 @@
-//! The requests in flight at one server process.
+//! Requests in flight at one server process.
 
 use super::{MemoryShare, ServerConnection};
 use crate::server::NoAnswer;
@@ -10,27 +10,27 @@ use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
 
-/// Maximum number of server requests that wait for the client.
+/// Maximum number of server requests that the client has not answered.
 pub(super) const MOST_CLIENT_REQUESTS: usize = 256;
 
-/// Prefix of our request ids to the client, as JSON text.
+/// Prefix of our own request ids to the client, as JSON text.
 const OURS: &str = "\"ironcurtain-input:";
 
-/// Returns whether an id has our own prefix, which a server may not use.
+/// Returns whether an id has the prefix of our own ids, which a server must not use.
 pub(super) fn is_ours(id: &Id) -> bool {
     id.as_json().starts_with(OURS)
 }
 
-/// The outcome of a request.
+/// Outcome of a request.
 #[derive(Debug, Clone)]
 pub enum ServerAnswer {
     /// The server's response.
     Response(Response),
-    /// No response, with the reason for the client.
+    /// No response, and the reason to report to the client.
     Failed(NoAnswer),
 }
 
-/// A request in flight. Dropping it discards the response.
+/// Request in flight. Dropping it discards the response.
 #[derive(Debug)]
 pub struct PendingRequest(oneshot::Receiver<ServerAnswer>);
 
@@ -39,16 +39,16 @@ impl PendingRequest {
         Self(answer)
     }
 
-    /// Waits for the response.
+    /// Waits for the outcome of the request.
     pub async fn answer(self) -> ServerAnswer {
         self.0.await.unwrap_or(ServerAnswer::Failed(NoAnswer::Ended(None)))
     }
 }
 
-/// A request's connection and its id there.
+/// Handle for cancelling a request.
 #[derive(Clone)]
 pub struct RequestHandle {
-    /// `None` if the request was never sent.
+    /// Id of the request at the server; `None` if it was never sent.
     id: Option<u64>,
     connection: ServerConnection,
 }
@@ -75,7 +75,7 @@ impl fmt::Debug for RequestHandle {
 /// Callback for the response to a request.
 pub type OnAnswer = Box<dyn FnOnce(ServerAnswer, MemoryShare) + Send>;
 
-/// All requests in flight.
+/// All requests in flight at the server and at the client.
 #[derive(Default)]
 pub(super) struct PendingRequests(Mutex<Table>);
 
@@ -85,9 +85,9 @@ struct Table {
     open: HashMap<u64, OnAnswer>,
     /// Server requests that the client has not answered, at most [`MOST_CLIENT_REQUESTS`].
     of_client: HashMap<Id, ClientRequest>,
-    /// Set when the server's output has ended.
+    /// `true` once the end of the server's output was reached.
     is_over: bool,
-    /// Set when the exit reason is known.
+    /// Exit reason, once it is known.
     ended: Option<NoAnswer>,
 }
 
@@ -98,7 +98,7 @@ impl fmt::Debug for PendingRequests {
 }
 
 impl PendingRequests {
-    /// Adds a request and returns its id at the server. After the end, fails it at once.
+    /// Adds a request and returns its id at the server. If the server has exited, fails the request at once.
     pub(super) fn enter(&self, then: OnAnswer) -> Option<u64> {
         let mut table = self.table();
         table.last += 1;
@@ -112,19 +112,20 @@ impl PendingRequests {
         (!table.is_over).then_some(id)
     }
 
-    /// Delivers a response to its request. Returns whether there is one.
+    /// Delivers a response to its request. Returns whether such a request was in flight.
     pub(super) fn answered(&self, id: &Id, response: Response, held: MemoryShare) -> bool {
         match self.take(id.as_json()) {
             Some(then) => {
                 then(ServerAnswer::Response(response), held);
                 true
             }
-            // A different spelling of the id is not the same id, but the request will not get another response.
+            // An id in another spelling is a different id, but the server will not respond to the request again.
             None => self.misanswered(Some(id.as_json()), || NoAnswer::WrongId(id.as_json().to_owned())),
         }
     }
 
-    /// Fails the request that an invalid line may answer: the one with its id, or else the only one. Returns whether there was one.
+    /// Fails the request that an invalid line may answer: the one with its id, or else the only one. Returns whether
+    /// there was such a request.
     pub(super) fn misanswered(&self, id: Option<&str>, why: impl FnOnce() -> NoAnswer) -> bool {
         let then = match id.filter(|id| *id != "null") {
             Some(id) => self.take(id.trim_matches('"').trim_end_matches(".0")),
@@ -147,7 +148,7 @@ impl PendingRequests {
         then.is_some()
     }
 
-    /// Fails every request.
+    /// Fails every request in flight.
     pub(super) fn fail_all(&self, why: &NoAnswer) {
         let open = std::mem::take(&mut self.table().open);
         for (_, then) in open {
@@ -155,12 +156,12 @@ impl PendingRequests {
         }
     }
 
-    /// Stops sending. Requests in flight and new ones wait for the exit reason.
+    /// Stops sending requests. Requests in flight and new requests wait for the exit reason.
     pub(super) fn take_no_more(&self) {
         self.table().is_over = true;
     }
 
-    /// Fails every request with the exit reason.
+    /// Fails every request in flight, and every later one, with the exit reason.
     pub(super) fn end(&self, why: &NoAnswer) {
         let mut table = self.table();
         table.is_over = true;
@@ -173,7 +174,7 @@ impl PendingRequests {
         self.table().is_over
     }
 
-    /// Records a server request to the client. Returns `false` if there are too many or its id is in use.
+    /// Records a server request to the client. Returns `false` if too many are unanswered or the id is in use.
     pub(super) fn client_asked(&self, id: &Id, request: ClientRequest) -> bool {
         let mut table = self.table();
         let is_free = table.of_client.len() < MOST_CLIENT_REQUESTS && !table.of_client.contains_key(id);
@@ -183,12 +184,12 @@ impl PendingRequests {
         is_free
     }
 
-    /// Records a request to the client on behalf of a call, which limits their number.
+    /// Records a request to the client on behalf of a call. The call itself limits the number of its requests.
     pub(super) fn client_asked_for(&self, id: Id, request: ClientRequest) {
         self.table().of_client.insert(id, request);
     }
 
-    /// Removes the request to the client that the server cancels with these parameters.
+    /// Removes the request that a cancellation by the server names.
     pub(super) fn client_asked_no_more(&self, params: Option<&RawValue>) {
         let fields: Option<Fields> = params.and_then(|params| serde_json::from_str(params.get()).ok());
         let id = fields.as_ref().and_then(|fields| Id::try_from(fields.get("requestId")?).ok());
@@ -197,14 +198,14 @@ impl PendingRequests {
         }
     }
 
-    /// Removes and returns a request to the client, unless it was answered or cancelled.
+    /// Removes and returns a request to the client. Returns `None` if it is withheld, answered or cancelled.
     pub(super) fn client_answered(&self, id: &Id) -> Option<ClientRequest> {
         let mut table = self.table();
         let is_withheld = *table.of_client.get(id)? == ClientRequest::Withheld;
         if is_withheld { None } else { table.of_client.remove(id) }
     }
 
-    /// Removes a request that the client need not answer.
+    /// Removes a request to which the client need not respond.
     pub(super) fn forget_client_request(&self, id: &Id) {
         self.table().of_client.remove(id);
     }

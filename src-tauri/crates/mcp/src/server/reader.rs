@@ -1,4 +1,4 @@
-//! The task that reads a server's output.
+//! Task that reads a server's output.
 
 use super::pending::{MOST_CLIENT_REQUESTS, is_ours};
 use super::{CANCELLED, ConnectionOptions, MemoryShare, Noise, SamplingRequest, ServerConnection};
@@ -16,19 +16,19 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
-/// Maximum number of our answers queued for a server that does not read.
+/// Maximum number of our answers that are queued for a server that does not read.
 pub(super) const MOST_UNWRITTEN: usize = 256;
 
-/// Time that pending requests wait for the exit reason.
+/// Time for which pending requests wait for the exit reason.
 const ENDING_BOUND: Duration = Duration::from_secs(1);
 
-/// Maximum number of characters of an unsupported method repeated in an error.
+/// Maximum number of characters of an unsupported method name in an error.
 const LONGEST_METHOD: usize = 100;
 
-/// The server request that requires the user's approval.
+/// Server request that requires the user's approval.
 pub(crate) const SAMPLING: &str = "sampling/createMessage";
 
-/// The reading task's state.
+/// State of the reading task.
 pub(super) struct Reader {
     pub(super) connection: ServerConnection,
     pub(super) client: Outbox,
@@ -37,7 +37,7 @@ pub(super) struct Reader {
     pub(super) sampling: mpsc::UnboundedSender<SamplingRequest>,
     pub(super) noise: Noise,
     pub(super) told: watch::Sender<u64>,
-    /// One permit per answer that may still be queued.
+    /// One permit for each answer that may still be queued.
     pub(super) unwritten: Arc<Semaphore>,
 }
 
@@ -48,7 +48,7 @@ impl Drop for Reader {
 }
 
 impl Reader {
-    /// Creates the task's state and its line reader.
+    /// Creates the state of the task, and the reader of the server's lines.
     pub(super) fn new(
         connection: ServerConnection,
         from: ConnectionOptions,
@@ -62,7 +62,7 @@ impl Reader {
 
     pub(super) async fn run(self, mut stdout: Lines<Input>, end: oneshot::Sender<()>) {
         loop {
-            // The semaphore is never closed.
+            // Never fails, because the semaphore is never closed.
             drop(self.unwritten.acquire().await);
             let Ok(Some(line)) = stdout.next().await else { break };
             // Lines that arrived together are written together.
@@ -78,9 +78,9 @@ impl Reader {
             }
         }
         self.connection.asked.take_no_more();
-        // The receiver may have been dropped.
+        // Fails if the receiver was dropped.
         let _ = end.send(());
-        // The owner of the process reports the exit reason during this time.
+        // Gives the owner of the process time to report the exit reason.
         tokio::time::sleep(ENDING_BOUND).await;
     }
 
@@ -95,7 +95,7 @@ impl Reader {
     pub(super) fn receive(&self, line: Vec<u8>, held: MemoryShare) {
         match Incoming::parse(&line) {
             Ok(incoming) => {
-                // The needed parts have been copied.
+                // Freed early, because the needed parts have been copied.
                 drop(line);
                 self.received(incoming, held);
             }
@@ -104,7 +104,7 @@ impl Reader {
                 let begins = line.get(..line.len().min(500)).unwrap_or_default();
                 let text = String::from_utf8_lossy(begins);
                 (self.noise)(format!("invalid message on standard output ({problem}): {text}"));
-                // The request that the line tried to answer fails.
+                // Fails the request that the line was meant to answer.
                 if let Some(Salvage { id, is_answer: true }) = Salvage::of(&line) {
                     self.connection
                         .asked
@@ -172,20 +172,21 @@ impl Reader {
             }
             SAMPLING => {
                 let request = SamplingRequest { id, params, held, connection: self.connection.clone() };
-                // Fails if the session is closed.
+                // Fails only if the session is closed.
                 let _ = self.sampling.send(request);
             }
             _ => self.to_client(request_parts(&id, method, params), held),
         }
     }
 
-    /// Fails every request, because the request that such a line answers is unknown.
+    /// Fails every request, because it is unknown which request the line was meant to answer.
     fn fail_all(&self, why: &NoAnswer) {
         (self.noise)(why.to_string());
         self.connection.asked.fail_all(why);
     }
 
-    /// Answers the server. Each line read produces at most one answer, and is read only with a permit.
+    /// Sends an answer to the server. Each line leads to at most one answer, and is read only while a permit is
+    /// available.
     fn answer(&self, line: Vec<u8>) {
         let unwritten = self.unwritten.clone().try_acquire_owned().ok();
         self.connection.to_server.send(Outgoing::line(line).holding(unwritten));
@@ -196,7 +197,7 @@ impl Reader {
     }
 }
 
-/// Returns the response that the client may send to a server request. A sampling request is withheld until the user allows it.
+/// Returns the kind of a server request. A sampling request is withheld until the user allows it.
 fn request_of(method: &str, params: Option<&RawValue>) -> ClientRequest {
     match method {
         SAMPLING => ClientRequest::Withheld,

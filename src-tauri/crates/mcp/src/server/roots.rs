@@ -1,34 +1,34 @@
-//! The answer to `roots/list`.
+//! Roots, and the response to `roots/list`.
 
 use serde::Serialize;
 use std::fmt;
 
-/// The roots reported to a server.
+/// Roots that a server receives.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct RootList {
-    /// Increases with every change.
+    /// Version number, which increases with every change.
     #[serde(skip)]
     pub version: u64,
-    /// The roots, in order.
+    /// Roots in the order in which the server receives them.
     pub roots: Vec<Root>,
 }
 
-/// One root, as defined by MCP.
+/// Root directory, as defined by MCP.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Root {
-    /// A `file:` URI.
+    /// URI of the root with the scheme `file`.
     pub uri: String,
-    /// Display name.
+    /// Name for display.
     pub name: String,
 }
 
-/// Supplies the roots when a server asks for them.
+/// Source of the roots.
 pub trait RootsSource: fmt::Debug + Send + Sync {
-    /// Returns the current roots.
+    /// Returns the roots that apply now.
     fn roots(&self) -> RootList;
 }
 
-/// A fixed list of roots, for tests.
+/// Always returns the same roots, for tests.
 #[cfg(any(test, feature = "fuzzing"))]
 impl RootsSource for RootList {
     fn roots(&self) -> RootList {

@@ -1,10 +1,12 @@
 //! Translates between the core and a stateless server (2026-07-28).
 //!
-//! - Each process is negotiated with separately ([`negotiate`]); the outcome is remembered per program ([`KnownVersions`]).
-//! - Every request carries the protocol version, and the client info from `initialize`.
-//! - An `input_required` result becomes requests to the client, if it supports them; roots are answered from grants. The call is then
-//!   retried with the answers and the server's state, as the protocol specifies; nothing else is sent twice.
-//! - The number of rounds, the number of requests and the size of the state are bounded.
+//! - The version is negotiated with each process ([`negotiate`]). The outcome is remembered for the program
+//!   ([`KnownVersions`]).
+//! - Every request contains the protocol version, and the client info from `initialize`.
+//! - An `input_required` result becomes requests to the client, if it supports them; `roots/list` is answered from
+//!   grants. The call is then retried with the answers and the server's state, as the protocol specifies. Nothing else
+//!   is sent twice.
+//! - The number of rounds, the number of requests and the size of the state are limited.
 
 #[cfg(feature = "fuzzing")]
 mod fuzzing;
@@ -30,7 +32,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use subscriptions::Subscriptions;
 use tokio::sync::{mpsc, watch};
 
-/// State of a stateless server.
+/// Stateless server of a connection.
 pub(super) struct StatelessServer {
     stamp: Stamp,
     client_side: ClientSide,
@@ -43,16 +45,16 @@ impl fmt::Debug for StatelessServer {
     }
 }
 
-/// The client's side, for the input that the server requires.
+/// Client side of a connection, for input that the server requires.
 #[derive(Debug, Clone)]
 pub struct ClientSide {
     /// Queue of lines to the client.
     pub client: Outbox,
-    /// Source of the roots.
+    /// Source of the roots that the server may request.
     pub roots: Arc<dyn RootsSource>,
-    /// Server requests that the client supports.
+    /// Methods of server requests that the client supports.
     pub client_takes: watch::Receiver<HashSet<String>>,
-    /// Receives requests to the client's model.
+    /// Receives sampling requests, which require the user's approval.
     pub sampling: mpsc::UnboundedSender<SamplingRequest>,
 }
 
@@ -60,11 +62,11 @@ pub struct ClientSide {
 struct State {
     calls: Calls,
     listening: Subscriptions,
-    /// Log level set by the client, as raw JSON.
+    /// Log level that the client set, as raw JSON.
     level: Option<Box<RawValue>>,
 }
 
-/// `_meta` fields of every request.
+/// `_meta` fields that every request contains.
 #[derive(Debug, Clone)]
 struct Stamp {
     capabilities: Box<RawValue>,
@@ -72,7 +74,8 @@ struct Stamp {
 }
 
 impl Stamp {
-    /// Reads the client's `initialize` parameters. Tasks are removed, as this version's differ.
+    /// Takes the fields from the client's `initialize` parameters. Removes tasks, which are different in this protocol
+    /// version.
     fn of(initialize: &RawValue) -> Result<Self, serde_json::Error> {
         let mut initialize: Fields = serde_json::from_str(initialize.get())?;
         let mut capabilities: Fields = match initialize.get("capabilities") {
@@ -83,7 +86,7 @@ impl Stamp {
         Ok(Self { capabilities: to_raw_value(&capabilities)?, client_info: initialize.take("clientInfo") })
     }
 
-    /// Returns parameters with our `_meta` fields, and without the fields reserved for our own retries.
+    /// Adds our `_meta` fields to parameters, and removes the fields that are reserved for our own retries.
     fn stamped(
         &self,
         params: Option<&RawValue>,
@@ -114,7 +117,7 @@ impl StatelessServer {
         Self { stamp, client_side, state: Mutex::new(state) }
     }
 
-    /// Sends a core request, or answers it if this version has no such method.
+    /// Sends a request of the core, or answers it if this protocol version has no such method.
     pub(super) fn ask(
         self: &Arc<Self>,
         connection: &ServerConnection,
@@ -167,7 +170,7 @@ impl StatelessServer {
         RequestHandle::new(Some(self.begin(connection, call)), connection.clone())
     }
 
-    /// Subscribes to change notifications, in place of sending `notifications/initialized`.
+    /// Subscribes to change notifications, which replaces `notifications/initialized` in this protocol version.
     pub(super) fn listen(&self, connection: &ServerConnection) {
         let Some(filter) = self.state().listening.filter() else { return };
         let Ok(params) = self.stamp.stamped(Some(&filter), None) else { return };
@@ -179,7 +182,8 @@ impl StatelessServer {
         }
     }
 
-    /// Translates a notification for the core. Returns `None` to drop it, otherwise the parameters if they change.
+    /// Translates a notification for the core. Returns `None` to drop it, and `Some(None)` if its parameters do not
+    /// change.
     pub(super) fn notified(&self, method: &str, params: Option<&RawValue>) -> Option<Option<Box<RawValue>>> {
         if method == "notifications/subscriptions/acknowledged" {
             return None;
@@ -195,13 +199,13 @@ impl StatelessServer {
     }
 }
 
-/// Returns whether a call asks for a task of the handshake versions.
+/// Returns whether a call would create a task of the handshake versions.
 fn makes_task(method: &str, params: Option<&RawValue>) -> bool {
     let fields = || serde_json::from_str::<Fields>(params?.get()).ok();
     method == "tools/call" && fields().is_some_and(|fields| fields.get("task").is_some())
 }
 
-/// Answers a request that needs no server.
+/// Answers a request with an empty result, without the server.
 fn done(then: OnAnswer) {
     if let Ok(result) = to_raw_value(&serde_json::Map::new()) {
         then(ServerAnswer::Response(Response::Result(result)), None);

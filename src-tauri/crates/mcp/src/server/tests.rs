@@ -1,4 +1,4 @@
-//! Tests of which lines a connection forwards.
+//! Tests of the lines that a connection forwards, and of its limits.
 
 use super::pending::MOST_CLIENT_REQUESTS;
 use super::*;
@@ -6,13 +6,13 @@ use crate::wire::Memory;
 use std::io::{BufRead, Write};
 use std::time::Duration;
 
-/// A test's own server: its input, its output, and the lines sent to the client.
+/// Server that the test controls: its input, its output, and the lines sent to the client.
 struct Server {
     stdin: std::io::PipeReader,
     stdout: std::io::PipeWriter,
     client: std::io::PipeReader,
     connection: ServerConnection,
-    /// Held until drop.
+    /// Kept alive with the server.
     _kept: (ReaderTask, watch::Sender<HashSet<String>>),
 }
 
@@ -57,7 +57,7 @@ async fn a_server_that_does_not_read_is_not_read() {
     drop(asking.await.unwrap());
 }
 
-/// Answers a request of the server, if it is in flight.
+/// Answers a server request, if it is in flight.
 fn answer(connection: &ServerConnection, id: u64) {
     if let Some(request) = connection.take_client_request(&Id::from(id)) {
         let response = Response::Result(RawValue::from_string("{}".to_owned()).unwrap());

@@ -9,7 +9,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf, pipe};
 
-/// The reading end of a conversation.
+/// Reading end of a conversation.
 #[derive(Debug)]
 pub enum Input {
     /// A pipe.
@@ -20,7 +20,7 @@ pub enum Input {
     Half(OwnedReadHalf),
 }
 
-/// The writing end of a conversation.
+/// Writing end of a conversation.
 #[derive(Debug)]
 pub enum Output {
     /// A pipe.
@@ -32,10 +32,10 @@ pub enum Output {
 }
 
 impl Input {
-    /// Sets a pipe or socket to non-blocking mode.
+    /// Wraps a pipe or socket, and sets it to non-blocking mode.
     ///
     /// # Errors
-    /// Rejects other file types: non-blocking mode would affect everyone who shares a terminal or file.
+    /// Fails for other file types. On a terminal or file, non-blocking mode would affect every process that shares it.
     pub fn new(descriptor: OwnedFd) -> io::Result<Self> {
         if is_socket(&descriptor)? {
             return Ok(Self::Socket(socket(descriptor)?));
@@ -45,7 +45,7 @@ impl Input {
 }
 
 impl Output {
-    /// Sets a pipe or socket to non-blocking mode.
+    /// Wraps a pipe or socket, and sets it to non-blocking mode.
     ///
     /// # Errors
     /// See [`Input::new`].
@@ -72,7 +72,7 @@ impl AsyncRead for Input {
 }
 
 impl Output {
-    /// Writes as much as possible without blocking.
+    /// Writes as many bytes as possible without blocking.
     pub(super) fn try_write_vectored(&self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
         match self {
             Self::Pipe(pipe) => pipe.try_write_vectored(parts),
@@ -81,7 +81,7 @@ impl Output {
         }
     }
 
-    /// Completes when the output may accept data.
+    /// Completes when the output may accept more bytes.
     pub(super) async fn writable(&self) -> io::Result<()> {
         match self {
             Self::Pipe(pipe) => pipe.writable().await,
@@ -117,7 +117,7 @@ impl AsyncWrite for Output {
     }
 }
 
-/// Creates both ends of a conversation within this process: the first reads what the second writes.
+/// Creates the two ends of a conversation within this process: the first one reads what is written to the second.
 ///
 /// # Errors
 /// Returns the operating system's error.

@@ -1,4 +1,4 @@
-//! The fields of a JSON object, each kept as raw text.
+//! Fields of a JSON object, each kept as raw text.
 
 use serde::de::{self, Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
@@ -6,10 +6,11 @@ use serde_json::value::RawValue;
 use std::collections::HashSet;
 use std::fmt;
 
-/// Number of names up to which they are compared one by one, which is faster than a set.
+/// Number of fields up to which names are compared one by one, which is faster than a set.
 const FEW: usize = 32;
 
-/// Fields of an object in order, with raw values. A duplicate name is an error: two parsers could read two different messages.
+/// Fields of an object in order, with raw values. A duplicate name is an error, because parsers differ in which value
+/// they use.
 #[derive(Debug, Default, Clone)]
 pub struct Fields(Vec<(String, Box<RawValue>)>);
 
@@ -57,7 +58,7 @@ impl<'de> Deserialize<'de> for Fields {
                 let mut fields = Fields::default();
                 let mut many = HashSet::new();
                 while let Some((name, value)) = map.next_entry::<String, Box<RawValue>>()? {
-                    // Comparing every pair of names would take hours for a hostile object with millions of them.
+                    // For an object with millions of fields, comparing every pair of names would take hours.
                     if fields.0.len() == FEW {
                         many.extend(fields.0.iter().map(|(name, _)| name.clone()));
                     }

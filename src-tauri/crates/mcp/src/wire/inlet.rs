@@ -1,16 +1,16 @@
-//! The incoming side of a conversation, over a pipe or in memory.
+//! Incoming side of a conversation, over a pipe or in memory.
 //!
-//! - A line sent in memory brings its share of the memory, so that it is not counted twice.
+//! - A line from a channel already holds its memory, so that it is not counted twice.
 
 use super::memory::{Allowance, Share};
 use super::{Input, Line, Lines};
 use std::io;
 use tokio::sync::mpsc;
 
-/// A line without its line feed, and its share of the memory.
+/// Line without its line feed, and the memory that it holds.
 pub type HandedLine = (Vec<u8>, Option<Share>);
 
-/// Source of one side's lines.
+/// Source of the lines of one side.
 #[derive(Debug)]
 pub enum Inlet {
     /// A stream to read from.
@@ -19,7 +19,7 @@ pub enum Inlet {
     Memory(mpsc::UnboundedReceiver<HandedLine>),
 }
 
-/// Reader of one side's lines.
+/// Reader of the lines of one side.
 #[derive(Debug)]
 pub enum Listening {
     /// Reads from a stream.
@@ -29,8 +29,8 @@ pub enum Listening {
 }
 
 impl Inlet {
-    /// Creates a reader of lines of at most `bound` bytes within an allowance, starting with the bytes in `unread`. Lines from a
-    /// channel already have their share.
+    /// Creates a reader of lines of at most `bound` bytes that takes memory from `allowance` and starts with the bytes
+    /// in `unread`. Lines from a channel already hold their memory.
     #[must_use]
     pub fn lines(self, allowance: Allowance, bound: usize, unread: Vec<u8>) -> Listening {
         match self {
@@ -62,7 +62,7 @@ impl Listening {
         }
     }
 
-    /// Returns whether the source is a channel, which has complete lines and an explicit end.
+    /// Returns whether the source is a channel, which delivers complete lines and has an explicit end.
     #[must_use]
     pub fn is_handed_over(&self) -> bool {
         matches!(self, Self::Memory(_))

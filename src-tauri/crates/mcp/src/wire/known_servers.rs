@@ -9,19 +9,19 @@ const MOST: usize = 1000;
 /// Kind of protocol version that a server speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProtocolVersion {
-    /// Until 2025-11-25.
+    /// A version until 2025-11-25, with an `initialize` handshake.
     Handshake,
-    /// 2026-07-28, stateless.
+    /// The stateless version, 2026-07-28.
     Stateless,
 }
 
-/// Protocol versions of the programs known to speak only one of the two kinds.
+/// Protocol version of each program that is known to speak only one of the two kinds.
 pub type KnownVersions = KnownServers<ProtocolVersion>;
 
-/// Instructions returned by programs; `None` for a program without any.
+/// Instructions returned by each program; `None` if a program returned none.
 pub type KnownInstructions = KnownServers<Option<Arc<str>>>;
 
-/// One fact per server program, keyed by command line.
+/// One fact for each server program, keyed by command line.
 #[derive(Debug, Clone)]
 pub struct KnownServers<T>(Arc<Mutex<HashMap<String, T>>>);
 
@@ -46,7 +46,7 @@ impl<T: Clone> KnownServers<T> {
         }
     }
 
-    /// Removes the fact about a program when it turns out to be wrong.
+    /// Removes the fact about a program, because it turned out to be wrong.
     pub fn forget(&self, program: &str) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(program);
     }

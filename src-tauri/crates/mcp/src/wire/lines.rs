@@ -1,7 +1,7 @@
-//! A bounded line reader: an overlong line is skipped and reported, and reading continues with the next line.
+//! Bounded line reader. An overlong line is skipped and reported, and reading continues with the next line.
 //!
 //! - `next` is cancel safe: a partly read line stays in the buffer.
-//! - With an allowance, a line acquires its share of the memory before more of it is read.
+//! - With an allowance, a line acquires memory before more of it is read.
 
 use super::memory::{Allowance, Share};
 use std::io;
@@ -10,59 +10,59 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 /// Maximum length of a message from either side: 64 MiB.
 pub const MAX_LINE_BYTES: usize = 64 * 1024 * 1024;
 
-/// Maximum number of lines processed as one batch; a larger batch would delay its first line too long.
+/// Maximum number of lines processed as one batch. A larger batch would delay its first line too long.
 pub const MOST_TOGETHER: usize = 16;
 
 /// A line read from a stream.
 #[derive(Debug)]
 pub enum Line {
-    /// A complete line without its line feed, and its share of the memory.
+    /// A complete line without its line feed, and the memory that it holds.
     Whole(Vec<u8>, Option<Share>),
     /// A discarded line that exceeded the bound.
     TooLong {
-        /// Its length in bytes.
+        /// Length of the line in bytes.
         length: u64,
-        /// First bytes, to find the request's id in.
+        /// First bytes of the line, for finding the request id.
         head: Vec<u8>,
     },
     /// A discarded line for which no memory was available.
     NoRoom {
-        /// First bytes, to find the request's id in.
+        /// First bytes of the line, for finding the request id.
         head: Vec<u8>,
     },
 }
 
-/// Number of bytes kept of a discarded line.
+/// Maximum number of bytes kept of a discarded line.
 const HEAD_BYTES: usize = 64 * 1024;
 
-/// Read size while little data arrives.
+/// Minimum read size in bytes, and maximum length of a short line.
 const LITTLE: usize = 8 * 1024;
 
-/// Maximum read size.
+/// Maximum read size in bytes.
 const MUCH: usize = 256 * 1024;
 
-/// A reader of lines of bounded length.
+/// Reader of lines of bounded length.
 #[derive(Debug)]
 pub struct Lines<R> {
     from: R,
     bound: usize,
     allowance: Option<Allowance>,
-    /// Bytes read, starting at the beginning of a line.
+    /// Bytes that were read. Lines before `start` have been returned.
     buffer: Vec<u8>,
-    /// Offset of the next line.
+    /// Offset of the line being read.
     start: usize,
-    /// Offset up to which the buffer is known to have no line feed.
+    /// Offset up to which the buffer has been searched for a line feed.
     looked: usize,
-    /// Share of the line being read.
+    /// Memory of the line being read.
     share: Option<Share>,
     skipped: Option<Skipped>,
 }
 
-/// A line being skipped.
+/// Line that is being skipped.
 #[derive(Debug)]
 struct Skipped {
     head: Vec<u8>,
-    /// Length so far.
+    /// Number of bytes skipped so far.
     length: u64,
     is_too_long: bool,
 }
@@ -132,7 +132,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         }
     }
 
-    /// Returns the next line if it is already buffered, short, and its share is available immediately.
+    /// Returns the next line if it is already buffered and short, and its memory is immediately available.
     pub fn next_now(&mut self) -> Option<Line> {
         if self.skipped.is_some() || self.share.is_some() {
             return None;
@@ -149,10 +149,11 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         Some(self.take(end))
     }
 
-    /// Waits until the current line, `length` bytes so far, has its share of the memory.
+    /// Waits until the current line, of which `length` bytes were read, has its memory. Returns `false` if none becomes
+    /// available.
     async fn has_room(&mut self, length: usize, is_whole: bool) -> bool {
         let Some(allowance) = &self.allowance else { return true };
-        // An incomplete line gets twice its current length, so that it seldom has to wait again.
+        // An incomplete line gets twice its current length, so that it rarely waits again.
         let wanted = if is_whole { length } else { (length * 2).min(self.bound) };
         match &mut self.share {
             Some(share) if share.bytes() >= length => {
@@ -219,7 +220,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         self.start = 0;
     }
 
-    /// Reads more bytes. Returns `false` at the end.
+    /// Reads more bytes. Returns `false` at EOF.
     async fn read(&mut self) -> io::Result<bool> {
         if self.start == self.buffer.len() && self.buffer.capacity() > MUCH {
             self.buffer = Vec::new();

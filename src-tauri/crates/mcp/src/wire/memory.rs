@@ -1,24 +1,25 @@
 //! Memory budget for messages in transit: an allowance per session and direction, and one pool shared by all.
 //!
-//! - A reader acquires a share before it reads, and stops reading without one, so that the sender blocks on its pipe.
+//! - A reader acquires a share before it reads, and stops reading without one, which blocks the sender on its pipe.
 //! - Each session has its own reserve for short lines, so that other sessions cannot block them.
-//! - INVARIANT: a long line takes one share from the pool for long lines and none after it, so that two lines cannot deadlock.
-//!   If it gets none in time, it is skipped and refused: a slow reader may hold the memory indefinitely.
+//! - INVARIANT: a long line takes a single share from the pool for long lines and no other share after it, so that two
+//!   lines cannot deadlock. If none becomes available in time, the line is skipped and refused, because a slow reader
+//!   may hold the memory indefinitely.
 
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Longest line that takes nothing from the pool: 64 KiB.
+/// Maximum length of a short line: 64 KiB. Short lines use the session's own reserve first.
 const SHORT: usize = 64 * 1024;
 
-/// Longest line that is not a long line: 1 MiB. Long lines share the greater part of the pool.
+/// Maximum length of a medium line: 1 MiB. Longer lines share the greater part of the pool.
 pub const MEDIUM: usize = 1024 * 1024;
 
-/// Reserve for short lines per session and direction, in KiB.
+/// Reserve for short lines, per session and direction, in KiB.
 const FOR_SHORT_KIB: usize = 256;
 
-/// Maximum time that a long line waits for its share.
+/// Maximum time for which a medium or long line waits for its share.
 const PATIENCE: Duration = Duration::from_secs(15);
 
 /// Memory pool shared by all sessions.
@@ -29,14 +30,14 @@ pub struct Memory {
     session_kib: u32,
 }
 
-/// One part of the pool.
+/// Part of the pool, for medium or for long lines.
 #[derive(Debug, Clone)]
 struct Pool {
     free: Arc<Semaphore>,
     kib: u32,
 }
 
-/// Allowance of one session in one direction.
+/// Memory allowance of one session in one direction.
 #[derive(Debug, Clone)]
 pub struct Allowance {
     memory: Memory,
@@ -46,23 +47,23 @@ pub struct Allowance {
     copies: u32,
 }
 
-/// Part of an allowance, returned on drop.
+/// Part of an allowance. Dropping it returns the memory.
 #[derive(Debug)]
 pub struct Share {
     held: Held,
-    /// Length that the share covers.
+    /// Number of bytes that the share covers.
     bytes: usize,
 }
 
 #[derive(Debug)]
 enum Held {
     Short {
-        /// Held until drop.
+        /// Permit from the session's reserve, released on drop.
         _own: OwnedSemaphorePermit,
     },
     Medium {
         own: OwnedSemaphorePermit,
-        /// Held until drop.
+        /// Permit from the shared pool, released on drop.
         _pool: OwnedSemaphorePermit,
     },
     Long {
@@ -76,7 +77,7 @@ enum Held {
 pub struct NoRoom;
 
 impl Memory {
-    /// Creates the pool, with its total size and a reserve for each session and direction.
+    /// Creates a pool of `all_mib` MiB. Each session may hold `session_mib` MiB in each direction.
     #[must_use]
     pub fn new(all_mib: u32, session_mib: u32) -> Self {
         let quarter = all_mib.saturating_mul(1024) / 4;
@@ -94,7 +95,8 @@ impl Memory {
         (all.saturating_sub(free) * 1024, all * 1024)
     }
 
-    /// Creates the allowance of a new session in one direction.
+    /// Creates the allowance of a new session in one direction. Each line is copied `copies` times, including the
+    /// original.
     #[must_use]
     pub fn allowance(&self, copies: u32) -> Allowance {
         Allowance {
@@ -107,13 +109,13 @@ impl Memory {
 }
 
 impl Allowance {
-    /// Creates another allowance from the same pool, for lines that are copied this many times.
+    /// Creates another allowance from the same pool, for lines with this number of copies.
     #[must_use]
     pub fn another(&self, copies: u32) -> Self {
         self.memory.allowance(copies)
     }
 
-    /// Returns the length of the longest line that can get a share.
+    /// Returns the maximum length of a line that can get a share.
     #[must_use]
     pub fn longest(&self) -> usize {
         self.memory.session_kib as usize * 1024
@@ -122,7 +124,7 @@ impl Allowance {
     /// Waits for a share of `bytes` bytes.
     ///
     /// # Errors
-    /// Returns [`NoRoom`] if a long line gets no share in time.
+    /// Returns [`NoRoom`] if a medium or long line gets no share in time.
     pub async fn take(&self, bytes: usize) -> Result<Share, NoRoom> {
         if bytes <= SHORT
             && let Ok(own) = self.short.clone().try_acquire_many_owned(kib(bytes))
@@ -131,14 +133,14 @@ impl Allowance {
         }
         loop {
             match self.long_or_medium(None, bytes).await {
-                // A short line waits for as long as necessary.
+                // A short line waits as long as necessary.
                 None if bytes <= SHORT => {}
                 held => return held.map(|held| Share { held, bytes }).ok_or(NoRoom),
             }
         }
     }
 
-    /// Returns a share of `bytes` bytes if one is available immediately. A long line may only request its first share this way.
+    /// Returns a share of `bytes` bytes if one is immediately available. A long line never gets one this way.
     #[must_use]
     pub fn take_now(&self, bytes: usize) -> Option<Share> {
         if bytes <= SHORT
@@ -152,10 +154,10 @@ impl Allowance {
         (bytes <= MEDIUM).then_some(Share { held: Held::Medium { own, _pool: pool }, bytes })
     }
 
-    /// Grows a share. On failure, also releases the old share.
+    /// Grows a share to `bytes` bytes. On failure, the old share is released too.
     ///
     /// # Errors
-    /// Returns [`NoRoom`] if a long line gets no share in time.
+    /// Returns [`NoRoom`] if no larger share becomes available in time.
     pub async fn grow(&self, share: Share, bytes: usize) -> Result<Share, NoRoom> {
         let held = self.long_or_medium(Some(share.held), bytes).await.ok_or(NoRoom)?;
         Ok(Share { held, bytes })
@@ -164,7 +166,7 @@ impl Allowance {
     async fn long_or_medium(&self, had: Option<Held>, bytes: usize) -> Option<Held> {
         let wanted = kib(bytes).min(self.memory.session_kib);
         let acquire = async {
-            // The semaphores are never closed.
+            // Never fails, because the semaphores are never closed.
             let more = |had: usize| self.own.clone().acquire_many_owned(wanted.saturating_sub(had as u32));
             Some(match had {
                 Some(Held::Long { mut own, pool }) => {

@@ -1,4 +1,4 @@
-//! Envelope of a JSON-RPC message. Its content stays raw text.
+//! Envelope of a JSON-RPC message. The content stays raw text.
 
 use super::{Held, Outgoing};
 use serde::de::{self, Deserializer};
@@ -7,10 +7,10 @@ use serde_json::error::Category;
 use serde_json::value::RawValue;
 use std::sync::Arc;
 
-/// Maximum length of a request id as JSON text: 1 KiB.
+/// Maximum length of a request id as JSON text, in bytes.
 const LONGEST_ID: usize = 1024;
 
-/// A request id as raw JSON text: a number or a string of at most 1 KiB. Ids are equal if their text is equal.
+/// Request id as raw JSON text: a number or a string of at most 1 KiB. Ids are equal if their texts are equal.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Id(Arc<str>);
 
@@ -47,13 +47,13 @@ impl From<u64> for Id {
     }
 }
 
-/// Reason that a line is not a valid message.
+/// Reason why a line is not a valid message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MessageError {
     /// Invalid JSON (JSON-RPC 2.0: -32700).
     #[error("the message is not JSON: {0}")]
     NotJson(String),
-    /// A batch in a protocol version without batches: only 2025-03-26 has them.
+    /// A batch, which only protocol version 2025-03-26 supports.
     #[error("only protocol version 2025-03-26 has batches; send one message per line")]
     Batch,
     /// Valid JSON, but not a JSON-RPC message (JSON-RPC 2.0: -32600).
@@ -78,40 +78,40 @@ impl MessageError {
     }
 }
 
-/// A parsed JSON-RPC message.
+/// Parsed JSON-RPC message.
 #[derive(Debug)]
 pub enum Incoming {
     /// A message that requires a response.
     Request {
-        /// Id to repeat in the response.
+        /// Id to be repeated in the response.
         id: Id,
-        /// Method name.
+        /// Name of the method.
         method: String,
-        /// Raw parameters.
+        /// Parameters as raw JSON.
         params: Option<Box<RawValue>>,
     },
-    /// A message without a response.
+    /// A message that must not be answered.
     Notification {
-        /// Method name.
+        /// Name of the method.
         method: String,
-        /// Raw parameters.
+        /// Parameters as raw JSON.
         params: Option<Box<RawValue>>,
     },
-    /// The response to one of our requests.
+    /// A response to one of our requests.
     Response {
-        /// Id of our request.
+        /// Id of the request that is answered.
         id: Id,
-        /// Result or error.
+        /// Payload of the response.
         response: Response,
     },
 }
 
-/// The unparsed payload of a response.
+/// Unparsed payload of a response.
 #[derive(Debug, Clone)]
 pub enum Response {
-    /// Success.
+    /// The request succeeded, with this result as raw JSON.
     Result(Box<RawValue>),
-    /// Failure.
+    /// The request failed, with this error object as raw JSON.
     Error(Box<RawValue>),
 }
 
@@ -126,7 +126,7 @@ struct Envelope<'a> {
     error: Option<Box<RawValue>>,
 }
 
-/// Deserializes a present field, even `null`: a message whose id is `null` is not a notification.
+/// Deserializes a field that is present, even if it is `null`: a message with the id `null` is not a notification.
 fn as_written<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
     <&RawValue>::deserialize(deserializer).map(Some)
 }
@@ -135,7 +135,7 @@ impl Incoming {
     /// Parses one line.
     ///
     /// # Errors
-    /// Returns an error with a text for the sender.
+    /// Returns an error with a message for the sender.
     pub fn parse(line: &[u8]) -> Result<Self, MessageError> {
         let first = line.iter().find(|b| !b.is_ascii_whitespace());
         if first == Some(&b'[') {
@@ -168,7 +168,7 @@ impl Incoming {
 }
 
 impl Incoming {
-    /// Parses an outgoing line, and returns it with the line's guard.
+    /// Parses an outgoing line. Also returns the line's guard.
     ///
     /// # Errors
     /// Returns the line unchanged if it is not a message.
@@ -186,23 +186,23 @@ impl Incoming {
     }
 }
 
-/// Returns the raw messages of a batch, or `None` if the line is not a batch.
+/// Returns the raw messages of a batch, or `None` if the line is not a batch or the batch is empty.
 #[must_use]
 pub fn members(line: &[u8]) -> Option<Vec<&RawValue>> {
     serde_json::from_slice(line).ok().filter(|members: &Vec<_>| !members.is_empty())
 }
 
-/// Recoverable parts of an invalid message, to report the error to its sender or to the requester.
+/// Parts recovered from an invalid message, for reporting the error to its sender or to the requester.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Salvage {
-    /// Raw id, if there is one.
+    /// Raw JSON text of the id, if one was found.
     pub id: Option<String>,
-    /// True if the message appears to be a response.
+    /// `true` if the message appears to be a response.
     pub is_answer: bool,
 }
 
 impl Salvage {
-    /// Recovers what is readable, with U+FFFD in place of invalid UTF-8.
+    /// Recovers the readable parts. Returns `None` if the line is not a JSON object.
     #[must_use]
     pub fn of(line: &[u8]) -> Option<Self> {
         #[derive(Deserialize)]
@@ -276,7 +276,7 @@ pub fn response_parts(id: &Id, response: Response) -> Outgoing {
     Outgoing::around(head.into_bytes(), value, b"}\n")
 }
 
-/// Returns a response line with our own result.
+/// Returns a response line with a serialized result.
 #[must_use]
 pub fn result_line(id: &Id, result: &impl Serialize) -> Vec<u8> {
     match serde_json::value::to_raw_value(result) {
@@ -285,7 +285,7 @@ pub fn result_line(id: &Id, result: &impl Serialize) -> Vec<u8> {
     }
 }
 
-/// Returns an error response line, without an id if the request's id was unreadable.
+/// Returns an error response line. Its id is `null` if the request's id could not be read.
 #[must_use]
 pub fn error_line(id: Option<&Id>, code: i32, message: &str) -> Vec<u8> {
     let id = id.map_or("null", Id::as_json);
@@ -300,7 +300,8 @@ fn called(id: &str, method: &str, params: Option<&RawValue>) -> Vec<u8> {
     one_line(format!("{{\"jsonrpc\":\"2.0\",{id}\"method\":{method}{params}}}").into_bytes())
 }
 
-/// Replaces line breaks with spaces, because raw values may have them between tokens, where some readers split messages.
+/// Replaces line breaks with spaces. Raw values may contain them between tokens, where some readers would split the
+/// message.
 fn one_line(mut line: Vec<u8>) -> Vec<u8> {
     for byte in &mut line {
         if matches!(byte, b'\n' | b'\r') {

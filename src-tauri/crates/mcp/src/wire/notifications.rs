@@ -1,5 +1,5 @@
-//! The notifications that are forwarded. All others are dropped: a receiver that dispatches on the method alone would act on them
-//! without a policy check or a record.
+//! Notifications that are forwarded. All others are dropped, because a receiver that dispatches on the method alone
+//! would act on them without a policy check or an audit record.
 
 /// Notifications that a client may send.
 const OF_CLIENTS: [&str; 5] = [

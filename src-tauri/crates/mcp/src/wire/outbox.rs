@@ -1,10 +1,10 @@
-//! The queue of lines to one reader. The sender writes them itself for as long as the pipe accepts them.
+//! Queue of lines to one reader. The sender itself writes them for as long as the pipe accepts bytes.
 //!
 //! - Lines arrive complete, in order and never interleaved.
-//! - Sending never blocks. Bytes that the pipe does not accept stay in the queue and keep their share of the memory; the sender
-//!   must limit their amount.
+//! - Sending never blocks. Bytes that the pipe does not accept stay in the queue and hold their memory; the sender must
+//!   limit their amount.
 //! - A background task runs only while the pipe is full, and exits when the reader closes it.
-//! - A reader of another protocol version has a translator, which every line passes through.
+//! - For a reader of another protocol version, every line passes through a translator.
 
 use super::{Outgoing, Output};
 use std::collections::VecDeque;
@@ -15,10 +15,10 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-/// Interval for checking whether everything is written.
+/// Interval for polling whether all lines are written.
 const LOOK_AGAIN: Duration = Duration::from_millis(1);
 
-/// Maximum number of parts per write.
+/// Maximum number of buffers per vectored write.
 const AT_ONCE: usize = 64;
 
 /// Destination of an outbox.
@@ -30,7 +30,7 @@ pub enum Outlet {
     Memory(mpsc::UnboundedSender<Outgoing>),
 }
 
-/// A handle to the queue. Dropping the last one discards pending lines and closes the pipe.
+/// Handle to the queue. Dropping the last handle discards pending lines and closes the pipe.
 #[derive(Debug, Clone)]
 pub struct Outbox(Arc<Guard>);
 
@@ -61,11 +61,11 @@ impl Drop for Gathered {
     }
 }
 
-/// Translates one line into the lines that the reader receives, and passes each in order to the second argument.
+/// Translates one line into the lines that the reader receives, and passes them in order to the second argument.
 pub(crate) type Translator = dyn Fn(Outgoing, &mut dyn FnMut(Outgoing)) + Send + Sync;
 
 struct Way {
-    /// Unset until the outbox is opened. Lines are queued until then.
+    /// Destination; unset until the outbox is opened. Lines are queued until then.
     output: OnceLock<Outlet>,
     translator: OnceLock<Box<Translator>>,
     queue: Mutex<Queue>,
@@ -75,9 +75,9 @@ struct Way {
 #[derive(Debug, Default)]
 struct Queue {
     lines: VecDeque<Outgoing>,
-    /// Number of bytes of the first line already written.
+    /// Number of bytes of the first line that have been written.
     written: usize,
-    /// Set while a task waits for the pipe.
+    /// `true` while a task waits until the pipe accepts more bytes.
     is_flushed: bool,
     /// Number of live [`Gathered`] guards.
     gathered: usize,
@@ -105,25 +105,25 @@ impl Outbox {
         Self(Arc::new(Guard(Arc::new(way))))
     }
 
-    /// Sets the destination, once, and writes the queued lines.
+    /// Sets the destination, unless one is set, and writes the queued lines.
     pub fn open(&self, output: Output) {
         self.open_to(Outlet::Stream(output));
     }
 
     /// Like [`Outbox::open`], but also accepts a channel.
     pub fn open_to(&self, outlet: Outlet) {
-        // A second destination is ignored.
+        // Ignored if a destination is already set.
         let _ = self.0.0.output.set(outlet);
         self.0.0.push(self.0.0.queue());
     }
 
-    /// Sets the translator for every line sent from now on, once.
+    /// Sets the translator for all lines sent from now on, unless one is set.
     pub(crate) fn translate(&self, translator: Box<Translator>) {
-        // A second translator is ignored.
+        // Ignored if a translator is already set.
         let _ = self.0.0.translator.set(translator);
     }
 
-    /// Sends a line. It is written before this returns if the pipe accepts it.
+    /// Sends a line. If the pipe accepts it, it is written before this function returns.
     pub fn send(&self, line: Outgoing) {
         match self.0.0.translator.get() {
             None => self.0.0.append(line),
@@ -148,14 +148,15 @@ impl Outbox {
         self.0.0.close();
     }
 
-    /// Completes when the outbox is closed: by [`Outbox::close`], or because the reader closed its end, which is only noticed on a write.
+    /// Completes when the outbox is closed: by [`Outbox::close`], or because the reader closed its end, which is
+    /// noticed only on a write.
     pub async fn closed(&self) {
         self.0.0.closed.cancelled().await;
     }
 
     /// Completes when no line is pending.
     pub async fn is_written(&self) {
-        // Polling is enough: it only delays the end of a conversation.
+        // Polling suffices, because this delays only the end of a conversation.
         while !self.0.0.queue().lines.is_empty() {
             tokio::time::sleep(LOOK_AGAIN).await;
         }
@@ -218,7 +219,7 @@ fn write(output: &Output, queue: &mut Queue) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Sends all lines to the channel. They keep their shares until they are received.
+/// Sends all lines to the channel. They hold their memory until they are received.
 fn hand_over(to: &mpsc::UnboundedSender<Outgoing>, queue: &mut Queue) -> io::Result<bool> {
     while let Some(line) = queue.lines.pop_front() {
         to.send(line).map_err(|_| io::ErrorKind::BrokenPipe)?;
@@ -227,7 +228,7 @@ fn hand_over(to: &mpsc::UnboundedSender<Outgoing>, queue: &mut Queue) -> io::Res
 }
 
 impl Queue {
-    /// Removes this many written bytes from the queue.
+    /// Removes this number of written bytes from the queue.
     fn forget(&mut self, written: usize) {
         self.written += written;
         while let Some(length) = self.lines.front().map(Outgoing::length).filter(|n| *n <= self.written) {
@@ -246,7 +247,7 @@ fn close(mut queue: MutexGuard<'_, Queue>, closed: &CancellationToken) {
     closed.cancel();
 }
 
-/// Writes the queue as the pipe accepts it.
+/// Writes the queue whenever the pipe accepts more bytes.
 async fn flush(way: Arc<Way>) {
     // Only a pipe can be full.
     let Some(Outlet::Stream(output)) = way.output.get() else { return };

@@ -1,21 +1,21 @@
-//! A line to be sent.
+//! Lines to be sent.
 
 use serde_json::value::RawValue;
 use std::any::Any;
 use std::fmt;
 
-/// A line in parts, so that a forwarded payload is not copied.
+/// Line in parts, so that a forwarded payload need not be copied.
 pub struct Outgoing {
     head: Vec<u8>,
     body: Option<Box<RawValue>>,
-    /// Number of bytes to skip at the beginning of the body.
+    /// Number of bytes to skip at the start of the body.
     skipped: usize,
     tail: &'static [u8],
-    /// Dropped when the line is written or discarded.
+    /// Guard of the line, dropped when the line is written or discarded.
     held: Held,
 }
 
-/// Value dropped when a line is written or discarded.
+/// Guard of a line: a value that is dropped when the line is written or discarded.
 pub type Held = Option<Box<dyn Any + Send>>;
 
 impl Outgoing {
@@ -25,7 +25,7 @@ impl Outgoing {
         Self { head: line, body: None, skipped: 0, tail: b"", held: None }
     }
 
-    /// Creates a line from three parts. Replaces line breaks between the body's tokens with spaces.
+    /// Creates a line from three parts. Line breaks between the body's tokens become spaces.
     #[must_use]
     pub fn around(head: Vec<u8>, body: Box<RawValue>, tail: &'static [u8]) -> Self {
         if body.get().bytes().any(|b| matches!(b, b'\n' | b'\r')) {
@@ -37,7 +37,7 @@ impl Outgoing {
         Self { head, body: Some(body), skipped: 0, tail, held: None }
     }
 
-    /// Like [`Outgoing::around`], with our own fields, each followed by a comma, inserted at the start of the body object.
+    /// Like [`Outgoing::around`], but inserts `fields`, each followed by a comma, at the start of the body object.
     #[must_use]
     pub(crate) fn around_with(head: Vec<u8>, fields: &str, body: Box<RawValue>, tail: &'static [u8]) -> Self {
         let inside = body.get().trim_ascii_start().strip_prefix('{').map(str::trim_ascii_start);
@@ -54,7 +54,7 @@ impl Outgoing {
         Self { head, body: Some(body), skipped, tail, held: None }
     }
 
-    /// Returns the line with an empty object in place of its body.
+    /// Returns the line with an empty object in place of its separate body.
     pub(super) fn envelope(&self) -> Vec<u8> {
         let body: &[u8] = if self.body.is_some() { b"{}" } else { b"" };
         [&self.head, body, self.tail].concat()
@@ -65,14 +65,14 @@ impl Outgoing {
         (self.body, self.held)
     }
 
-    /// Attaches a value that is dropped when the line is written.
+    /// Sets the line's guard to this value.
     #[must_use]
     pub fn holding(mut self, held: impl Send + 'static) -> Self {
         self.held = Some(Box::new(held));
         self
     }
 
-    /// Attaches the guard of another line.
+    /// Sets the line's guard to the guard of another line.
     #[must_use]
     pub fn holding_what(mut self, held: Held) -> Self {
         self.held = held;
@@ -90,7 +90,7 @@ impl Outgoing {
         self.parts().into_iter().flatten().copied()
     }
 
-    /// Returns at most the first `most` bytes.
+    /// Returns the first `most` bytes, or fewer if the line is shorter.
     #[must_use]
     pub fn begin(&self, most: usize) -> Vec<u8> {
         let mut begin = Vec::with_capacity(most.min(self.length()));
@@ -105,7 +105,7 @@ impl Outgoing {
         [&self.head, body.get(self.skipped..).unwrap_or_default(), self.tail]
     }
 
-    /// Returns the parts after the first `written` bytes.
+    /// Returns the parts that remain after the first `written` bytes.
     pub(super) fn rest(&self, mut written: usize) -> impl Iterator<Item = &[u8]> {
         self.parts().into_iter().filter_map(move |part| {
             let skipped = written.min(part.len());

@@ -11,12 +11,12 @@ use std::fmt;
 pub fn id_in(head: &[u8]) -> Option<Id> {
     let text = String::from_utf8_lossy(head);
     let mut found = None;
-    // The parse always fails at the truncation.
+    // Always fails, because the message is truncated.
     let _ = serde_json::Deserializer::from_str(&text).deserialize_map(OwnId(&mut found));
     found
 }
 
-/// Visits the top-level fields up to the truncation.
+/// Visits the top-level fields up to the truncation, and stores the id.
 struct OwnId<'a>(&'a mut Option<Id>);
 
 impl<'de> Visitor<'de> for OwnId<'_> {

@@ -1,15 +1,16 @@
-//! The two kinds of protocol versions: handshake versions, and the stateless one, which repeats the handshake's data in every request.
+//! The two kinds of protocol versions: handshake versions, and the stateless version, which repeats the handshake's
+//! data in every request.
 
 use super::Fields;
 use serde_json::value::{RawValue, to_raw_value};
 
-/// The stateless protocol version.
+/// The only protocol version without a handshake.
 pub const STATELESS_VERSION: &str = "2026-07-28";
 
-/// The protocol versions with a handshake, newest first.
+/// Protocol versions with a handshake, newest first.
 pub(crate) const HANDSHAKE_VERSIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 
-/// Keys in `_meta` that the protocol reserves.
+/// Keys of `_meta` that the protocol reserves.
 pub mod meta_key {
     /// In a request: the protocol version.
     pub const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
@@ -17,7 +18,7 @@ pub mod meta_key {
     pub const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
     /// In a request: capabilities of the client.
     pub const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
-    /// In a request: minimum level of the log messages about it.
+    /// In a request: minimum level of the log messages that the client receives for it.
     pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
     /// In a result: name and version of the server.
     pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
@@ -31,10 +32,10 @@ pub(crate) mod error_code {
     pub const UNSUPPORTED_VERSION: i32 = -32022;
 }
 
-/// Edits parameters and their `_meta`. An empty `_meta` is omitted.
+/// Edits parameters and their `_meta`. Omits an empty `_meta`.
 ///
 /// # Errors
-/// Fails if either is not an object or has a duplicate key.
+/// Fails if one of the two is not an object or has a duplicate key.
 pub(crate) fn rewrite_params(
     params: Option<&RawValue>,
     change: impl FnOnce(&mut Fields, &mut Fields),

@@ -1,4 +1,4 @@
-//! The sandbox's proxy, with names and rules from a file.
+//! Proxy for the sandbox, with names and rules from a file.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -15,7 +15,7 @@ use ironcurtain_egress::{
 use ironcurtain_sandbox::Egress;
 use tokio::{runtime::Runtime, sync::watch};
 
-/// Rules of the proxy, and the answers for each name in order; the last one is repeated.
+/// Rules of the proxy, and the successive answers for each name. The last answer is repeated.
 #[derive(serde::Deserialize)]
 pub(crate) struct Written {
     allowed: Vec<String>,
@@ -23,14 +23,14 @@ pub(crate) struct Written {
     names: HashMap<String, VecDeque<Vec<IpAddr>>>,
 }
 
-/// Proxy that serves until it is dropped.
+/// Running proxy. Dropping it stops the proxy.
 pub(crate) struct Served {
     runtime: Option<Runtime>,
-    /// Dropping the sender would disable every rule.
+    /// Kept alive, because dropping the sender would disable every rule.
     _rules: watch::Sender<Arc<HostRules>>,
 }
 
-/// Serves the listener of `egress`.
+/// Serves the listener that `egress` provides.
 pub(crate) fn serve(egress: Egress, written: Written) -> io::Result<Served> {
     let rules = HostRules::new(&written.allowed, &written.denied, false);
     let (sender, rules) =
@@ -51,7 +51,7 @@ pub(crate) fn serve(egress: Egress, written: Written) -> io::Result<Served> {
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     let handle = runtime.handle().clone();
-    // The listener arrives when the sandbox has started, or never.
+    // The listener arrives once the sandbox has started, or never.
     std::thread::spawn(move || {
         egress.listener().map(|listener| handle.block_on(ironcurtain_egress::serve(listener, proxy)))
     });

@@ -1,4 +1,4 @@
-//! Watches the folders that a sandbox can write to, as a launcher does: from before it starts until it has exited.
+//! Watches the folders that a sandbox can write to, as a launcher does, from before its start until its exit.
 
 use std::{
     error::Error,
@@ -16,14 +16,14 @@ use rustix::event::{PollFd, PollFlags, poll};
 /// Name of the only sandbox.
 const NAME: &str = "escape";
 
-/// Running watcher.
+/// Watcher that runs until [`Watched::end`].
 pub(crate) struct Watched {
     work: JoinHandle<Vec<Finding>>,
-    /// Dropping it stops the watcher.
+    /// Kept alive, because dropping it stops the watcher.
     stop: PipeWriter,
 }
 
-/// Starts watching, and adds the paths to close to `spec`.
+/// Starts watching, and adds the paths that must be read-only to `spec`.
 pub(crate) fn watch(spec: &mut Spec, rules: AutostartRules) -> Result<Watched, Box<dyn Error>> {
     let mut watcher = Watcher::new(spec.state_dir.as_ref())?;
     watcher.begin(NAME, rules)?;
@@ -48,7 +48,7 @@ pub(crate) fn watch(spec: &mut Spec, rules: AutostartRules) -> Result<Watched, B
                 PollFd::new(&watcher, PollFlags::IN),
                 PollFd::from_borrowed_fd(stopped.as_fd(), PollFlags::IN),
             ];
-            // Ignore the error: an interrupted poll only causes one more check.
+            // Ignores the error: an interrupted poll only causes one more check.
             let _ = poll(&mut polled, None);
             let [_, ended] = polled.map(|polled| !polled.revents().is_empty());
             found.extend(watcher.read().into_iter().map(|(_, finding)| finding));
@@ -64,7 +64,7 @@ pub(crate) fn watch(spec: &mut Spec, rules: AutostartRules) -> Result<Watched, B
 }
 
 impl Watched {
-    /// Returns the findings, after the sandbox has exited.
+    /// Returns all findings. Called after the sandbox has exited.
     pub(crate) fn end(self) -> Result<Vec<Finding>, Box<dyn Error>> {
         drop(self.stop);
         self.work.join().map_err(|_| "the watcher panicked".into())

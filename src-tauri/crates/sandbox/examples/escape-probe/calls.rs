@@ -60,12 +60,12 @@ fn call(name: &str) -> ControlAnswer {
                 libc::syscall(libc::SYS_request_key, c"user".as_ptr(), c"carried".as_ptr(), nothing, 0)
             }
             "io-uring" => libc::syscall(libc::SYS_io_uring_setup, 1, room.as_mut_ptr()),
-            // A map of one entry; type 2 is an array.
+            // A map with one entry. Type 2 is an array.
             "bpf" => {
                 room[..2].copy_from_slice(&[2 | 4 << 32, 4 | 1 << 32]);
                 libc::syscall(libc::SYS_bpf, 0, room.as_ptr(), 72)
             }
-            // The software clock of this process, user mode only.
+            // The software clock of this process, in user mode only.
             "perf" => {
                 room[..2].copy_from_slice(&[1 | 128 << 32, 0]);
                 room[5] = 1 << 5 | 1 << 6;
@@ -76,7 +76,7 @@ fn call(name: &str) -> ControlAnswer {
                 let queue = descriptor(libc::inotify_init1(0))?;
                 libc::inotify_add_watch(queue.as_raw_fd(), here, libc::IN_ALL_EVENTS).into()
             }
-            // Report names instead of descriptors, which ordinary users may do.
+            // Reports names in place of descriptors, which ordinary users may request.
             "fanotify" => libc::syscall(libc::SYS_fanotify_init, 0x200, 0),
             "mount" => libc::mount(c"none".as_ptr(), here, c"tmpfs".as_ptr(), 0, nothing).into(),
             "bind" => libc::mount(here, here, ptr::null(), libc::MS_BIND, nothing).into(),
@@ -118,7 +118,7 @@ fn call(name: &str) -> ControlAnswer {
             "new-privileges" => {
                 (libc::prctl(libc::PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) - 1).abs().wrapping_neg().into()
             }
-            // Switch between root and another user.
+            // Switches between root and another user.
             "setuid" => libc::setuid(u32::from(libc::getuid() == 0)).into(),
             "setgroups" => libc::setgroups(0, ptr::null()).into(),
             "syslog" => libc::syscall(libc::SYS_syslog, 3, room.as_mut_ptr(), 64),
@@ -200,7 +200,7 @@ fn shared_memory() -> Outcome {
     Ok(())
 }
 
-/// Takes one message from every queue.
+/// Takes one message from each queue.
 fn shared_messages() -> Outcome {
     for place in 0..64 {
         let mut message = [0u8; 128];
@@ -216,7 +216,7 @@ fn shared_messages() -> Outcome {
     Ok(())
 }
 
-/// Sets every semaphore.
+/// Sets each semaphore that the kernel shows.
 fn shared_semaphores() -> Outcome {
     for place in 0..64 {
         // SAFETY: the buffer has room for the state of a set.

@@ -1,5 +1,5 @@
-//! Launches a sandbox as a careless program would: with open files and directories, a secret in its session
-//! keyring, and possibly a terminal.
+//! Launches a sandbox as a careless program would: with open files and folders, a secret in its session keyring, and
+//! possibly a terminal.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -26,7 +26,7 @@ pub(crate) fn act(words: &[&str]) -> Option<Outcome> {
     })
 }
 
-/// Leaves open descriptors and a key to the program that this process becomes.
+/// Leaves open descriptors and a key to the program that replaces this process.
 fn carry(outside: &str, denied: &str, secret: &str) -> Outcome {
     keep(File::open(outside)?)?;
     keep(OpenOptions::new().read(true).write(true).open(format!("{outside}/file"))?)?;
@@ -48,7 +48,7 @@ fn keep(file: File) -> Outcome {
     Ok(())
 }
 
-/// Runs the program in a terminal, and records what was typed there after it has exited.
+/// Runs the program in a terminal. After the program has exited, records what was typed there.
 fn in_terminal(typed: &str, program: &str, args: &[&str]) -> Outcome {
     // SAFETY: creates a terminal, and unlocks its other end.
     let master = descriptor(unsafe { libc::posix_openpt(libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC) })?;
@@ -75,7 +75,7 @@ fn in_terminal(typed: &str, program: &str, args: &[&str]) -> Outcome {
     Ok(fs::write(typed, bytes.get(..length).unwrap_or_default())?)
 }
 
-/// Returns the path of the terminal with this master.
+/// Returns the path of the terminal whose master side is given.
 pub(crate) fn other_end(master: &OwnedFd) -> Result<String, Box<dyn std::error::Error>> {
     let (mut locked, mut number) = (0, 0);
     // SAFETY: both requests take a pointer to one number that outlives the call.

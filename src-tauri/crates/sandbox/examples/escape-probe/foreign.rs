@@ -1,4 +1,4 @@
-//! System calls through other entry points: 32-bit, x32, and io_uring.
+//! System calls through other entry points: 32-bit, x32 and io_uring.
 
 use std::{io, ptr};
 
@@ -17,7 +17,7 @@ pub(crate) fn act(words: &[&str]) -> Option<Outcome> {
     })
 }
 
-/// Numbers of the 32-bit table.
+/// Call numbers in the 32-bit table.
 #[cfg(target_arch = "x86_64")]
 mod numbers {
     pub(super) const WRITE: u32 = 4;
@@ -87,7 +87,7 @@ fn x32(file: &str) -> Outcome {
     claim(file, "x32")
 }
 
-/// Submission in the kernel's layout.
+/// Submission queue entry in the kernel's layout.
 #[repr(C)]
 #[derive(Default)]
 struct Entry {
@@ -103,7 +103,7 @@ struct Entry {
     rest: [u64; 3],
 }
 
-/// Ring with eight entries, used for one at a time.
+/// Ring with eight entries, of which one is used at a time.
 struct Ring {
     descriptor: i32,
     parameters: [u32; 30],
@@ -128,16 +128,16 @@ impl Ring {
         }
     }
 
-    /// Returns the number in the rings at the offset that the parameter holds.
+    /// Returns the number in the rings at the offset that this parameter contains.
     fn at(&self, parameter: usize) -> *mut u32 {
         let offset = self.parameters.get(parameter).copied().unwrap_or_default();
         self.rings.wrapping_add(offset as usize).cast()
     }
 
-    /// Submits one operation and returns the kernel's result.
+    /// Submits one operation, and returns the kernel's result.
     fn run(&mut self, entry: Entry) -> io::Result<i32> {
-        // Indexes of parameters with the offsets of the submissions' tail, mask and array, and the completions' head, mask and
-        // entries.
+        // Indexes of the parameters that contain the offsets of the submission queue's tail, mask and array, and of the
+        // completion queue's head, mask and entries.
         let (tail, mask, array, head, done_mask, done) = (11, 12, 16, 20, 22, 25);
         // SAFETY: all within the mappings, at the kernel's own offsets; no other code uses the ring.
         unsafe {
@@ -154,7 +154,7 @@ impl Ring {
     }
 }
 
-/// Has the kernel connect on this process's behalf, without any of the usual calls.
+/// Lets the kernel connect on behalf of this process, without any of the usual calls.
 fn uring_unix(path: &str, text: &str) -> Outcome {
     const WRITE: u8 = 23;
     const CONNECT: u8 = 16;

@@ -28,7 +28,7 @@ pub(crate) fn act(words: &[&str]) -> Option<Outcome> {
     })
 }
 
-/// Forks until that is refused, and reports the number of forks. Its children exit first.
+/// Forks until the kernel refuses, and reports the number of forks. The children exit first.
 fn fork(most: &str, file: &str) -> Outcome {
     let mut made = Vec::new();
     for _ in 0..most.parse()? {
@@ -67,7 +67,7 @@ fn threads(most: &str, file: &str) -> Outcome {
     Ok(fs::write(file, made.to_string())?)
 }
 
-/// Fills memory, and continuously reports the number of MiB.
+/// Fills memory, and continuously reports the number of MiB filled.
 fn eat(most: &str, file: &str) -> Outcome {
     let mut told = File::create(file)?;
     let access = libc::PROT_READ | libc::PROT_WRITE;
@@ -123,7 +123,7 @@ fn sleeper() -> Outcome {
     }
 }
 
-/// Leaves a process called `name` behind.
+/// Leaves a process with the name `name` behind.
 fn daemon(how: &str, name: &str) -> Outcome {
     let mut command = Command::new(env::current_exe()?);
     command.args(["sleeper", name]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());

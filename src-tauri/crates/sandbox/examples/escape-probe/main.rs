@@ -1,8 +1,8 @@
-//! Program that the escape suite runs in a sandbox, and sometimes next to it: one verb per technique.
+//! Program that the escape suite runs in a sandbox, and sometimes next to one. Each technique has a verb.
 //!
-//! - The program does not judge its own success. The suite does so on the host, from changed files, received messages and
+//! - The program does not judge its own success. The suite does, on the host, from changed files, received messages and
 //!   leaked secrets.
-//! - If the kernel's answer leaves no trace on the host, success creates a file, the *claim*.
+//! - If a technique leaves no trace on the host, success creates a file, the *claim*.
 
 #![expect(unsafe_code, reason = "the techniques under test are raw system calls")]
 #![expect(clippy::print_stdout, reason = "results go to standard output")]

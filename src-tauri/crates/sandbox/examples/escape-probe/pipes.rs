@@ -91,7 +91,7 @@ fn copy_range(from: &str, to: &str) -> Outcome {
     Ok(())
 }
 
-/// `file_handle` with room for the largest handle.
+/// A `file_handle` with room for the largest handle.
 #[repr(C)]
 #[derive(Debug)]
 struct Handle {
@@ -118,7 +118,7 @@ fn handle(path: &str) -> Result<Handle, Box<dyn std::error::Error>> {
     Ok(handle)
 }
 
-/// Reads `path` through its handle, on the mount of `below`.
+/// Reads `path` through its file handle, on the mount of `below`.
 fn by_handle(path: &str, below: &str) -> Outcome {
     let handle = handle(path)?;
     let mount = File::open(below)?;

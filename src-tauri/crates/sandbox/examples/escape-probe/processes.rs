@@ -1,4 +1,4 @@
-//! Attacks on other processes: reading, writing, signalling, limiting.
+//! Attacks on other processes: reading, writing, signalling and limiting them.
 
 use std::{
     env,
@@ -70,7 +70,7 @@ fn vm(call: libc::c_long, pid: &str, address: &str, bytes: &mut [u8]) -> Outcome
     let here = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
     let there = libc::iovec { iov_base: ptr::without_provenance_mut(address.parse()?), iov_len: bytes.len() };
     let pid: i32 = pid.parse()?;
-    // The kernel reads a full word.
+    // The kernel reads a whole word.
     let flags: libc::c_ulong = 0;
     // SAFETY: one local buffer of the given length; the other address is in the other process.
     check(unsafe { libc::syscall(call, pid, &raw const here, 1, &raw const there, 1, flags) })?;
@@ -78,7 +78,7 @@ fn vm(call: libc::c_long, pid: &str, address: &str, bytes: &mut [u8]) -> Outcome
     Ok(())
 }
 
-/// Reads a file, then reads it again from this process's own memory.
+/// Reads a file, and then reads it again from this process's own memory.
 fn own_mem(path: &str) -> Outcome {
     let mut text = fs::read(path)?;
     text.resize(LENGTH, 0);
@@ -90,7 +90,7 @@ fn pidfd(pid: i32) -> Result<OwnedFd, Box<dyn std::error::Error>> {
     descriptor(unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) })
 }
 
-/// Copies the other process's descriptors and reads them.
+/// Copies the descriptors of the other process and reads from them.
 fn steal(pid: &str) -> Outcome {
     let process = pidfd(pid.parse()?)?;
     for number in 0..32 {
@@ -132,7 +132,7 @@ fn signal(how: &str, pid: &str) -> Outcome {
     Ok(())
 }
 
-/// Signals a child in the same way; it writes `text` to `file` when it receives the signal.
+/// Signals a child in the same way. The child writes `text` to `file` when it receives the signal.
 fn signal_child(how: &str, file: &str, text: &str) -> Outcome {
     let mut child = Command::new(env::current_exe()?)
         .args(["await-signal", file, text])
@@ -154,7 +154,7 @@ fn await_signal(file: &str, text: &str) -> Outcome {
         let mut awaited: libc::sigset_t = std::mem::zeroed();
         check(libc::sigaddset(&raw mut awaited, libc::SIGTERM))?;
         check(libc::sigprocmask(libc::SIG_BLOCK, &raw const awaited, ptr::null_mut()))?;
-        // Use a new group, so that signalling the group reaches no other process.
+        // The child has its own process group, so that signalling the group reaches no other process.
         check(libc::setpgid(0, 0))?;
         println!("ready");
         let mut which = 0;

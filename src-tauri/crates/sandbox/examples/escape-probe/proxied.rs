@@ -1,4 +1,4 @@
-//! Servers outside a sandbox with a proxy, which log their clients; and a client of that proxy.
+//! Servers outside a sandbox with a proxy, which log their clients, and a client of that proxy.
 
 use std::{
     fs::{File, OpenOptions},
@@ -14,7 +14,7 @@ use crate::sys::Outcome;
 /// Address of the proxy in every sandbox that has one.
 const PROXY: (&str, u16) = ("127.0.0.1", 3128);
 
-/// Timeout for an answer.
+/// Maximum time to wait for an answer.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 pub(crate) fn act(words: &[&str]) -> Option<Outcome> {
@@ -28,7 +28,7 @@ pub(crate) fn act(words: &[&str]) -> Option<Outcome> {
     })
 }
 
-/// Listens at every address, logs clients and their messages, and echoes them. Exits at the end of its input.
+/// Listens on all addresses, logs clients and their messages, and echoes the messages. Exits at EOF of its input.
 fn serve(log: &str, ports: &[&str]) -> Outcome {
     let log = Arc::new(OpenOptions::new().create(true).append(true).open(log)?);
     for port in ports {
@@ -59,7 +59,7 @@ fn serve(log: &str, ports: &[&str]) -> Outcome {
     Ok(())
 }
 
-/// Writes one line in one write, because several threads write at once.
+/// Writes a line with a single write, because several threads write at the same time.
 fn note(mut log: &File, line: &str) -> io::Result<()> {
     log.write_all(format!("{line}\n").as_bytes())
 }
@@ -90,7 +90,7 @@ fn shown(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).escape_default().to_string()
 }
 
-/// Sends standard input to the proxy, through a tunnel if requested, and prints everything that is returned.
+/// Sends standard input to the proxy, through a tunnel if requested, and prints everything that it returns.
 fn talk(proxy: io::Result<TcpStream>, tunnel: Option<&str>) -> Outcome {
     let mut proxy = proxy?;
     proxy.set_read_timeout(Some(PATIENCE))?;
@@ -108,13 +108,13 @@ fn talk(proxy: io::Result<TcpStream>, tunnel: Option<&str>) -> Outcome {
     io::stdin().read_to_end(&mut said)?;
     proxy.write_all(&said)?;
     let mut heard = Vec::new();
-    // Count the bytes received before a timeout too.
+    // Bytes that were received before a timeout count too.
     let ended = proxy.read_to_end(&mut heard);
     println!("{}", String::from_utf8_lossy(&heard));
     Ok(ended.map(drop)?)
 }
 
-/// Sends a minimal TLS `ClientHello`, with `text` in place of random bytes to make it recognizable in the log.
+/// Sends a minimal TLS `ClientHello`, with `text` in place of random bytes, so that it can be found in the log.
 fn say_hello(name: Option<&str>, text: &str) -> Outcome {
     let length = |bytes: usize| u16::try_from(bytes).map(u16::to_be_bytes);
     let mut extensions = Vec::new();

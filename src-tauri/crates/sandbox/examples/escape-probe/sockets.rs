@@ -1,4 +1,4 @@
-//! Sockets of every family, connecting to servers on the host.
+//! Sockets of every family, which connect to servers on the host.
 
 use std::{
     fs::{self, File},
@@ -34,7 +34,7 @@ pub(crate) fn act(words: &[&str]) -> Option<Outcome> {
     })
 }
 
-/// Returns the address of a path, or of an abstract name if it starts with `@`.
+/// Returns the address for a path, or for an abstract name if it starts with `@`.
 pub(crate) fn unix_address(path: &str) -> Result<(libc::sockaddr_un, u32), Box<dyn std::error::Error>> {
     // SAFETY: all-zero is a valid address.
     let mut address: libc::sockaddr_un = unsafe { std::mem::zeroed() };
@@ -69,7 +69,7 @@ fn unix(kind: &str, path: &str, text: &str) -> Outcome {
     Ok(File::from(socket).write_all(text.as_bytes())?)
 }
 
-/// Sends a datagram from one end of a pair to a third address.
+/// Sends a datagram from one end of a socket pair to a third address.
 fn from_pair(how: &str, path: &str, text: &str) -> Outcome {
     let (address, length) = unix_address(path)?;
     let (to, bytes) = ((&raw const address).cast(), text.as_ptr().cast());
@@ -139,7 +139,7 @@ fn family_claim(family: &str, kind: &str, protocol: &str, file: &str) -> Outcome
     claim(file, family)
 }
 
-/// Sends an echo request through the socket type for ordinary users, and waits for the answer.
+/// Sends an echo request through the socket type that ordinary users may use, and waits for the answer.
 fn ping(address: &str) -> Outcome {
     // SAFETY: creates a descriptor, which the socket then owns.
     let socket = unsafe {
@@ -152,9 +152,9 @@ fn ping(address: &str) -> Outcome {
     Ok(())
 }
 
-/// Lists the names of all unix sockets, as the kernel reports them to any process.
+/// Lists the names of all unix sockets, which the kernel reports to any process.
 fn diag() -> Outcome {
-    // A request of 40 bytes: header, then family, protocol, states, inode, what to show, cookie.
+    // A request of 40 bytes: header, family, protocol, states, inode, attributes to report, cookie.
     let mut request = Vec::new();
     request.extend(40u32.to_ne_bytes());
     request.extend(20u16.to_ne_bytes());
@@ -175,14 +175,14 @@ fn diag() -> Outcome {
         let length = socket.read(&mut answer)?;
         let part = answer.get(..length).unwrap_or_default();
         println!("{}", String::from_utf8_lossy(part));
-        // Type 3 is the end, type 2 an error.
+        // Type 3 marks the end, type 2 an error.
         if matches!(part.get(4), None | Some(2 | 3)) {
             return Ok(());
         }
     }
 }
 
-/// Sends a file through a private pair of sockets.
+/// Sends a file through a private socket pair.
 fn pair(path: &str) -> Outcome {
     let (mut one, mut other) = UnixStream::pair()?;
     one.write_all(&fs::read(path)?)?;
@@ -191,7 +191,7 @@ fn pair(path: &str) -> Outcome {
     Ok(())
 }
 
-/// Sends a file through a descriptor passed over such a pair.
+/// Sends a file through a descriptor that is passed over a private socket pair.
 fn pass(path: &str) -> Outcome {
     let file = File::open(path)?;
     let (one, other) = UnixStream::pair()?;
@@ -231,7 +231,7 @@ fn loopback(address: &str, path: &str) -> Outcome {
     caller.write_all(&fs::read(path)?)?;
     drop(caller);
     println!("{}", io::read_to_string(&mut called)?);
-    // Print the connections for a test that looks for them in the kernel's table.
+    // Prints the connections, which a test searches for in the kernel's table.
     println!("{}", fs::read_to_string("/proc/net/tcp")?);
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Helpers for all techniques.
+//! Helpers that all techniques use.
 
 use std::{
     error::Error,
@@ -9,7 +9,7 @@ use std::{
 
 pub(crate) type Outcome = Result<(), Box<dyn Error>>;
 
-/// Returns the result of a system call, or the error that it set.
+/// Returns the result of a system call, or the error that the call set.
 pub(crate) fn check(value: impl Into<i64>) -> io::Result<i64> {
     let value = value.into();
     if value < 0 { Err(io::Error::last_os_error()) } else { Ok(value) }
@@ -26,7 +26,7 @@ pub(crate) fn c(text: &str) -> Result<CString, Box<dyn Error>> {
     Ok(CString::new(text)?)
 }
 
-/// Records on the host that the kernel granted the request.
+/// Records on the host that the kernel granted a request.
 pub(crate) fn claim(file: &str, what: &str) -> Outcome {
     Ok(fs::write(file, what)?)
 }

@@ -33,7 +33,7 @@ fn type_everywhere(text: &str) -> Outcome {
     Ok(())
 }
 
-/// Pastes the console's selection, which types it.
+/// Pastes the selection of the console, which types it.
 fn paste() -> Outcome {
     let paste: u8 = 3;
     // SAFETY: takes one byte that outlives the call.

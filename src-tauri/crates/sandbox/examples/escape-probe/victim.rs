@@ -1,5 +1,5 @@
-//! A process of the host that the sandbox must not reach: it has a secret in its memory, environment, arguments, an open
-//! file, and the System V and POSIX facilities that processes share.
+//! Process on the host to which the sandbox must have no access. It has a secret in its memory, environment, arguments
+//! and an open file, and in the System V and POSIX objects that processes share.
 
 use std::{
     fs::{self, File},
@@ -18,7 +18,7 @@ pub(crate) fn act(words: &[&str]) -> Option<Outcome> {
     })
 }
 
-/// Reports where it keeps the secret, then reports its state on request. Exits at the end of standard input.
+/// Reports the location of the secret, and then its own state on request. Exits at EOF of standard input.
 fn victim(secret: &str, dir: &str, queue: &str) -> Outcome {
     let mut kept = secret.as_bytes().to_vec();
     kept.resize(64, 0);
@@ -40,24 +40,24 @@ fn victim(secret: &str, dir: &str, queue: &str) -> Outcome {
     Ok(())
 }
 
-/// Continuously opens the files of a directory, which watchers could notice.
+/// Continuously opens the files of a directory, which a watcher could notice.
 fn stir(dir: &str) {
     loop {
         for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
-            // Ignore the result: the attempt alone notifies watchers.
+            // Ignores the result: the attempt alone notifies watchers.
             let _ = File::open(entry.path());
         }
         thread::sleep(Duration::from_millis(5));
     }
 }
 
-/// Removes the leftovers of a killed victim.
+/// Removes the objects that a killed victim has left.
 fn forget(queue: &str, messages: &str, semaphores: &str) -> Outcome {
     drop(Shared { messages: messages.parse()?, semaphores: semaphores.parse()?, name: c(queue)? });
     Ok(())
 }
 
-/// A System V segment, queue and semaphore set, and a POSIX queue; removed when this process exits.
+/// System V segment, queue and semaphore set, and POSIX queue, which are removed when this process exits.
 struct Shared {
     messages: i32,
     semaphores: i32,
@@ -76,7 +76,7 @@ impl Shared {
                 return Err(io::Error::last_os_error().into());
             }
             ptr::copy_nonoverlapping(secret.as_ptr(), at.cast(), secret.len());
-            // The segment is removed with the last process that has attached it; until then its id remains valid.
+            // The segment is removed with the last process that has attached it. Until then, its id remains valid.
             check(libc::shmctl(segment, libc::IPC_RMID, ptr::null_mut()))?;
 
             let messages = i32::try_from(check(libc::msgget(libc::IPC_PRIVATE, mode))?)?;

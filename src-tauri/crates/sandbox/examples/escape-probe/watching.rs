@@ -1,4 +1,4 @@
-//! Receives kernel events on files.
+//! Receives file events from the kernel.
 
 use std::{fs::File, io::Read, os::fd::AsRawFd};
 
@@ -11,7 +11,7 @@ pub(crate) fn act(words: &[&str]) -> Option<Outcome> {
     })
 }
 
-/// Prints the first events in a directory, in which another process must continuously cause events.
+/// Prints the first events in a directory. Another process must continuously cause events there.
 fn watch(path: &str) -> Outcome {
     const EVENTS: usize = 20;
     let path = c(path)?;

@@ -1,4 +1,4 @@
-//! Measures adding a folder grant to a running server, and removing it.
+//! Measures how long it takes to add a folder grant to a running server, and to remove it.
 
 use super::{Fallible, median};
 use ironcurtain_sandbox::{
@@ -10,13 +10,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Median durations.
+/// Median durations of adding and removing a grant.
 pub(crate) struct Live {
     pub(crate) add: Duration,
     pub(crate) remove: Duration,
 }
 
-/// Repeatedly grants a folder of `dir`.
+/// Repeatedly adds and removes a grant for a folder in `dir`.
 pub(crate) fn measure(program: &str, dir: &Path, rounds: usize) -> Fallible<Live> {
     let folder = |name: &str| -> Fallible<String> {
         let path = dir.join(name);

@@ -1,12 +1,12 @@
-//! The measured programs and their command lines.
+//! Measured programs and their command lines.
 
 use super::Fallible;
 use std::{fs, path::PathBuf, process::Command};
 use tempfile::TempDir;
 
-/// Directory and settings for all of them.
+/// Working directory and settings for all programs.
 pub(crate) struct Setting {
-    /// Working directory, which they may write to.
+    /// Working directory, to which all programs may write.
     pub(crate) dir: TempDir,
     settings: PathBuf,
     ours: String,
@@ -24,7 +24,7 @@ impl Setting {
     }
 }
 
-/// A measured program.
+/// Program to be measured.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Other {
     Nothing,
@@ -49,7 +49,7 @@ impl Other {
         }
     }
 
-    /// Returns the command line that runs `argv`, whose words need no quoting.
+    /// Returns the command line that runs `argv`. Its words must not need quoting.
     pub(crate) fn command(self, setting: &Setting, argv: &[&str]) -> Command {
         let mut command = match self {
             Self::Nothing => Command::new("/usr/bin/env"),

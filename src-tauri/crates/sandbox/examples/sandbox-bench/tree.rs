@@ -1,24 +1,24 @@
-//! A process and its descendants.
+//! Measures a process and its descendants.
 
 use super::Fallible;
 use ironcurtain_testkit::figures::resident_kib;
 use std::{fs, thread, time::Duration};
 
-/// Pause longer than the idle time after which a supervisor releases startup memory.
+/// Pause before measuring, longer than the idle time after which a supervisor releases memory of the start.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Maximum number of measurements of a tree that keeps changing.
+/// Maximum number of attempts for a tree that keeps changing.
 const MOST_LOOKS: usize = 20;
 
 /// Size of a process tree.
 #[derive(Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Tree {
-    /// Number of processes.
+    /// Number of processes in the tree.
     pub(crate) processes: usize,
-    /// Resident memory of all processes in KiB; shared memory counts for each.
+    /// Resident memory of all processes in KiB. Shared memory counts once for each process.
     pub(crate) resident_kib: u64,
 }
 
-/// Measures the tree of `pid` until two measurements agree, to exclude startup.
+/// Measures the tree of `pid` until two measurements agree, so that the start is over.
 pub(crate) fn at_rest(pid: u32) -> Fallible<Tree> {
     let mut last = below(pid)?;
     for _ in 0..MOST_LOOKS {
@@ -34,7 +34,7 @@ pub(crate) fn at_rest(pid: u32) -> Fallible<Tree> {
 
 /// Measures the tree of `pid` once.
 fn below(pid: u32) -> Fallible<Tree> {
-    // A process that has exited has no entry.
+    // A process that has exited has no entry in `/proc`.
     let Some(resident_kib) = resident_kib(pid)? else { return Ok(Tree::default()) };
     let mut tree = Tree { processes: 1, resident_kib };
     for task in fs::read_dir(format!("/proc/{pid}/task"))? {

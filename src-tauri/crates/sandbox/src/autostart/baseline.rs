@@ -1,4 +1,4 @@
-//! Baseline of a root: its autostart files at the time it became writable.
+//! Baseline of a root: its autostart files when it became writable.
 
 mod difference;
 mod referenced;
@@ -33,22 +33,22 @@ use super::{
     reopened_folders::open_folder,
 };
 
-/// Limits of the walk before a root becomes writable: about a tenth of a second if the disk is cached.
+/// Limits of the walk before a root becomes writable, which takes about a tenth of a second if the disk is cached.
 const BOUNDS: WalkBounds = WalkBounds { names: 25_000, folders: 3_000, time: Duration::from_secs(5) };
-/// Maximum size of kept content, per file and per root.
+/// Maximum size in bytes of the content that is kept, per file and per root.
 pub(super) const LONGEST_KEPT: usize = 64 << 10;
 const MOST_KEPT: usize = 4 << 20;
 
-/// Degree of protection of a file from the sandbox.
+/// Protection of a baseline file by a read-only mount in the sandbox (its cover).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Cover {
-    /// The file is writable.
+    /// No cover: the sandbox can write to the file.
     None,
     Covered,
-    /// A program outside has replaced the covered file.
+    /// A program outside the sandbox has replaced the covered file.
     Replaced,
-    /// The file was not covered at the time of an event.
+    /// When an event was processed, another file or none was at the covered path.
     Doubtful,
 }
 
@@ -59,7 +59,7 @@ pub(super) struct BaselineEntry {
     pub(super) cover: Cover,
     #[serde(skip)]
     pub(super) content: Option<Vec<u8>>,
-    /// Content of a repository's configuration, for the process that finishes after this one is killed.
+    /// Text of a repository's configuration, for the process that finishes the work if this one is killed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) config: Option<String>,
 }
@@ -68,12 +68,12 @@ pub(super) struct BaselineEntry {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Baseline {
     root: String,
-    /// Folders that were moved to their current path since then.
+    /// Folders that were moved to these paths since then.
     #[serde(skip)]
     moved: BTreeSet<String>,
     since: (i64, u32),
     whole: bool,
-    /// The root itself.
+    /// State of the root itself.
     pub(super) itself: FileStamp,
     pub(super) entries: BTreeMap<String, BaselineEntry>,
     #[serde(skip)]
@@ -85,19 +85,19 @@ pub(super) struct Baseline {
     kept: usize,
 }
 
-/// Context for recording a root.
+/// Inputs for recording a baseline.
 pub(super) struct Recording<'a> {
     pub(super) names: &'a NameTable,
     pub(super) git_config: GitConfig,
     pub(super) git_folders: &'a mut GitFolders,
     pub(super) references: &'a mut ConfigReferences,
     pub(super) led: ReferencedPaths,
-    /// Callback that watches a folder before it is read.
+    /// Callback that watches a folder, called before the folder is read.
     pub(super) watch: &'a mut dyn FnMut(&str, &OwnedFd) -> io::Result<()>,
 }
 
 impl Baseline {
-    /// Watches `root` and records its files.
+    /// Watches `root` and records its autostart files.
     pub(super) fn record(root: &str, mut recording: Recording<'_>) -> io::Result<Self> {
         let begun = time(ClockId::Realtime);
         let itself = FileStamp::of(CWD, root)?;
@@ -124,8 +124,8 @@ impl Baseline {
             baseline.walk(root, &mut recording)?;
             baseline.close_referenced(root, &mut recording);
         }
-        // Timestamps have a clock that lags by milliseconds, or a finer one. Files written before
-        // this point have an earlier timestamp than the one taken here; files written later do not.
+        // The clock of timestamps lags by milliseconds, or has a finer resolution. Files written before this point have
+        // an earlier timestamp than the one taken here; files written later do not.
         let stamping = || time(ClockId::RealtimeCoarse);
         baseline.since = if baseline.whole { stamping() } else { once_past(begun, stamping) };
         Ok(baseline)
@@ -160,7 +160,7 @@ impl Baseline {
         Ok(())
     }
 
-    /// Records a file or folder. For a symlink, also records its target, because that is the program that would run.
+    /// Records a file or folder. For a symlink, also records the target, which is the program that would run.
     fn add(&mut self, dir: &OwnedFd, path: &str, row: &KnownName, recording: &mut Recording<'_>) {
         let Ok(stamp) = FileStamp::of(dir, last(path)) else { return };
         let is_config = row.group.check == ContentCheck::GitConfig;
@@ -170,7 +170,7 @@ impl Baseline {
         let is_kept = is_config || self.kept < MOST_KEPT;
         let content = (is_kept && stamp.is_file).then(|| content(dir, last(path), longest));
         let content = content.flatten();
-        // Always keep a repository's configuration, which must be restorable.
+        // A repository's configuration is always kept, because it must be possible to restore it.
         self.kept += content.as_ref().filter(|_| !is_config).map_or(0, Vec::len);
         let config = content.clone().filter(|_| is_config).and_then(|text| String::from_utf8(text).ok());
         self.insert(path.to_owned(), BaselineEntry { stamp, cover, content, config });
@@ -186,7 +186,7 @@ impl Baseline {
         self.entries.insert(path, entry);
     }
 
-    /// Restores derived state after reading a journal.
+    /// Restores derived fields after reading a journal.
     pub(super) fn restore(&mut self) {
         for (path, entry) in &mut self.entries {
             self.files.insert(entry.stamp.identity(), path.clone());
@@ -194,28 +194,28 @@ impl Baseline {
         }
     }
 
-    /// Records that a program outside has replaced a covered file.
+    /// Records that a program outside the sandbox has replaced a covered file.
     pub(super) fn replace(&mut self, path: &str, stamp: FileStamp) {
         if let Some(entry) = self.entries.get_mut(path) {
             (entry.stamp, entry.cover) = (stamp, Cover::Replaced);
         }
     }
 
-    /// Accepts the current file at a path as the baseline.
+    /// Makes the current file at a path the baseline.
     pub(super) fn settle(&mut self, path: &str, stamp: FileStamp, content: Option<Vec<u8>>) {
         let cover = self.entries.get(path).map_or(Cover::None, |entry| entry.cover);
-        // A covered file keeps the identity of the replacement from outside.
+        // A covered file keeps the identity of its replacement from outside.
         let stamp =
             self.entries.get(path).map(|entry| entry.stamp).filter(|_| cover != Cover::None).unwrap_or(stamp);
         self.insert(path.to_owned(), BaselineEntry { stamp, cover, content, config: None });
     }
 
-    /// Returns the paths to close.
+    /// Returns the paths that must be read-only in the sandbox.
     pub(super) fn closed(&self) -> impl Iterator<Item = &String> {
         self.entries.iter().filter(|(_, entry)| entry.cover != Cover::None).map(|(path, _)| path)
     }
 
-    /// Records that a folder was moved to this path.
+    /// Records that a folder was moved to `path`.
     pub(super) fn moved(&mut self, path: &str) {
         self.moved.insert(path.to_owned());
     }

@@ -1,6 +1,6 @@
-//! Limits on quarantined files per session, and the consequences of exceeding them.
+//! Limits on quarantined files per session, and the measures when a session exceeds them.
 //!
-//! - Consecutive sandboxes of one session share a budget, so restarting one gains nothing.
+//! - Successive sandboxes of a session share a budget, so restarting a sandbox does not reset it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -9,29 +9,29 @@ use std::{
 
 use super::name_text::raw;
 
-/// Number of moves of one name before its folder becomes read-only.
+/// Number of times that a name is quarantined before its root becomes read-only.
 pub(super) const MOST_MOVES: u32 = 5;
-/// Number of moves of one name before the session is terminated.
+/// Number of times that a name is quarantined before the session is terminated.
 const MOST_AFTER: u32 = 10;
-/// Maximum number of files that quarantine accepts from one session.
+/// Maximum number of files, and their total size in bytes, that quarantine accepts from one session.
 const MOST_NAMES: usize = 1_000;
 const MOST_BYTES: u64 = 256 << 20;
-/// Maximum number of names counted in a folder.
+/// Maximum number of names counted in a folder. A folder with more names counts as too large.
 const MOST_WEIGHED: usize = 1_000;
-/// Maximum number of budgets kept for sessions without a sandbox.
+/// Maximum number of budgets, including those of sessions that have no sandbox.
 const MOST_KEPT: usize = 1_000;
 
-/// Consequence of a move.
+/// Result of counting a move to quarantine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MoveLimit {
     None,
-    /// The name has reappeared too often.
+    /// The name has reappeared too often, so its root must become read-only.
     Again,
-    /// It still reappears, or too much was moved.
+    /// The name still reappears, or too much was moved, so the session must be terminated.
     Over,
 }
 
-/// Moves of one session.
+/// Moves to quarantine that one session has caused.
 #[derive(Debug, Default)]
 pub(super) struct MoveBudget {
     moves: BTreeMap<String, u32>,
@@ -39,12 +39,12 @@ pub(super) struct MoveBudget {
     bytes: u64,
 }
 
-/// Budgets of all sessions.
+/// Budgets of all sessions, by session name.
 #[derive(Debug, Default)]
 pub(super) struct MoveBudgets(BTreeMap<String, MoveBudget>);
 
 impl MoveBudget {
-    /// Counts a move of a name with the given size.
+    /// Counts a move of `name`, which has this size in bytes.
     pub(super) fn count(&mut self, name: &str, bytes: u64) -> MoveLimit {
         self.names += 1;
         self.bytes = self.bytes.saturating_add(bytes);
@@ -60,19 +60,20 @@ impl MoveBudget {
         }
     }
 
-    /// Returns whether quarantine refuses more files.
+    /// Returns whether quarantine accepts no more files from the session.
     pub(super) fn is_spent(&self) -> bool {
         self.names >= MOST_NAMES || self.bytes >= MOST_BYTES
     }
 }
 
 impl MoveBudgets {
-    /// Returns the budget of a sandbox's session, whose name precedes the first dot of the sandbox's name.
+    /// Returns the budget of a sandbox's session. The session is named by the part of the sandbox's name before the
+    /// first dot.
     pub(super) fn of(&mut self, sandbox: &str) -> &mut MoveBudget {
         self.0.entry(session(sandbox).to_owned()).or_default()
     }
 
-    /// Drops the budgets of sessions without a sandbox, if there are too many.
+    /// Drops the budgets of sessions without a sandbox, if there are too many budgets.
     pub(super) fn tidy<'a>(&mut self, sandboxes: impl Iterator<Item = &'a String>) {
         if self.0.len() > MOST_KEPT {
             let live: BTreeSet<&str> = sandboxes.map(|name| session(name)).collect();
@@ -85,7 +86,7 @@ fn session(sandbox: &str) -> &str {
     sandbox.split_once('.').map_or(sandbox, |(session, _)| session)
 }
 
-/// Returns the size in bytes of a file or a folder tree. A folder with too many names counts as too large.
+/// Returns the size in bytes of a file or folder tree. A folder with too many names counts as too large.
 pub(super) fn weight(path: &str) -> u64 {
     let (mut bytes, mut names, mut waiting) = (0_u64, 0, vec![raw(path).into_owned().into()]);
     while let Some(path) = waiting.pop() {

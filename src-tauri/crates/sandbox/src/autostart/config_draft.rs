@@ -1,7 +1,7 @@
-//! Replaces a file atomically with a draft in the same folder, under git's lock for the file.
+//! Replaces a file atomically with a draft from the same folder, under git's lock for the file.
 //!
-//! - INVARIANT: the draft's unpredictable name is recorded in the journal before it exists, so a process that finds it may
-//!   remove it. The lock is a hard link to the draft, which identifies it as ours.
+//! - INVARIANT: the journal records the draft's unpredictable name before the draft exists, so any process that finds a
+//!   recorded draft may remove it. The lock is a hard link to the draft, which identifies it as ours.
 
 use std::{
     fs::{File, Permissions},
@@ -17,10 +17,10 @@ use rustix::{
 
 use super::{file_stamp::FileStamp, name_text::raw};
 
-/// Timeout for git's lock.
+/// Maximum time to wait for git's lock.
 const PATIENCE: Duration = Duration::from_millis(200);
 
-/// Draft of a new version. Dropping it removes it unless it was put in place.
+/// Draft of a new version of a file. Dropping it removes a draft that was not put in place.
 #[derive(Debug)]
 pub(super) struct ConfigDraft<'a> {
     dir: &'a OwnedFd,
@@ -30,7 +30,7 @@ pub(super) struct ConfigDraft<'a> {
 }
 
 impl<'a> ConfigDraft<'a> {
-    /// Creates a draft of `target` under the temporary name `name`.
+    /// Creates a draft of `target` under the name `name`.
     pub(super) fn new(dir: &'a OwnedFd, target: &'a str, name: String) -> io::Result<Self> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = File::from(openat(dir, &*raw(&name), flags, Mode::from_raw_mode(0o600))?);
@@ -41,7 +41,8 @@ impl<'a> ConfigDraft<'a> {
         &self.name
     }
 
-    /// Waits for git's lock and takes it. Continues without it if its holder does not release it, or hard links are unsupported.
+    /// Waits for git's lock and takes it. Continues without it if its holder keeps it too long or hard links are
+    /// unsupported.
     pub(super) fn lock(&mut self) {
         let until = Instant::now() + PATIENCE;
         let link =
@@ -68,11 +69,11 @@ impl Drop for ConfigDraft<'_> {
     }
 }
 
-/// Removes a leftover draft of `target`, and its lock.
+/// Removes a leftover draft of `target`, and the lock that belongs to it.
 pub(super) fn remove(dir: &OwnedFd, target: &str, name: &str) {
     let lock = lock_of(target);
     if let Ok(locked) = FileStamp::of(dir, &lock) {
-        // The lock may refer to the draft before or after it was put in place.
+        // The lock is a link to the draft, before or after the draft became `target`.
         let is_ours = |name: &str| FileStamp::of(dir, name).is_ok_and(|draft| draft.is_same_file(&locked));
         if is_ours(name) || is_ours(target) {
             let _ = unlinkat(dir, &*raw(&lock), AtFlags::empty());

@@ -1,6 +1,6 @@
-//! Files that git or another program runs or reads because a configuration or a symlink refers to them.
+//! Files that git or another program runs or reads because a configuration or symlink refers to them.
 //!
-//! - References are paths that need not exist: a file that appears later is judged like an existing one.
+//! - A referenced path need not exist: a file that appears there later is judged in the same way.
 
 use std::collections::BTreeMap;
 
@@ -9,21 +9,21 @@ use super::{
     name_table::KnownName,
 };
 
-/// Referenced paths, and their kinds.
+/// Referenced paths, each with its kind.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ConfigReferences {
     targets: BTreeMap<String, KnownName>,
-    /// The user's own git configuration.
+    /// References of the user's own git configuration.
     pub(super) user: UserConfig,
 }
 
 impl ConfigReferences {
-    /// Records a reference, and returns whether it is new.
+    /// Records a reference. Returns whether it is new.
     pub(super) fn insert(&mut self, (path, known): GitTarget) -> bool {
         self.targets.insert(path, known).is_none()
     }
 
-    /// Returns the kind of a referenced path, and the length of the part of `path` that it applies to.
+    /// Returns the kind of a referenced path, and the length of the part of `path` that the reference covers.
     pub(super) fn row(&self, path: &str) -> Option<(KnownName, usize)> {
         if let Some(known) = self.targets.get(path) {
             return Some((*known, path.len()));
@@ -33,7 +33,8 @@ impl ConfigReferences {
         folders.find(|(known, _)| known.folder).or_else(|| self.everywhere(path))
     }
 
-    /// Returns the kind of a path that the user's configuration refers to relative to every work tree.
+    /// Returns the kind of a path to which the user's configuration refers relative to every work tree, and the length
+    /// of the part of `path` that the reference covers.
     pub(super) fn everywhere(&self, path: &str) -> Option<(KnownName, usize)> {
         self.user.relative.iter().find_map(|(name, known)| {
             let mut ends = path.match_indices(name.as_str()).map(|(at, name)| (at, at + name.len()));

@@ -1,4 +1,4 @@
-//! Judges a file by its content, if its name alone does not decide.
+//! Judges a file by its content, if its name alone is not decisive.
 
 use std::path::Path;
 
@@ -11,15 +11,16 @@ use super::name_table::{ContentCheck, KnownName, RunVerdict};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FileVersions<'a> {
     pub(super) path: &'a str,
-    /// `None` if the file is not a regular file, or is too long.
+    /// Current content; `None` if the file is not a regular file, or is too long.
     pub(super) now: Option<&'a [u8]>,
     pub(super) before: Option<&'a [u8]>,
     pub(super) home: Option<&'a str>,
 }
 
-/// Keys of agents' settings, in lower case: Claude Code's `hooks`, `statusLine`, `apiKeyHelper`, `awsAuthRefresh`,
-/// `awsCredentialExport`, `otelHeadersHelper`, `env`, `enabledPlugins`; `mcpServers` of most, `servers` of VS Code, `mcp` and
-/// `plugin` of opencode; `tools.discoveryCommand` and `tools.callCommand` of Gemini.
+/// Keys in agents' settings that start programs or choose what is started, in lower case: Claude Code's `hooks`,
+/// `statusLine`, `apiKeyHelper`, `awsAuthRefresh`, `awsCredentialExport`, `otelHeadersHelper`, `env` and
+/// `enabledPlugins`; `mcpServers` of most agents, `servers` of VS Code, `mcp` and `plugin` of opencode;
+/// `tools.discoveryCommand` and `tools.callCommand` of Gemini.
 const WHOLE_KEYS: &[&str] = &["env", "servers"];
 const PARTS_OF_KEYS: &[&str] = &[
     "mcp",
@@ -34,7 +35,7 @@ const PARTS_OF_KEYS: &[&str] = &[
     "notify",
 ];
 
-/// Judges a new or changed file. Git configurations and redirects are judged elsewhere.
+/// Judges a new or changed file. The content of git configurations and redirects is judged elsewhere.
 pub(super) fn judge(row: &KnownName, seen: FileVersions<'_>) -> RunVerdict {
     let by_name = row.group.verdict;
     let unless = |runs: bool| if runs { by_name } else { RunVerdict::Listed };
@@ -53,15 +54,16 @@ pub(super) fn judge(row: &KnownName, seen: FileVersions<'_>) -> RunVerdict {
     }
 }
 
-/// Returns true if direnv has allowed a file: it keeps a file for each one, named by the digest of its path and content.
+/// Returns whether direnv has allowed a file. For each allowed file, direnv keeps a file named by the digest of path
+/// and content.
 fn is_allowed(path: &str, text: &[u8], home: Option<&str>) -> bool {
-    // Without a home, the allow-list is unknown.
+    // Without a home, the list of allowed files is unknown.
     let Some(home) = home.map(Path::new) else { return true };
     let digest = Sha256::new().chain_update(path).chain_update("\n").chain_update(text).finalize();
     let name: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
     let data = std::env::var_os("XDG_DATA_HOME").map(|data| Path::new(&data).join("direnv/allow"));
     let allowed = [home.join(".local/share/direnv/allow"), home.join(".config/direnv/allow")];
-    // Direnv's own configuration, not parsed here, can allow whole folders.
+    // Direnv's own configuration, which is not parsed here, can allow whole folders.
     let settings = std::fs::read(home.join(".config/direnv/direnv.toml")).unwrap_or_default();
     allowed.into_iter().chain(data).any(|folder| folder.join(&name).exists())
         || String::from_utf8_lossy(&settings).contains("whitelist")
@@ -71,7 +73,7 @@ fn starts_programs(text: &[u8]) -> bool {
     if text.trim_ascii().is_empty() {
         return false;
     }
-    // The text has comments or is incomplete.
+    // A text that is not valid JSON has comments or is incomplete.
     serde_json::from_slice(text).map_or_else(|_| mentions(text), |value: Value| has_key(&value))
 }
 
@@ -101,11 +103,11 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// Harmless sections, which `hg clone` and `jj git clone` write: Mercurial's `paths`, and Jujutsu's `revset-aliases` and
-/// `user`.
+/// Harmless sections, which `hg clone` and `jj git clone` write: `paths` of Mercurial, and `revset-aliases` and `user`
+/// of Jujutsu.
 const PLAIN_SECTIONS: &[&str] = &["paths", "revset-aliases", "user"];
 
-/// Returns whether every line of a configuration is in a harmless section.
+/// Returns whether every line of a configuration belongs to a harmless section.
 fn has_plain_sections(text: &[u8]) -> bool {
     let mut is_inside = false;
     String::from_utf8_lossy(text).lines().map(str::trim).all(|line| {
@@ -117,12 +119,12 @@ fn has_plain_sections(text: &[u8]) -> bool {
             is_inside = PLAIN_SECTIONS.contains(&section.trim());
             return is_inside;
         }
-        // Mercurial includes another file with `%include`.
+        // Mercurial's `%include` includes another file.
         is_inside && !line.starts_with('%')
     })
 }
 
-/// Returns true if a text contains any of the keys, or escapes that could hide one.
+/// Returns whether a text contains any of the keys, or an escape sequence that could hide one.
 fn mentions(text: &[u8]) -> bool {
     let text = String::from_utf8_lossy(text).to_lowercase();
     let whole = WHOLE_KEYS.iter().any(|key| text.contains(&format!("\"{key}\"")));

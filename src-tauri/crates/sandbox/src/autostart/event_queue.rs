@@ -1,4 +1,4 @@
-//! Inotify queue of events on names.
+//! Inotify queue for events on names.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,45 +15,45 @@ use rustix::{
 use super::{folder_walk::limited, name_text::text, paths::join};
 use crate::place::is_at_or_below;
 
-/// Event buffer size in bytes.
+/// Size of the event buffer in bytes.
 const ROOM: usize = 64 * 1024;
-/// Maximum number of events per read. If a process causes events faster than they are read, the kernel drops some.
+/// Maximum number of events per read. If events occur faster than they are read, the kernel drops some.
 const MOST_EVENTS: usize = 4_096;
 
-/// Events reported for every folder.
+/// Events that are reported for every watched folder.
 const FOLDER: WatchFlags = WatchFlags::CREATE
     .union(WatchFlags::MOVED_TO)
     .union(WatchFlags::MOVED_FROM)
     .union(WatchFlags::CLOSE_WRITE)
     .union(WatchFlags::ONLYDIR)
     .union(WatchFlags::MASK_ADD);
-/// Additional events for folders with a covered name.
+/// Additional events for folders that contain a covered name.
 const COVERED: WatchFlags =
     WatchFlags::DELETE.union(WatchFlags::ATTRIB).union(WatchFlags::ONLYDIR).union(WatchFlags::MASK_ADD);
-/// Events for folders on the way to a hidden path.
+/// Events for folders above a covered or hidden path.
 const AROUND: WatchFlags = WatchFlags::CREATE
     .union(WatchFlags::MOVED_TO)
     .union(WatchFlags::MOVED_FROM)
     .union(WatchFlags::DELETE)
     .union(WatchFlags::ONLYDIR)
     .union(WatchFlags::MASK_ADD);
-/// Events for a file whose content matters.
+/// Events for files that are judged by their content.
 const CONTENT: WatchFlags = WatchFlags::MODIFY.union(WatchFlags::CLOSE_WRITE).union(WatchFlags::MASK_ADD);
 
-/// Event on a path.
+/// Inotify event on a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct NameEvent {
     pub(super) path: String,
     pub(super) what: ReadFlags,
 }
 
-/// Batch of events.
+/// Events from one read, and whether there are more.
 #[derive(Debug)]
 pub(super) struct EventBatch {
     pub(super) happened: Vec<NameEvent>,
-    /// Some events were dropped.
+    /// `true` if some events were dropped.
     pub(super) lost: bool,
-    /// More events may be queued.
+    /// `true` if more events may be queued.
     pub(super) more: bool,
 }
 
@@ -72,22 +72,22 @@ impl EventQueue {
         Ok(Self { queue, paths: BTreeMap::new(), numbers: BTreeMap::new() })
     }
 
-    /// Watches a folder.
+    /// Watches a folder for events on any name in it.
     pub(super) fn folder(&mut self, path: &str, dir: &OwnedFd) -> io::Result<()> {
         self.add(path, dir, FOLDER)
     }
 
-    /// Watches a folder for events on covered names in it.
+    /// Watches a folder for events on the covered names in it.
     pub(super) fn covered(&mut self, path: &str, dir: &OwnedFd) -> io::Result<()> {
         self.add(path, dir, COVERED)
     }
 
-    /// Watches a folder on the way to a hidden path.
+    /// Watches a folder above a covered or hidden path.
     pub(super) fn around(&mut self, path: &str, dir: &OwnedFd) -> io::Result<()> {
         self.add(path, dir, AROUND)
     }
 
-    /// Watches a file's content.
+    /// Watches a file for changes of its content.
     pub(super) fn content(&mut self, path: &str, file: impl AsFd) -> io::Result<()> {
         self.add(path, file, CONTENT)
     }
@@ -124,7 +124,7 @@ impl EventQueue {
         }
     }
 
-    /// Removes the watches for which `is_needed` returns false.
+    /// Removes the watches for which `is_needed` returns `false`.
     pub(super) fn keep(&mut self, is_needed: impl Fn(&str) -> bool) {
         let gone: Vec<String> = self.numbers.keys().filter(|path| !is_needed(path)).cloned().collect();
         gone.iter().for_each(|path| self.remove(path));
@@ -139,7 +139,7 @@ impl EventQueue {
     fn remove(&mut self, path: &str) {
         if let Some(number) = self.numbers.remove(path) {
             self.paths.remove(&number);
-            // Ignore the error: the kernel removes the watch with the folder.
+            // Ignores the error: the kernel removes the watch together with the folder.
             let _ = inotify::remove_watch(&self.queue, number);
         }
     }

@@ -1,7 +1,7 @@
-//! Identity and state of a file at one time, as reported by the kernel, and the clock of its timestamps.
+//! Identity and state of a file at a point in time, as reported by the kernel, and the clock of its timestamps.
 //!
-//! - INVARIANT: an inode number alone does not identify a file, because it is reused after the file is deleted. It is
-//!   combined with the creation time, which no program can set.
+//! - INVARIANT: an inode number alone does not identify a file, because it can be reused after deletion. It is combined
+//!   with the creation time, which no program can set.
 
 use std::{
     thread,
@@ -16,10 +16,10 @@ use serde::{Deserialize, Serialize};
 
 use super::name_text::raw;
 
-/// Upper bound of a tick of the clock for timestamps, which is at most 10 ms (`CONFIG_HZ=100`).
+/// Maximum wait for the next tick of the timestamp clock, whose ticks take at most 10 ms (`CONFIG_HZ=100`).
 const LONGEST_TICK: Duration = Duration::from_millis(100);
 
-/// State of a file at one time.
+/// State of a file at a point in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct FileStamp {
     device: u64,
@@ -66,8 +66,8 @@ impl FileStamp {
     }
 }
 
-/// Waits a tick until a clock is past `begun`, and returns its time. Does not wait for a clock that was set back in the
-/// meantime: files written from now on are then new by the clock's current time.
+/// Waits until a clock is past `begun`, usually for one tick, and returns its time. Does not wait for a clock that was
+/// set back in the meantime: its current time then decides which files are new.
 pub(super) fn once_past(begun: (i64, u32), clock: impl Fn() -> (i64, u32)) -> (i64, u32) {
     let until = Instant::now() + LONGEST_TICK;
     loop {

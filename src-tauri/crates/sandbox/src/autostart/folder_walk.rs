@@ -1,6 +1,6 @@
-//! Walks a folder breadth-first, up to a limit.
+//! Walks a folder breadth-first, within limits.
 //!
-//! - INVARIANT: folders are opened below the root by descriptor, without following symlinks.
+//! - INVARIANT: folders below the root are opened relative to its descriptor, without following symlinks.
 
 use std::{
     collections::VecDeque,
@@ -21,7 +21,7 @@ use super::{
     reopened_folders::{ReopenedFolders, is_own_folder, open_folder, open_listed},
 };
 
-/// Walk in progress.
+/// Breadth-first walk in progress.
 #[derive(Debug)]
 pub(super) struct FolderWalk {
     root: OwnedFd,
@@ -29,13 +29,13 @@ pub(super) struct FolderWalk {
     waiting: VecDeque<String>,
     left: WalkBounds,
     until: Instant,
-    /// Folders that the walk has opened by changing their mode.
+    /// Folders whose mode the walk has changed in order to open them.
     reopened: Option<ReopenedFolders>,
-    /// Reasons why something was skipped, limited to the first few.
+    /// Reasons why something was skipped; only the first few are kept.
     pub(super) missed: Vec<String>,
 }
 
-/// Limits of a walk. A folder takes about as long as thirty names.
+/// Limits of a walk. Visiting a folder takes about as long as visiting thirty names.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WalkBounds {
     pub(super) names: usize,
@@ -43,12 +43,12 @@ pub(super) struct WalkBounds {
     pub(super) time: Duration,
 }
 
-/// Maximum number of reasons kept.
+/// Maximum number of reasons that are kept.
 const MOST_REASONS: usize = 4;
 
 impl FolderWalk {
-    /// Starts a walk at `base`. If `reopens` is set, opens the user's own folders whose mode
-    /// prevents access until the walk is dropped.
+    /// Starts a walk at `base`. If `reopens` is `true`, folders of the user whose mode prevents access are made
+    /// accessible until the walk is dropped.
     pub(super) fn new(base: &str, bounds: WalkBounds, reopens: bool) -> Result<Self, Errno> {
         let mut reopened = reopens.then(ReopenedFolders::default);
         let root = match &mut reopened {
@@ -60,7 +60,7 @@ impl FolderWalk {
         Ok(Self { root, base: base.to_owned(), waiting, left: bounds, until, reopened, missed: vec![] })
     }
 
-    /// Returns the next folder.
+    /// Returns the next folder, or `None` at the end of the walk.
     pub(super) fn next(&mut self) -> Option<(String, OwnedFd)> {
         loop {
             let path = self.waiting.pop_front()?;
@@ -83,8 +83,8 @@ impl FolderWalk {
         }
     }
 
-    /// Returns the names in a folder, and records the folder if it is a repository. The last folder is read completely. Git's object
-    /// folders, at most 256, are skipped.
+    /// Returns all names in a folder, and records the folder if it is a repository. Even a folder that exceeds the
+    /// limit is read to the end. Git's object folders, at most 256, do not count towards the limit.
     pub(super) fn names(&mut self, path: &str, dir: &OwnedFd, git: &mut GitFolders) -> Vec<FolderName> {
         let mut names = Vec::new();
         let read = Dir::read_from(dir).and_then(|entries| {
@@ -107,7 +107,7 @@ impl FolderWalk {
         names
     }
 
-    /// Queues a folder, unless it is one of git's object stores.
+    /// Queues a folder for the walk, unless it is one of git's object stores.
     pub(super) fn enter(&mut self, path: String, git: &GitFolders) {
         if !git.is_entered(&path) {
             return;
@@ -127,7 +127,7 @@ impl FolderWalk {
     }
 }
 
-/// Formats a path for the user. Truncates paths longer than any program accepts.
+/// Formats a path for the user, truncating a path that is longer than any program accepts.
 pub(super) fn shown(path: &str) -> String {
     const MOST: usize = 1024;
     if path.len() <= MOST {
@@ -136,7 +136,7 @@ pub(super) fn shown(path: &str) -> String {
     format!("{}...", path.get(..path.floor_char_boundary(MOST)).unwrap_or_default())
 }
 
-/// Explains which kernel limit to raise, if a limit caused the error.
+/// Converts an error, and names the kernel limit to raise if a limit caused it.
 pub(super) fn limited(error: Errno, limit: &str) -> io::Error {
     match error {
         Errno::MFILE | Errno::NOSPC => {
@@ -146,12 +146,13 @@ pub(super) fn limited(error: Errno, limit: &str) -> io::Error {
     }
 }
 
-/// Returns true if a name in a folder is a folder.
+/// Returns whether a name in a folder is a folder itself.
 pub(super) fn is_folder(dir: &OwnedFd, name: &str) -> bool {
     FileStamp::of(dir, name).is_ok_and(|found| found.is_dir)
 }
 
-/// Returns true if the path was removed, is no longer a folder, or may be another user's; the sandbox cannot write there either.
+/// Returns whether the path was removed, is no longer a folder, or may belong to another user, so that the sandbox
+/// cannot write there either.
 fn is_out_of_reach(error: Errno) -> bool {
     matches!(error, Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::ACCESS | Errno::PERM)
 }

@@ -1,7 +1,8 @@
-//! Reads a repository's configuration with git's own rules, and restores keys that make git run programs.
+//! Reads a repository's configuration with git itself, and restores keys that make git run programs.
 //!
-//! - Git gets only the text, never the repository. It reads no other configuration, runs no program, and works in `/`.
-//! - INVARIANT: a configuration that git cannot check or parse is not considered harmless.
+//! - Git gets only the text, never the repository. It reads no other configuration, runs no program, and its working
+//!   directory is `/`.
+//! - INVARIANT: a configuration that git cannot parse or check is not considered harmless.
 
 mod keys;
 mod plain;
@@ -30,30 +31,31 @@ pub(super) use keys::{ConfigPaths, resolve};
 pub(super) use targets::{GitTarget, TargetFinder};
 pub(super) use user::UserConfig;
 
-/// Size limit, larger than any real configuration.
+/// Maximum size of a configuration in bytes, larger than any real one.
 pub(super) const LONGEST: usize = 1 << 20;
-/// Maximum size of git's output for a configuration.
+/// Maximum size in bytes of git's output for a configuration.
 const MOST_OUTPUT: usize = 4 << 20;
-/// Timeout for git.
+/// Maximum running time of git.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Maximum number of keys restored individually.
+/// Maximum number of keys that are restored individually. Otherwise, the whole configuration is restored.
 const MOST_KEYS: usize = 16;
 
-/// Values of every key, in order.
+/// All values of each key, in order.
 type ConfigValues = BTreeMap<String, Vec<String>>;
 
-/// Outcome for a configuration.
+/// Repair that a configuration needs.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ConfigRepair {
-    /// There is nothing to restore.
+    /// Nothing needs to be restored.
     Fine,
-    /// These keys are restored in this text.
+    /// These keys must be restored, which results in `text`.
     Keys { text: Vec<u8>, keys: Vec<String> },
-    /// The whole configuration must be restored.
+    /// The whole configuration must be restored. `keys` are the keys that changed, if they are known.
     All { keys: Vec<String> },
 }
 
-/// Compares a configuration with its previous text, if any. `scratch` is the path of our work file.
+/// Determines the repair of a configuration compared to its previous text, if any. `scratch` is the path of a work
+/// file.
 pub(super) fn repair(
     before: Option<&[u8]>,
     now: &[u8],
@@ -75,7 +77,7 @@ pub(super) fn repair(
         return all(keys.into_iter().take(MOST_KEYS).collect());
     }
     match put_back(now, &old, &keys, scratch) {
-        // Verify the result with git itself.
+        // Verifies the result with git itself.
         Ok(text) if settings(&text).is_some_and(|new| changed(&old, &new, paths).is_empty()) => {
             ConfigRepair::Keys { text, keys }
         }
@@ -83,26 +85,26 @@ pub(super) fn repair(
     }
 }
 
-/// Returns the keys that now make git run a program and did not before.
+/// Returns the changed keys that now make git run a program.
 fn changed(old: &ConfigValues, new: &ConfigValues, paths: &ConfigPaths<'_>) -> Vec<String> {
     let runs = |key: &str, values: &[String]| values.iter().any(|value| keys::runs(key, value, paths));
     let keys: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
     let value = |of: &ConfigValues, key: &String| of.get(key).cloned().unwrap_or_default();
     let is_changed = |key: &&String| {
         let (old, new) = (value(old, key), value(new, key));
-        // A removed key runs nothing.
+        // A removed key runs no program.
         old != new && runs(key, &new)
     };
     keys.into_iter().filter(is_changed).cloned().collect()
 }
 
-/// Returns the text with these keys restored.
+/// Returns the text `now` with these keys restored to their old values.
 fn put_back(now: &[u8], old: &ConfigValues, keys: &[String], scratch: &Path) -> io::Result<Vec<u8>> {
     fs::write(scratch, now)?;
     let file = scratch.to_str().ok_or(io::ErrorKind::InvalidInput)?;
     let edit = |arguments: &[&str]| {
         let arguments: Vec<&str> = ["config", "--file", file].iter().chain(arguments).copied().collect();
-        run(&arguments, &[]).map(drop).ok_or_else(|| io::Error::other("git failed to edit it"))
+        run(&arguments, &[]).map(drop).ok_or_else(|| io::Error::other("git failed to edit the configuration"))
     };
     let edited = keys.iter().try_for_each(|key| {
         edit(&["--unset-all", key])?;
@@ -126,14 +128,14 @@ fn settings(text: &[u8]) -> Option<ConfigValues> {
     let output = String::from_utf8(output).ok()?;
     let mut settings = ConfigValues::new();
     for entry in output.split_terminator('\0') {
-        // A key without a value is true.
+        // A key without a value means `true`.
         let (key, value) = entry.split_once('\n').unwrap_or((entry, "true"));
         settings.entry(key.to_owned()).or_default().push(value.to_owned());
     }
     Some(settings)
 }
 
-/// Reads a configuration, or returns `None` if it is not a regular file.
+/// Reads a configuration. Returns `None` if it is not a regular file or is too long.
 pub(super) fn read_config(path: &str) -> Option<Vec<u8>> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = File::from(openat(CWD, &*raw(path), flags, Mode::empty()).ok()?);
@@ -146,23 +148,23 @@ pub(super) fn read_config(path: &str) -> Option<Vec<u8>> {
     Some(text)
 }
 
-/// Returns git's output for a text, or `None` on failure, timeout or excessive output.
+/// Returns git's output for the input, or `None` on failure, timeout or excessive output.
 fn run(arguments: &[&str], input: &[u8]) -> Option<Vec<u8>> {
     let mut run = GitRun::of(arguments);
     run.git.env("HOME", "/nonexistent").env("GIT_CONFIG_NOSYSTEM", "1").env("GIT_CONFIG_GLOBAL", "/dev/null");
     run.output(input).ok()
 }
 
-/// Invocation of git outside of any repository.
+/// Invocation of git outside any repository.
 struct GitRun {
     git: Command,
 }
 
-/// Reason why git gave no answer.
+/// Reason why git returned no output.
 enum GitFailure {
-    /// Git is missing or has failed.
+    /// Git is not installed or has failed.
     Refused,
-    /// Git timed out or wrote too much.
+    /// Git timed out or its output was too long.
     Unanswered,
 }
 
@@ -179,14 +181,14 @@ impl GitRun {
         self.git.env(name, value);
     }
 
-    /// Passes on a variable of this process's environment.
+    /// Passes on a variable from this process's environment.
     fn inherit(&mut self, name: &str) {
         if let Some(value) = std::env::var_os(name) {
             self.git.env(name, value);
         }
     }
 
-    /// Runs git and returns its output. Uses no threads, because a supervisor must be single-threaded.
+    /// Runs git and returns its output. Uses no threads, because a supervisor must stay single-threaded.
     fn output(mut self, input: &[u8]) -> Result<Vec<u8>, GitFailure> {
         let stdin = || -> io::Result<File> {
             let mut stdin = File::from(memfd_create(c"ironcurtain-git", MemfdFlags::CLOEXEC)?);
@@ -206,7 +208,7 @@ impl GitRun {
     }
 }
 
-/// Reads to the end, unless there is too much output or it takes too long.
+/// Reads to EOF. Returns `None` on too much output, timeout or error.
 fn read_in_time(mut from: ChildStdout) -> Option<Vec<u8>> {
     let deadline = Instant::now() + PATIENCE;
     let mut output = Vec::new();

@@ -1,7 +1,7 @@
-//! Journal of a sandbox's writable roots, from which another process can finish after this one is killed.
+//! Journal of a sandbox's writable roots, with which another process can finish the work if this one is killed.
 //!
-//! - There is one append-only file of lines per sandbox; the live process holds its lock.
-//! - INVARIANT: a root is recorded before it becomes writable, and a move to quarantine before it is made.
+//! - Each sandbox has one append-only file of JSON lines. The process that watches the sandbox holds its lock.
+//! - INVARIANT: a root is recorded before it becomes writable, and a move to quarantine before it happens.
 
 use std::{
     borrow::Cow,
@@ -19,17 +19,17 @@ use serde::{Deserialize, Serialize};
 use super::{AutostartRules, Finding, baseline::Baseline, file_stamp::FileStamp};
 use crate::state::{StateDir, numbered};
 
-/// Number of the next journal.
+/// Number for the next journal.
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
-/// Journal of one sandbox.
+/// Journal file of one sandbox, locked by this process.
 #[derive(Debug)]
 pub(super) struct Journal {
     file: File,
     path: PathBuf,
 }
 
-/// Line of the journal.
+/// Line of a journal, as JSON.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "line", rename_all = "kebab-case")]
 enum JournalLine<'a> {
@@ -38,7 +38,7 @@ enum JournalLine<'a> {
         name: Cow<'a, str>,
         rules: Cow<'a, AutostartRules>,
     },
-    /// The process that holds the journal from here on.
+    /// Process that holds the journal from this line on.
     Owner(Owner),
     Open {
         root: Cow<'a, str>,
@@ -50,21 +50,21 @@ enum JournalLine<'a> {
     Named {
         path: Cow<'a, str>,
     },
-    /// A program outside has replaced a covered file.
+    /// A program outside the sandbox has replaced a covered file.
     Replaced {
         path: Cow<'a, str>,
         stamp: FileStamp,
     },
-    /// A draft with this name is about to be written next to a file.
+    /// A draft with this name is about to be written next to the file at `path`.
     Drafted {
         path: Cow<'a, str>,
         draft: Cow<'a, str>,
     },
-    /// A finding that was reported, or is about to be.
+    /// A finding that has been reported or is about to be.
     Found {
         finding: Cow<'a, Finding>,
     },
-    /// A finding that is reported once the draft at this path is in place.
+    /// A finding to report, unless the draft at this path still exists.
     Restored {
         finding: Cow<'a, Finding>,
         draft: Cow<'a, str>,
@@ -75,11 +75,11 @@ enum JournalLine<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 struct Owner {
     pid: u32,
-    /// Start time in clock ticks since boot, which tells a process from a later one with the same pid.
+    /// Start time in clock ticks since boot, which distinguishes the process from a later one with the same id.
     started: u64,
 }
 
-/// Work left by a killed process.
+/// Work that a killed process has left.
 #[derive(Debug)]
 pub(super) struct UnfinishedJournal {
     pub(super) journal: Journal,
@@ -88,14 +88,14 @@ pub(super) struct UnfinishedJournal {
     pub(super) roots: BTreeMap<String, Baseline>,
     pub(super) named: Vec<String>,
     pub(super) found: Vec<Finding>,
-    /// Files with drafts that may still exist.
+    /// Files, each with the name of a draft that may still exist.
     pub(super) drafts: Vec<(String, String)>,
-    /// Findings to report, each unless the draft at this path still exists.
+    /// Findings to report, each unless the draft at its path still exists.
     pub(super) restored: Vec<(Finding, String)>,
 }
 
 impl Journal {
-    /// Creates a journal in the folder `dir`.
+    /// Creates and locks a journal in the folder `dir`.
     pub(super) fn begin(dir: &Path, name: &str, rules: &AutostartRules) -> io::Result<Self> {
         let stem: String =
             name.chars().take(64).map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
@@ -111,7 +111,7 @@ impl Journal {
         Ok(journal)
     }
 
-    /// Returns the journals of processes that have exited.
+    /// Takes over the journals of processes that have exited.
     pub(super) fn left(state: &StateDir) -> io::Result<Vec<UnfinishedJournal>> {
         let mut left = Vec::new();
         for entry in fs::read_dir(state.below("autostart")?)? {
@@ -126,7 +126,7 @@ impl Journal {
         Ok(left)
     }
 
-    /// Takes over a journal whose lock is free.
+    /// Takes over a journal, unless a running process holds it.
     fn take(path: PathBuf) -> io::Result<Option<UnfinishedJournal>> {
         let Ok(file) = File::options().read(true).append(true).open(&path) else { return Ok(None) };
         if !lock(&file, &path) {
@@ -134,18 +134,18 @@ impl Journal {
         }
         let text = fs::read_to_string(&path);
         let journal = Self { file, path };
-        // Another process has finished it in the meantime.
+        // The file no longer exists if another process has finished the work in the meantime.
         let Ok(text) = text else { return Ok(None) };
         let mut lines = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
         let begin = lines.next().and_then(|line| serde_json::from_str(line).ok());
         let Some(JournalLine::Begin { name, rules, .. }) = begin else {
-            // No root was writable yet. Keep a new journal, because its process may not have locked it yet.
+            // No root was writable yet. A recent journal stays, because its process may not have locked it yet.
             if journal.is_old() {
                 journal.remove();
             }
             return Ok(None);
         };
-        // Ignore the error: on a full disk, other processes wait for the lock until their limit.
+        // Ignores the error: if the disk is full, other processes wait for the lock until they time out.
         let _ = journal.take_ownership(&text);
         let (name, rules) = (name.into_owned(), rules.into_owned());
         let mut left = UnfinishedJournal {
@@ -169,7 +169,8 @@ impl Journal {
         Ok(Some(left))
     }
 
-    /// Records this process as the owner of a journal with this text. Removes a last line that a killed process did not complete.
+    /// Records this process as the owner of a journal that contains `text`. Removes a last line that a killed process
+    /// did not complete.
     fn take_ownership(&self, text: &str) -> io::Result<()> {
         let complete = text.rfind('\n').map_or(0, |end| end + 1);
         if complete < text.len() {
@@ -178,7 +179,7 @@ impl Journal {
         self.own()
     }
 
-    /// Records this process as the owner.
+    /// Records this process as the owner of the journal.
     fn own(&self) -> io::Result<()> {
         let pid = std::process::id();
         match Owner::of(pid) {
@@ -220,12 +221,13 @@ impl Journal {
         self.write(&JournalLine::Found { finding: Cow::Borrowed(finding) })
     }
 
-    /// Returns the path of a work file for this process: git may still use that of a killed one.
+    /// Returns the path of a work file for this process. A git that a killed process started may still use that
+    /// process's file.
     pub(super) fn scratch(&self) -> PathBuf {
         self.path.with_extension(format!("{}.scratch", std::process::id()))
     }
 
-    /// Removes the journal once its work is complete.
+    /// Removes the journal and its work files once the work is complete.
     pub(super) fn remove(self) {
         let scratch = self.path.with_extension("");
         let is_scratch = |path: &Path| {
@@ -237,7 +239,7 @@ impl Journal {
                 let _ = fs::remove_file(entry.path());
             }
         }
-        // Ignore the error: the next process checks again and finds nothing.
+        // Ignores the error: the next process repeats the checks and finds nothing.
         let _ = fs::remove_file(&self.path);
     }
 
@@ -249,10 +251,10 @@ impl Journal {
 }
 
 impl Owner {
-    /// Returns the running process with this pid. A zombie has closed its files, so it owns nothing.
+    /// Returns the running process with this id. A zombie has already closed its files, so it owns nothing.
     fn of(pid: u32) -> Option<Self> {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        // The name in parentheses may contain spaces; `proc_pid_stat(5)` numbers the fields after it from 3.
+        // The name in parentheses may contain spaces. `proc_pid_stat(5)` numbers the fields after it from 3.
         let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
         let state = fields.next()?;
         let started = fields.nth(18)?.parse().ok()?;
@@ -266,7 +268,7 @@ impl Owner {
         let mut is_running = None;
         for line in lines {
             match line {
-                // Journals of earlier versions name the pid only.
+                // Journals of earlier versions record the process id only.
                 JournalLine::Begin { pid, .. } => is_running = Some(Self::of(pid).is_some()),
                 JournalLine::Owner(owner) => is_running = Some(Self::of(owner.pid) == Some(owner)),
                 JournalLine::Open { .. }
@@ -282,9 +284,10 @@ impl Owner {
     }
 }
 
-/// Takes the lock unless a running process owns the journal.
+/// Locks a journal, unless a running process owns it.
 ///
-/// A child that a killed owner was starting keeps the lock until it calls `exec`, so a lock whose owner has exited is waited for.
+/// A child that a killed owner was starting holds the lock until it calls `exec`, so this waits for a lock whose owner
+/// has exited.
 fn lock(file: &File, path: &Path) -> bool {
     let deadline = Instant::now() + Duration::from_secs(10);
     loop {
@@ -325,7 +328,7 @@ impl UnfinishedJournal {
 mod tests {
     use super::*;
 
-    /// Writes a journal with this owner, and locks it in a child that outlives the descriptors of this process.
+    /// Writes a journal with this owner. A child holds its lock even after this process has closed the file.
     fn held_by_child(dir: &Path, owner: Owner) -> (PathBuf, std::process::Child) {
         let Journal { file, path } = Journal::begin(dir, "s", &AutostartRules::default()).unwrap();
         let journal = Journal { file, path: path.clone() };
@@ -373,12 +376,19 @@ mod tests {
         begun.named("/home/u/a").unwrap();
         (&begun.file).write_all(b"{\"line\":\"named\",\"pa").unwrap();
         let path = begun.path.clone();
-        drop(begun);
+        release(begun);
         for _ in 0..2 {
             let left = Journal::take(path.clone()).unwrap().unwrap();
             assert_eq!((left.name.as_str(), left.named.as_slice()), ("s", &["/home/u/a".to_owned()][..]));
             assert_eq!(left.found, []);
+            release(left.journal);
         }
+    }
+
+    /// Unlocks the journal before closing it, because a child that a concurrent test forks shares the lock until it
+    /// executes its program.
+    fn release(journal: Journal) {
+        flock(&journal.file, FlockOperation::Unlock).unwrap();
     }
 
     #[test]

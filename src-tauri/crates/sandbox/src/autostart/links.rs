@@ -1,18 +1,18 @@
-//! Resolves symlinks by name, so that every symlink on the way can be closed.
+//! Resolves symlinks by name, so that every symlink in a path can be made read-only.
 
 use std::{collections::VecDeque, fs};
 
 use super::name_text::{path_text, raw};
 
-/// Maximum number of symlinks that the kernel follows for one path.
+/// Maximum number of symlinks that the kernel follows in one path.
 const MOST_LINKS: usize = 40;
-/// Limits for searching the home for symlinks: folders, depth, and names per folder.
+/// Limits of the search for symlinks in the home: number of folders, depth, and names per folder.
 const MOST_FOLDERS: usize = 256;
 const DEEPEST: usize = 2;
 const MOST_NAMES: usize = 256;
 
-/// Returns the symlinks on the way of a path, each by its own resolved path, followed by the final target, which need not
-/// exist.
+/// Returns the symlinks that a path leads through, each by its own resolved path, followed by the final target, which
+/// need not exist.
 pub(super) fn way(path: &str) -> Vec<String> {
     let mut rest: VecDeque<String> = path.split('/').map(str::to_owned).collect();
     let (mut done, mut way) = (String::new(), Vec::new());

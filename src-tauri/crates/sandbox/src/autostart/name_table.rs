@@ -1,7 +1,7 @@
-//! Classification of paths by the names of autostart files.
+//! Classifies paths by the names of autostart files.
 //!
-//! - Names are compared case-insensitively, because some file systems do.
-//! - The list itself is data: `name_table/names.json`.
+//! - Names are compared case-insensitively, as some file systems do.
+//! - The list of names is data: `name_table/names.json`.
 
 mod leading;
 mod pattern;
@@ -23,25 +23,26 @@ use super::{AutostartMode, AutostartRules, RunsLater};
 #[derive(Debug)]
 pub(super) struct NameGroup {
     pub(super) place: NameScope,
-    /// Read-only if the file exists already.
+    /// `true` if existing files are read-only in the sandbox.
     pub(super) closed: bool,
-    /// Verdict by name alone.
+    /// Verdict on a new or changed file by its name alone.
     pub(super) verdict: RunVerdict,
-    /// Check of the content.
+    /// Check of the file's content, which can change the verdict.
     pub(super) check: ContentCheck,
-    /// Quarantined in strict mode.
+    /// `true` if strict mode quarantines new files of the group.
     pub(super) strict: bool,
-    /// Written by package managers: also counts among installed files, and a new folder of them is listed as one.
+    /// `true` if package managers write the files. They are then listed even among installed packages, and a new folder
+    /// of them is listed as a whole.
     pub(super) installed: bool,
     pub(super) when: &'static str,
 }
 
-/// Folders in which a name counts.
+/// Folders in which a name is significant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum NameScope {
     Any,
-    /// The user's home itself.
+    /// The user's home itself, not its subfolders.
     Home,
     /// A folder in which git keeps a repository.
     Git,
@@ -50,39 +51,39 @@ pub(super) enum NameScope {
 /// Verdict on a new or changed file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RunVerdict {
-    /// No program runs it.
+    /// No program runs the file.
     Harmless,
-    /// It stays and is reported.
+    /// The file is reported and stays in place.
     Listed,
-    /// A program of the user's runs it automatically.
+    /// A program of the user's runs the file automatically.
     Unasked,
 }
 
-/// Check of a file's content, for names that do not decide alone.
+/// Check of a file's content, for names that are not decisive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum ContentCheck {
-    /// No check: the name decides.
+    /// No check: the name is decisive.
     #[default]
     Always,
-    /// Sample hooks do not run.
+    /// Git hook, unless it is a sample, which does not run.
     Hook,
     GitConfig,
-    /// The file redirects git to another folder.
+    /// File that redirects git to another folder.
     Redirect,
-    /// Runs if direnv has already allowed it.
+    /// `.envrc`, which runs if direnv has already allowed it.
     Direnv,
-    /// JSON settings of an agent, some of which start programs.
+    /// JSON settings of an agent, in which some keys start programs.
     Agent,
-    /// TOML settings of an agent.
+    /// TOML settings of an agent, in which some keys start programs.
     AgentToml,
-    /// Only its scripts run.
+    /// `package.json`, in which only the scripts run.
     Scripts,
-    /// Settings of a version control system with some harmless sections.
+    /// Configuration of a version control system, in which some sections are harmless.
     Sections,
 }
 
-/// Name of the list.
+/// Name from the list, with the treatment of its group.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct KnownName {
     pub(super) name: &'static str,
@@ -90,15 +91,15 @@ pub(super) struct KnownName {
     pub(super) group: &'static NameGroup,
 }
 
-/// Folders in which package managers install.
+/// Folders in which package managers install files.
 const DEPENDENCIES: &[&str] = &["/node_modules/", "/site-packages/"];
 
 /// Index of the list by scope and name.
 struct Lookup {
     names: [HashMap<&'static str, KnownName>; 3],
-    /// Last components of those names, which few paths have.
+    /// Last components of all names, for rejecting most paths quickly.
     last: HashSet<&'static str>,
-    /// Maximum number of components of those names.
+    /// Maximum number of components of a name.
     deepest: usize,
     patterns: Vec<(NamePattern, KnownName)>,
 }
@@ -124,11 +125,11 @@ static LOOKUP: LazyLock<Lookup> = LazyLock::new(|| {
     lookup
 });
 
-/// Names that count in one sandbox.
+/// Names that are significant in one sandbox.
 #[derive(Clone, Debug, Default)]
 pub(super) struct NameTable {
     home: Option<String>,
-    /// Names of the home count in every folder.
+    /// `true` in strict mode, in which names of the home are significant in every folder.
     strict: bool,
     allow: Vec<String>,
     denied: Vec<String>,
@@ -145,12 +146,12 @@ impl NameTable {
         Self { home: home.map(str::to_owned), ..Self::default() }
     }
 
-    /// Returns the user's home.
+    /// Returns the user's home, if it is known.
     pub(super) fn home(&self) -> Option<&str> {
         self.home.as_deref()
     }
 
-    /// Returns the name that matches a path itself.
+    /// Returns the name that matches the path itself.
     pub(super) fn exactly(&self, path: &str, is_git: impl Fn(&str) -> bool) -> Option<KnownName> {
         if self.denied.iter().any(|denied| denied == path) {
             return Some(KnownName { name: "", folder: true, group: &table::DENIED });
@@ -164,7 +165,7 @@ impl NameTable {
                 NameScope::Git => is_git(above),
             }
         };
-        // The longest match is the most specific.
+        // The longest match is the most specific one.
         let (depth, name) = named(&lower, counts).unzip();
         let patterns = LOOKUP.patterns.iter().filter(|(pattern, known)| {
             depth.is_none_or(|depth| depth < pattern.depth())
@@ -175,8 +176,8 @@ impl NameTable {
         found.filter(|row| !self.allows(row) && !self.is_a_dependencys(row, path))
     }
 
-    /// Returns true if a package manager has installed the file. Users do not open or build installed files directly, and listing
-    /// them would be as useless as listing the code next to them.
+    /// Returns whether a package manager has installed the file. Users do not open or build installed files directly,
+    /// and listing them would be as useless as listing the code next to them.
     fn is_a_dependencys(&self, row: &KnownName, path: &str) -> bool {
         let is_inside = |folder: &str| path.contains(folder);
         row.group.verdict == RunVerdict::Listed
@@ -185,14 +186,15 @@ impl NameTable {
             && DEPENDENCIES.iter().any(|folder| is_inside(folder))
     }
 
-    /// Returns the name that matches a path or a folder above it, and the length of the matching part.
+    /// Returns the name that matches the path or a folder above it, and the length of the matching part.
     pub(super) fn find(&self, path: &str, is_git: impl Fn(&str) -> bool) -> Option<(KnownName, usize)> {
         let ends = std::iter::once(path.len()).chain(path.rmatch_indices('/').map(|(at, _)| at));
         ends.filter_map(|end| Some((self.exactly(path.get(..end)?, &is_git)?, end)))
             .find(|(row, end)| row.folder || *end == path.len())
     }
 
-    /// Returns true if files of this row are read-only; in strict mode, that includes everything that would be quarantined.
+    /// Returns whether files with this name are read-only. In strict mode, this includes all files that would be
+    /// quarantined.
     pub(super) fn closes(&self, row: &KnownName) -> bool {
         row.group.closed || self.strict && row.group.strict
     }
@@ -203,7 +205,7 @@ impl NameTable {
         };
         self.allow.iter().any(|allowed| {
             inside(row.name, allowed)
-                // In a repository's folder, names do not include that folder's name.
+                // Listed names in a repository's folder do not include `.git` itself, but allowed names do.
                 || row.group.place == NameScope::Git
                     && allowed.strip_prefix(".git").is_some_and(|rest| {
                         rest.is_empty() || rest.strip_prefix('/').is_some_and(|part| inside(row.name, part))
@@ -212,28 +214,28 @@ impl NameTable {
     }
 }
 
-/// A folder of hooks.
+/// Treatment of a folder of hooks.
 pub(super) static HOOK_FOLDER: KnownName = KnownName { name: "hooks", folder: true, group: &table::HOOKS };
 
-/// A configuration that another git configuration includes.
+/// Treatment of a configuration that another git configuration includes.
 pub(super) static FURTHER_CONFIG: KnownName =
     KnownName { name: "config", folder: false, group: &table::CONFIG };
 
-/// A program that git runs because a configuration or a symlink refers to it.
+/// Treatment of a program that git runs because a configuration or symlink refers to it.
 pub(super) static GIT_PROGRAM: KnownName =
     KnownName { name: "program", folder: false, group: &table::PROGRAM };
 
-/// A folder from which git copies hooks into new repositories.
+/// Treatment of a folder from which git copies hooks into new repositories.
 pub(super) static GIT_TEMPLATE: KnownName =
     KnownName { name: "templates", folder: true, group: &table::PROGRAM };
 
-/// Returns the names of the home without wildcards.
+/// Returns the names without wildcards that are significant in the home.
 pub(super) fn home_names() -> impl Iterator<Item = KnownName> {
     let names = table::names().map(|listed| listed.known);
     names.filter(|known| known.group.place == NameScope::Home && !is_pattern(known.name))
 }
 
-/// Returns the longest listed name at the end of a path, with its number of components.
+/// Returns the longest listed name at the end of a path, and its number of components.
 fn named(path: &str, counts: impl Fn(NameScope, usize) -> bool) -> Option<(usize, KnownName)> {
     let lookup: &Lookup = &LOOKUP;
     if !lookup.last.contains(path.rsplit('/').next().unwrap_or_default()) {
@@ -248,15 +250,15 @@ fn named(path: &str, counts: impl Fn(NameScope, usize) -> bool) -> Option<(usize
     found.last()
 }
 
-/// Returns true if a folder, or one in which git keeps further repositories, is named as git names them.
+/// Returns whether a folder has the name of a git folder, or is in one, where git keeps further repositories.
 pub(super) fn is_git_by_name(path: &str) -> bool {
     let mut above = path.rsplit('/');
     above.next().is_some_and(|name| name.eq_ignore_ascii_case(".git"))
         || above.any(|name| name.eq_ignore_ascii_case(".git"))
 }
 
-/// Returns the names of the strict list, relative to the folder in which they count: those of any folder, and those of the home
-/// if `at_home`. Excludes names with wildcards.
+/// Returns the names of the strict list, relative to the folder in which they are significant: those for any folder
+/// and, if `at_home`, those for the home. Names with wildcards are excluded.
 pub fn strict_names(at_home: bool) -> Vec<String> {
     let names = table::names().map(|listed| listed.known).filter(|known| !is_pattern(known.name));
     let strict =
@@ -268,7 +270,7 @@ pub fn strict_names(at_home: bool) -> Vec<String> {
     relative.collect()
 }
 
-/// Returns when a file's content is run, or `None` if no program of the user's runs it by its name.
+/// Returns when programs run a file because of its name, or `None` if no program of the user's does.
 pub fn runs_later(path: &str, home: Option<&str>) -> Option<RunsLater> {
     let (row, _) = NameTable::at_home(home).find(path, is_git_by_name)?;
     Some(RunsLater { when: row.group.when, unasked: row.group.verdict == RunVerdict::Unasked })

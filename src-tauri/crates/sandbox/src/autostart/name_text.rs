@@ -1,8 +1,9 @@
 //! Encodes names that are not UTF-8 as text.
 //!
-//! - Paths are strings throughout. An invalid byte becomes a character at the end of the private use area, which real names do
-//!   not contain; such a character itself is encoded byte by byte in the same way.
-//! - INVARIANT: [`raw`] returns the exact bytes that [`text`] was given, so that every name can be opened and moved.
+//! - Paths are strings everywhere. An invalid byte becomes a character at the end of the private use area, which real
+//!   names do not contain. If a name does contain such a character, each of its bytes is encoded in the same way.
+//! - INVARIANT: [`raw`] returns exactly the bytes that [`text`] encoded, so that a file of any name can be opened and
+//!   moved.
 
 use std::{
     borrow::Cow,
@@ -11,9 +12,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Offset of the character for a byte.
+/// Code point that encodes byte 0; that of another byte is higher by its value.
 const FIRST: u32 = 0x10_FF00;
-/// First UTF-8 byte of those characters, and of few others.
+/// First UTF-8 byte of these characters, which few other characters have.
 const LEAD: u8 = 0xF4;
 
 /// Encodes a name or path.
@@ -50,12 +51,12 @@ pub(crate) fn raw(text: &str) -> Cow<'_, OsStr> {
     Cow::Owned(OsString::from_vec(raw))
 }
 
-/// Returns the path in a finding as stored on disk, with encoded bytes restored.
+/// Returns the path on disk for a path in a finding, by decoding its encoded bytes.
 pub fn real_path(shown: &str) -> PathBuf {
     raw(shown).into_owned().into()
 }
 
-/// Encodes a path.
+/// Encodes a path, like [`text`].
 pub(super) fn path_text(path: &Path) -> String {
     text(path.as_os_str().as_bytes())
 }
@@ -64,7 +65,7 @@ fn char_of(byte: u8) -> Option<char> {
     char::from_u32(FIRST + u32::from(byte))
 }
 
-/// Returns the byte that a character encodes. Bytes below 0x80 are never encoded.
+/// Returns the byte that a character encodes, if any. Bytes below 0x80 are never encoded.
 fn byte(char: char) -> Option<u8> {
     let byte = u8::try_from(u32::from(char).checked_sub(FIRST)?).ok()?;
     (byte >= 0x80).then_some(byte)

@@ -1,9 +1,9 @@
 //! Restores and deletes quarantined files at the user's request.
 //!
-//! - INVARIANT: a file is restored only to the path that quarantine recorded for it. No symlink is followed on the way; a
-//!   quarantined symlink is restored as a symlink.
-//! - INVARIANT: nothing is overwritten. A new file at the path stays, unless it is quarantined in exchange.
-//! - No folder is created: a missing one is reported.
+//! - INVARIANT: a file is restored only to the path from which it was quarantined. No symlink in the path is followed;
+//!   a quarantined symlink is restored as a symlink.
+//! - INVARIANT: nothing is overwritten. A new file at the path stays there, unless it is quarantined in exchange.
+//! - No folder is created. A missing folder is reported.
 
 use std::{
     fs::{self, File},
@@ -27,25 +27,25 @@ use super::{
 };
 use crate::state::StateDir;
 
-/// Maximum length of the origin path recorded in a slot.
+/// Maximum length in bytes of the original path that a slot records.
 const LONGEST_ORIGIN: u64 = 64 << 10;
 
-/// Error restoring or deleting a quarantined file.
+/// Failure to restore or delete a quarantined file.
 #[derive(Debug, thiserror::Error)]
 pub enum PutBackError {
     /// The file is not in quarantine.
     #[error("the file is no longer in quarantine")]
     NotKept,
-    /// Quarantine has recorded another path for the file.
-    #[error("the quarantined file was recorded with another path")]
+    /// The file was quarantined from another path.
+    #[error("the file was quarantined from another path")]
     NotFromThere,
     /// Another file exists at the path.
     #[error("another file exists at that path; it was left unchanged")]
     Occupied,
-    /// The folder no longer exists, or is reached through a symlink.
+    /// The folder does not exist, or a symlink leads to it.
     #[error("the file's folder no longer exists or was replaced: {0}")]
     NoFolder(io::Error),
-    /// The operating system refused.
+    /// Another error of the operating system.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
@@ -56,29 +56,30 @@ impl From<Errno> for PutBackError {
     }
 }
 
-/// Location of a quarantined file.
+/// Quarantined file and its location.
 struct Kept {
     dir: OwnedFd,
-    /// Its name in the folder.
+    /// Name of the file in `dir`.
     name: String,
-    /// Its slot in quarantine; `None` if it stayed in its folder under a disarmed name.
+    /// Slot of the file in quarantine; `None` if the file stayed in its folder under a disarmed name.
     slot: Option<PathBuf>,
 }
 
 /// Restores the file that was moved from `path` to `kept`.
 ///
 /// # Errors
-/// On any [`PutBackError`], the file stays in quarantine.
+/// On error, the file stays in quarantine.
 pub fn put_back(state_dir: &Path, path: &str, kept: &str) -> Result<(), PutBackError> {
     let kept = Kept::find(state_dir, path, kept)?;
     let (dir, name, _shut) = folder_of(path)?;
     kept.move_to(&dir, name)
 }
 
-/// Restores a file and quarantines the one now at its path. Returns the quarantine path of the latter, if there was one.
+/// Restores a file, and quarantines the file that is now at its path. Returns the latter's path in quarantine, if there
+/// was one.
 ///
 /// # Errors
-/// On any [`PutBackError`], both files stay in place. If the second file cannot be moved back, the error says so.
+/// On error, both files stay where they were. If the second file cannot be moved back, the error says so.
 pub fn exchange(state_dir: &Path, path: &str, kept: &str) -> Result<Option<String>, PutBackError> {
     let kept = Kept::find(state_dir, path, kept)?;
     let (dir, name, _shut) = folder_of(path)?;
@@ -104,7 +105,7 @@ pub fn exchange(state_dir: &Path, path: &str, kept: &str) -> Result<Option<Strin
 /// Permanently deletes the file that was moved from `path` to `kept`.
 ///
 /// # Errors
-/// See [`PutBackError`].
+/// Returns a [`PutBackError`]. The file may then be partly deleted.
 pub fn delete(state_dir: &Path, path: &str, kept: &str) -> Result<(), PutBackError> {
     let kept = Kept::find(state_dir, path, kept)?;
     match &kept.slot {
@@ -154,7 +155,7 @@ impl Kept {
         }
     }
 
-    /// Moves the file to an unused name, or copies it if that is on another file system.
+    /// Moves the file to an unused name. Copies it if the name is on another file system.
     fn move_to(&self, dir: &OwnedFd, name: &str) -> Result<(), PutBackError> {
         let here = raw(&self.name);
         match renameat_with(&self.dir, &*here, dir, &*raw(name), RenameFlags::NOREPLACE) {
@@ -164,14 +165,14 @@ impl Kept {
             Err(error) => return Err(error.into()),
         }
         if let Some(slot) = &self.slot {
-            // The slot contains only the origin, or what was copied.
+            // Apart from a file that was copied, the slot contains only the original path.
             let _ = fs::remove_dir_all(slot);
         }
         Ok(())
     }
 
     fn copy_to(&self, dir: &OwnedFd, name: &str) -> Result<(), PutBackError> {
-        // No program recognizes this name before the copy is complete.
+        // No program recognizes this name, so an incomplete copy never runs.
         let half = format!("{name}.put-back-{}", std::process::id());
         let to = PathBuf::from(format!("/proc/self/fd/{}", dir.as_raw_fd())).join(&*raw(&half));
         let copied = BoundedCopy::new().copy(&self.dir, Path::new(&*raw(&self.name)), &to, 0);
@@ -180,7 +181,7 @@ impl Kept {
                 .map_err(|error| if error == Errno::EXIST { PutBackError::Occupied } else { error.into() })
         });
         if moved.is_err() {
-            // If removal fails too, the leftover has a name that no program recognizes.
+            // If this fails too, the leftover copy has a name that no program recognizes.
             let _ = remove(dir, &half);
         }
         moved
@@ -192,7 +193,8 @@ fn open_state(state_dir: &Path) -> io::Result<StateDir> {
     StateDir::open(text, rustix::process::getuid().as_raw())
 }
 
-/// Opens the folder of a path, for as long as the last returned value lives, and returns the name in it.
+/// Opens the parent folder of a path, and returns it with the last component. It stays accessible while the last value
+/// lives.
 fn folder_of(path: &str) -> Result<(OwnedFd, &str, ReopenedFolders), PutBackError> {
     let (above, name) = parts(path)?;
     let (dir, shut) = open_reopening(above).map_err(|error| PutBackError::NoFolder(error.into()))?;
@@ -239,7 +241,7 @@ mod tests {
             self.dir.path().join(name).to_str().unwrap().to_owned()
         }
 
-        /// Quarantines a new file and returns both paths.
+        /// Quarantines a new file. Returns its original path and its path in quarantine.
         fn moved(&self, name: &str, text: &str) -> (String, String) {
             let path = self.at(name);
             fs::write(&path, text).unwrap();
@@ -279,7 +281,7 @@ mod tests {
             (fs::read_to_string(&path).unwrap(), fs::read_to_string(&kept).unwrap()),
             ("mine".into(), "evil".into())
         );
-        // A symlink counts as existing, even if it is dangling.
+        // A symlink at the path also blocks the restoration, even if it is dangling.
         fs::remove_file(&path).unwrap();
         symlink("nowhere", &path).unwrap();
         assert!(matches!(place.put_back(&path, &kept), Err(PutBackError::Occupied)));
@@ -312,7 +314,7 @@ mod tests {
         assert!(!Path::new(&place.at("q/x")).exists() && Path::new(&kept).exists());
         fs::remove_file(place.at("p")).unwrap();
         fs::rename(place.at("q"), place.at("p")).unwrap();
-        // Refuse a file with another origin, a file elsewhere, and a path that leaves quarantine.
+        // Refuses a file from another path, a file outside quarantine, and a path that leads out of quarantine.
         fs::write(place.at("other"), "mine").unwrap();
         let slot = Path::new(&kept).parent().unwrap();
         let out = format!("{}/../../../other", slot.display());
@@ -328,7 +330,7 @@ mod tests {
                 assert!(matches!(refused, Err(PutBackError::NotFromThere)), "{to} {from}: {refused:?}");
             }
         }
-        // A slot that is a symlink is refused.
+        // Refuses a slot that is a symlink.
         fs::rename(slot, place.at("slot")).unwrap();
         symlink(place.at("slot"), slot).unwrap();
         assert!(matches!(place.put_back(&path, &kept), Err(PutBackError::NotKept)));

@@ -1,7 +1,8 @@
 //! Moves files to quarantine, where no program runs them.
 //!
-//! - Nothing is deleted: a moved file has the same name in a separate folder, with a file `origin` that records its
-//!   path. A file that cannot be moved is disarmed instead: renamed in place so that no program recognizes it.
+//! - Nothing is deleted. A quarantined file keeps its name, in a folder of its own that also contains a file `origin`
+//!   with the original path. A file that cannot be moved is disarmed in place: renamed, so that no program recognizes
+//!   it.
 
 use std::{
     ffi::OsStr,
@@ -29,16 +30,16 @@ use super::{
 };
 use crate::state::{StateDir, numbered};
 
-/// Maximum number of bytes copied per file to another file system, because other work waits. A larger file is disarmed in
-/// place.
+/// Maximum number of bytes copied per file to another file system, because other work waits meanwhile. A larger file is
+/// disarmed in place.
 const MOST_COPIED: u64 = 16 << 20;
 const MOST_NAMES: usize = 10_000;
 const DEEPEST: usize = 64;
 
-/// Number of the next slot.
+/// Number for the next slot.
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
-/// Quarantines a file at the user's request, and returns its new path.
+/// Quarantines a file at the user's request. Returns its new path.
 pub fn quarantine(state_dir: &Path, path: &str) -> io::Result<String> {
     let (above, name) = path.rsplit_once('/').ok_or(io::ErrorKind::InvalidInput)?;
     let text = state_dir.to_str().ok_or(io::ErrorKind::InvalidInput)?;
@@ -47,7 +48,7 @@ pub fn quarantine(state_dir: &Path, path: &str) -> io::Result<String> {
     QuarantineSlot::new(&state, path)?.move_away(&dir, name)
 }
 
-/// Slot for one file.
+/// Slot in quarantine for one file: a folder of its own.
 #[derive(Debug)]
 pub(super) struct QuarantineSlot {
     kept: PathBuf,
@@ -65,17 +66,17 @@ impl QuarantineSlot {
         Ok(Self { kept })
     }
 
-    /// Returns the path of a name in the slot.
+    /// Returns the path that a file with this name has in the slot.
     pub(super) fn to(&self, name: &str) -> PathBuf {
         self.kept.join(&*raw(name))
     }
 
-    /// Writes a text into the slot.
+    /// Writes a text to a file in the slot.
     pub(super) fn keep(self, name: &str, text: &[u8]) -> io::Result<()> {
         fs::write(self.to(name), text)
     }
 
-    /// Disarms a name in a folder without moving it, and returns its new path.
+    /// Disarms a file in place by renaming it. Returns its new path.
     pub(super) fn disarm(self, dir: &OwnedFd, name: &str) -> io::Result<String> {
         let disarmed = disarmed(name, &self.kept);
         let mut moved = renameat(dir, &*raw(name), dir, &*raw(&disarmed));
@@ -90,12 +91,13 @@ impl QuarantineSlot {
         Ok(path_text(&folder.join(&*raw(&disarmed))))
     }
 
-    /// Moves a name of a folder into the slot, and returns its new path.
+    /// Moves a file from a folder into the slot. Returns its new path.
     pub(super) fn move_away(self, dir: &OwnedFd, name: &str) -> io::Result<String> {
         let to = self.to(name);
         let mut shut = ReopenedFolders::default();
         let mut moved = renameat(dir, &*raw(name), CWD, &to);
-        // Try disarming for any error, because the kernel reports another file system before permissions.
+        // Makes the folder accessible after any error, because the kernel reports another file system before missing
+        // permissions.
         if moved.is_err_and(|error| error != Errno::NOENT) {
             shut.open_for_moving(dir, name);
             moved = renameat(dir, &*raw(name), CWD, &to);
@@ -103,13 +105,13 @@ impl QuarantineSlot {
         match moved {
             Ok(()) => return Ok(path_text(&to)),
             Err(Errno::NOENT) => {
-                // The slot is ours and contains only the origin.
+                // The slot contains only the file `origin`.
                 let _ = fs::remove_dir_all(&self.kept);
                 return Err(io::ErrorKind::NotFound.into());
             }
             Err(_) => {}
         }
-        // From here on, no program recognizes the file, even if the rest fails.
+        // From here on, no program recognizes the file, even if a later step fails.
         let disarmed = disarmed(name, &self.kept);
         if let Err(error) = renameat(dir, &*raw(name), dir, &*raw(&disarmed)) {
             let _ = fs::remove_dir_all(&self.kept);
@@ -123,24 +125,24 @@ impl QuarantineSlot {
             let folder = fs::read_link(format!("/proc/self/fd/{}", dir.as_raw_fd()))?;
             return Ok(path_text(&folder.join(&*raw(&disarmed))));
         }
-        // Leftovers have the disarmed name.
+        // Leftovers have the disarmed name, which no program recognizes.
         let _ = fs::remove_dir_all(&here).or_else(|_| fs::remove_file(&here));
         Ok(path_text(&to))
     }
 }
 
-/// Returns the current path of a file that was about to be moved to `moved_to`, if the move had started.
+/// Returns the current path of a file whose move to `moved_to` was started but not completed.
 pub(super) fn begun(path: &str, moved_to: &str) -> Option<String> {
     let begun = disarmed(path, Path::new(moved_to).parent()?);
     fs::symlink_metadata(&*raw(&begun)).is_ok().then_some(begun)
 }
 
-/// Returns the name that disarms a file until it is moved.
+/// Returns the name under which a file is disarmed until it is moved.
 fn disarmed(name: &str, kept: &Path) -> String {
     format!("{name}.quarantined-{}", kept.file_name().unwrap_or_default().display())
 }
 
-/// Limits of a copy that other work waits for. The writer of the files may change them in the meantime.
+/// Limits of a copy for which other work waits. A process may write to the files during the copy.
 pub(super) struct BoundedCopy {
     bytes: u64,
     names: usize,
@@ -151,7 +153,7 @@ impl BoundedCopy {
         Self { bytes: MOST_COPIED, names: MOST_NAMES }
     }
 
-    /// Copies files, folders and symlinks, which users would miss. Follows no symlinks and never blocks.
+    /// Copies a file, folder or symlink, so that the user loses nothing. Follows no symlinks and never blocks.
     pub(super) fn copy(&mut self, dir: &OwnedFd, name: &Path, to: &Path, depth: usize) -> io::Result<()> {
         let too_large = || io::Error::from(io::ErrorKind::FileTooLarge);
         self.names = self.names.checked_sub(1).filter(|_| depth < DEEPEST).ok_or_else(too_large)?;
@@ -162,7 +164,7 @@ impl BoundedCopy {
                 let link = readlinkat(dir, name, Vec::new())?;
                 return symlink(OsStr::from_bytes(link.as_bytes()), to);
             }
-            // A socket, which is useless without its program.
+            // Sockets are skipped, because they are useless without their program.
             Err(Errno::NXIO) => return Ok(()),
             Err(error) => return Err(error.into()),
         };

@@ -1,9 +1,8 @@
-//! Opens the user's own folders whose mode prevents access, because a sandbox may have changed it.
+//! Opens folders of the user even if their mode prevents access, because a sandbox may have changed the mode.
 //!
-//! - The owner can change a mode at any time. So it protects nothing from a sandbox that runs as the same user, and must not
-//!   keep this process from the files that the sandbox has put there.
-//! - INVARIANT: only the mode of a directory owned by this process's user is changed, by descriptor, and it is restored
-//!   afterwards.
+//! - The owner of a folder can change its mode at any time. The mode therefore protects nothing from a sandbox of the
+//!   same user, and must not keep this process from the files that the sandbox has put there.
+//! - INVARIANT: only the mode of a folder that this user owns is changed, by descriptor, and it is restored afterwards.
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
@@ -15,18 +14,18 @@ use rustix::{
 
 use super::name_text::raw;
 
-/// Maximum number of folders whose mode is restored. If a sandbox closes more, they stay open.
+/// Maximum number of folders whose mode is restored. If a sandbox closes more folders, the others stay accessible.
 const MOST_SHUT: usize = 256;
-/// Mode for listing, entering and renaming.
+/// Modes of a folder: one permits listing, entering and renaming in it, the other permits entering only.
 const WHOLE: u32 = 0o700;
 const ENTERED: u32 = 0o100;
 
-/// Folders that were opened; dropping this restores their modes.
+/// Folders that were made accessible, with their previous modes. Dropping this restores the modes.
 #[derive(Debug, Default)]
 pub(super) struct ReopenedFolders(Vec<(OwnedFd, Mode)>);
 
 impl ReopenedFolders {
-    /// Opens a folder below another, by a path without symlinks.
+    /// Opens a folder below `root`, by a path without symlinks.
     pub(super) fn open(
         &mut self,
         root: impl AsFd,
@@ -35,7 +34,7 @@ impl ReopenedFolders {
     ) -> Result<OwnedFd, Errno> {
         let first = open_listed(&root, path, resolve);
         let is_shut = match &first {
-            // The folder can be listed but not entered.
+            // A folder that can be listed but not entered is not accessible either.
             Ok(dir) => statx(dir, ".", AtFlags::empty(), StatxFlags::TYPE).is_err(),
             Err(error) => is_refused(*error),
         };
@@ -52,7 +51,7 @@ impl ReopenedFolders {
         open_listed(&root, path, resolve).or(first)
     }
 
-    /// Makes a folder allow moving `name`, which may itself be a folder.
+    /// Changes modes so that `name`, which may be a folder itself, can be moved out of a folder.
     pub(super) fn open_for_moving(&mut self, dir: &OwnedFd, name: &str) {
         if let Ok(dir) = dir.try_clone() {
             self.add_permissions(dir, WHOLE);
@@ -62,14 +61,14 @@ impl ReopenedFolders {
         }
     }
 
-    /// Adds the missing permissions to the user's own folder.
+    /// Adds missing permissions to a folder of the user.
     fn add_permissions(&mut self, folder: OwnedFd, needed: u32) {
         let Ok(about) = look(&folder, "") else { return };
         let mode = u32::from(about.stx_mode) & 0o7777;
         if !is_own(&about) || mode & needed == needed {
             return;
         }
-        // If this fails, the work in the folder fails and is reported.
+        // If this fails, the caller's access to the folder fails and is reported.
         if change(&folder, Mode::from_raw_mode(mode | WHOLE)).is_ok() && self.0.len() < MOST_SHUT {
             self.0.push((folder, Mode::from_raw_mode(mode)));
         }
@@ -79,25 +78,25 @@ impl ReopenedFolders {
 impl Drop for ReopenedFolders {
     fn drop(&mut self) {
         while let Some((folder, mode)) = self.0.pop() {
-            // Ignore the error: its owner could open it anyway.
+            // Ignores the error: the owner can make the folder accessible at any time.
             let _ = change(&folder, mode);
         }
     }
 }
 
-/// Opens a folder, for as long as the second returned value lives.
+/// Opens a folder, which stays accessible while the second returned value lives.
 pub(super) fn open_reopening(path: &str) -> Result<(OwnedFd, ReopenedFolders), Errno> {
     let mut shut = ReopenedFolders::default();
     let dir = shut.open(CWD, path, ResolveFlags::empty())?;
     Ok((dir, shut))
 }
 
-/// Opens a folder by a path without symlinks.
+/// Opens a folder, by a path without symlinks.
 pub(super) fn open_folder(path: &str) -> Result<OwnedFd, Errno> {
     open_listed(CWD, path, ResolveFlags::empty())
 }
 
-/// Opens a folder below another for listing, by a path without symlinks.
+/// Opens a folder below `root` for listing, by a path without symlinks.
 pub(super) fn open_listed(root: impl AsFd, path: &str, resolve: ResolveFlags) -> Result<OwnedFd, Errno> {
     open_as(root, path, OFlags::RDONLY | OFlags::NONBLOCK, resolve)
 }
@@ -108,7 +107,7 @@ fn open_as(root: impl AsFd, path: &str, how: OFlags, resolve: ResolveFlags) -> R
     openat2(root, &*raw(path), flags, Mode::empty(), resolve)
 }
 
-/// Returns true for the user's own folder, which a sandbox may have closed by its mode.
+/// Returns whether the user owns the folder, so that a sandbox may have changed its mode.
 pub(super) fn is_own_folder(root: impl AsFd, path: &str) -> bool {
     look(root, path).is_ok_and(|about| is_own(&about))
 }

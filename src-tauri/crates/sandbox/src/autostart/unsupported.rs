@@ -1,4 +1,4 @@
-//! Implementation for platforms without a sandbox: nothing can be watched.
+//! Implementation for platforms without sandboxes, on which nothing can be watched.
 
 use std::{convert::Infallible, io, path::Path, time::Duration};
 
@@ -14,7 +14,7 @@ pub struct Watcher(Infallible);
 pub struct FinishedJournal;
 
 impl FinishedJournal {
-    /// Removes the journal, once all findings are on record.
+    /// Removes the journal. Called once all findings are recorded.
     pub fn forget(self) {}
 }
 
@@ -85,7 +85,7 @@ pub fn quarantine(_state_dir: &Path, _path: &str) -> io::Result<String> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Error restoring or deleting a quarantined file.
+/// Failure to restore or delete a quarantined file.
 #[derive(Debug, thiserror::Error)]
 #[error("quarantine is not supported on this platform")]
 pub struct PutBackError;
@@ -95,7 +95,7 @@ pub fn put_back(_state_dir: &Path, _path: &str, _kept: &str) -> Result<(), PutBa
     Err(PutBackError)
 }
 
-/// Restores a file and quarantines the one now at its path.
+/// Restores a file, and quarantines the file that is now at its path.
 pub fn exchange(_state_dir: &Path, _path: &str, _kept: &str) -> Result<Option<String>, PutBackError> {
     Err(PutBackError)
 }
@@ -105,7 +105,7 @@ pub fn delete(_state_dir: &Path, _path: &str, _kept: &str) -> Result<(), PutBack
     Err(PutBackError)
 }
 
-/// Returns the path that a finding names.
+/// Returns the path on disk for a path in a finding.
 pub fn real_path(shown: &str) -> std::path::PathBuf {
     shown.into()
 }

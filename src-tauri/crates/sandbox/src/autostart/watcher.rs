@@ -1,8 +1,8 @@
-//! Watches the writable roots of all sandboxes of a process.
+//! Watches the writable roots of all sandboxes that a process has launched.
 //!
-//! - A folder is watched once, regardless of how many sandboxes can write to it; each of them receives the findings.
-//! - Reports are limited: after too many findings, the last report says that the others are omitted. All findings are
-//!   still handled.
+//! - A folder is watched once, however many sandboxes can write to it. Each of them gets the findings.
+//! - The number of reports is limited. After too many findings, the last report says that further ones are omitted;
+//!   they are still handled.
 
 mod config_repair;
 mod events;
@@ -41,7 +41,7 @@ use super::{
 };
 use crate::{place::is_at_or_below, state::StateDir};
 
-/// Interval for rechecking files whose content decides.
+/// Interval for rechecking files that are judged by their content.
 const AGAIN: Duration = Duration::from_secs(1);
 /// Maximum number of watched folders per root.
 const MOST_FOLDERS: usize = 8_192;
@@ -55,28 +55,29 @@ pub struct Watcher {
     sandboxes: BTreeMap<String, WatchedSandbox>,
     git_folders: GitFolders,
     references: ConfigReferences,
-    /// Files whose content decides, with its digest.
+    /// Files that are judged by their content, each with a digest of it.
     contents: BTreeMap<String, Option<u64>>,
     digests: RandomState,
     budgets: MoveBudgets,
-    /// Time of their last check.
+    /// Time when the contents were last rechecked.
     looked: Instant,
 }
 
-/// Journal of a sandbox after its final check. Unless it is forgotten, the next process checks again and reports the same.
+/// Journal of a sandbox after its final check. Unless it is removed, the next process repeats the check and the
+/// reports.
 #[derive(Debug)]
 #[must_use = "unless the journal is forgotten, the next start checks again"]
 pub struct FinishedJournal(Journal);
 
 impl FinishedJournal {
-    /// Removes the journal, once all findings are on record.
+    /// Removes the journal. Call this once all findings are recorded.
     pub fn forget(self) {
         self.0.remove();
     }
 }
 
 impl Watcher {
-    /// Creates a watcher with its journals in the state directory.
+    /// Creates a watcher that keeps its journals in the state directory.
     pub fn new(state_dir: &Path) -> io::Result<Self> {
         let path = state_dir.to_str().ok_or(io::ErrorKind::InvalidInput)?;
         let state = StateDir::open(path, rustix::process::getuid().as_raw())?;
@@ -100,7 +101,7 @@ impl Watcher {
     }
 
     /// Finishes the work of processes that were killed. Returns the name of each sandbox, its findings, and its
-    /// journal, which stays until it is forgotten. Findings that were reported before are reported again.
+    /// journal, which stays until it is forgotten. Findings that were already reported are reported again.
     pub fn sweep(&mut self) -> Vec<(String, Vec<Finding>, Option<FinishedJournal>)> {
         match Journal::left(&self.state) {
             Ok(left) => left.into_iter().map(|left| self.finish_left(left)).collect(),
@@ -112,13 +113,13 @@ impl Watcher {
     }
 
     fn finish_left(&mut self, left: UnfinishedJournal) -> (String, Vec<Finding>, Option<FinishedJournal>) {
-        // A name that no launcher gives a sandbox.
+        // No launcher uses this name for a sandbox.
         let key = format!("\0{}", left.journal.scratch().display());
         let entries = left.roots.values().flat_map(|baseline| &baseline.entries);
         let configs = entries.filter_map(|(path, entry)| Some((path.as_str(), entry.config.as_deref()?)));
         self.references.restore(configs, left.rules.home.as_deref());
         let mut found = left.found;
-        // Moves and repairs that were recorded but not made.
+        // Drops moves that were recorded but not started.
         found.retain_mut(|finding| match finding {
             Finding::Quarantined { path, moved_to, .. } if !is_there(moved_to) => {
                 let begun = begun(path, moved_to);
@@ -141,13 +142,13 @@ impl Watcher {
         sandbox.named = left.named.into_iter().collect();
         self.sandboxes.insert(key.clone(), sandbox);
         let (more, done) = self.finish(&key);
-        // Report findings that were recorded beforehand only once.
+        // Drops findings that were already recorded in the journal.
         let more: Vec<Finding> = more.into_iter().filter(|finding| !found.contains(finding)).collect();
         found.extend(more);
         (left.name, found, done)
     }
 
-    /// Registers a sandbox under the launcher's name for it.
+    /// Registers a sandbox under the name that the launcher uses for it.
     pub fn begin(&mut self, name: &str, rules: AutostartRules) -> io::Result<()> {
         if self.sandboxes.contains_key(name) {
             return Err(io::ErrorKind::AlreadyExists.into());
@@ -157,7 +158,7 @@ impl Watcher {
         Ok(())
     }
 
-    /// Opens a root before it becomes writable, and returns the paths to close in it.
+    /// Opens a root before it becomes writable. Returns the paths in it that must be read-only.
     pub fn open(&mut self, name: &str, root: &str) -> io::Result<Vec<String>> {
         let root = if root == "/" { root } else { root.trim_end_matches('/') };
         let opened = self.open_new(name, root);
@@ -213,20 +214,20 @@ impl Watcher {
         Ok(closed)
     }
 
-    /// Closes a root that is no longer writable, after a final check.
+    /// Closes a root that is no longer writable, after a final check. Returns the findings.
     pub fn close(&mut self, name: &str, root: &str) -> Vec<Finding> {
         let root = if root == "/" { root } else { root.trim_end_matches('/') };
         let findings = self.final_check(name, root);
         if let Some(sandbox) = self.sandboxes.get_mut(name) {
             sandbox.roots.remove(root);
-            // Ignore the error: an unrecorded close causes one more check.
+            // Ignores the error: if the journal does not record this, the root is checked once more.
             let _ = sandbox.journal.close(root);
         }
         self.tidy();
         findings
     }
 
-    /// Records that an answer of the user named this very file.
+    /// Records that the user's answer named this exact file, so the sandbox may write to it.
     pub fn named(&mut self, name: &str, path: &str) {
         let Some(sandbox) = self.sandboxes.get_mut(name) else { return };
         sandbox.named.insert(path.to_owned());
@@ -236,7 +237,7 @@ impl Watcher {
         }
     }
 
-    /// Records the paths hidden in a sandbox, so that their replacement is noticed.
+    /// Records the paths that are hidden in a sandbox, so that a replacement is noticed.
     pub fn hidden(&mut self, name: &str, paths: &[String]) {
         let Some(sandbox) = self.sandboxes.get_mut(name) else { return };
         sandbox.hidden = paths.to_vec();
@@ -244,7 +245,7 @@ impl Watcher {
         self.tidy();
     }
 
-    /// Watches the folders on the way to a path. Skips unreadable ones; the supervisor notices more.
+    /// Watches the folders above a path. Unreadable folders are skipped; the supervisor notices replacements there.
     fn watch_way(&mut self, path: &str) {
         for (at, _) in path.rmatch_indices('/').filter(|(at, _)| *at > 0) {
             let folder = path.get(..at).unwrap_or_default();
@@ -254,7 +255,8 @@ impl Watcher {
         }
     }
 
-    /// Drains the queue without blocking, works for a limited time, and returns new findings with the names of their sandboxes.
+    /// Reads all queued events without blocking, and checks files for a limited time. Returns new findings, each with
+    /// the name of its sandbox.
     pub fn read(&mut self) -> Vec<(String, Finding)> {
         self.drain();
         self.work();
@@ -267,8 +269,8 @@ impl Watcher {
         told.collect()
     }
 
-    /// Returns the maximum wait for the queue before calling [`Watcher::read`] anyway, if work is
-    /// pending that no event announces.
+    /// Returns the maximum time to wait for an event before calling [`Watcher::read`] anyway, or `None` if only an
+    /// event can cause work.
     pub fn patience(&self) -> Option<Duration> {
         if !self.pending.is_empty() {
             return Some(Duration::ZERO);
@@ -276,7 +278,8 @@ impl Watcher {
         (!self.contents.is_empty()).then_some(AGAIN)
     }
 
-    /// Returns the names of sandboxes that may have lost a cover since the last call: send them `ControlOp::Check`.
+    /// Returns the names of sandboxes that may have lost a cover since the last call. The launcher sends them
+    /// `ControlOp::Check`.
     pub fn uncovered(&mut self) -> Vec<String> {
         let lost = self
             .sandboxes
@@ -285,7 +288,7 @@ impl Watcher {
         lost.collect()
     }
 
-    /// Returns and clears the pending countermeasures, with the names of their sandboxes.
+    /// Removes and returns the pending countermeasures, each with the name of its sandbox.
     pub fn countermeasures(&mut self) -> Vec<(String, Countermeasure)> {
         let due = self.sandboxes.iter_mut().flat_map(|(name, sandbox)| {
             std::mem::take(&mut sandbox.countermeasures).into_iter().map(|due| (name.clone(), due))
@@ -293,14 +296,14 @@ impl Watcher {
         due.collect()
     }
 
-    /// Records that a supervisor has covered every path of its sandbox again.
+    /// Records that the supervisor of a sandbox has covered every path again.
     pub fn covered(&mut self, name: &str) {
         self.drain();
         let is_lost = |entry: &BaselineEntry| matches!(entry.cover, Cover::Replaced | Cover::Doubtful);
         let roots = self.sandboxes.get(name).map(|sandbox| sandbox.roots.values()).into_iter().flatten();
         let lost = roots.flat_map(|baseline| baseline.entries.iter().filter(|(_, entry)| is_lost(entry)));
         for path in lost.map(|(path, _)| path.clone()).collect::<Vec<_>>() {
-            // Judge what was written before it was covered again.
+            // Judges anything that was written before the path was covered again.
             self.consider_at(&path);
             let Some(sandbox) = self.sandboxes.get_mut(name) else { return };
             let entries = sandbox.roots.values_mut().filter_map(|baseline| baseline.entries.get_mut(&path));
@@ -313,8 +316,8 @@ impl Watcher {
         }
     }
 
-    /// Removes a sandbox after a final check of all its roots. Its journal stays until it is
-    /// forgotten, because the launcher must first record the findings.
+    /// Removes a sandbox after a final check of all its roots. The journal stays until it is forgotten, because the
+    /// launcher must record the findings first.
     pub fn finish(&mut self, name: &str) -> (Vec<Finding>, Option<FinishedJournal>) {
         let Some(sandbox) = self.sandboxes.get(name) else { return (vec![], None) };
         let roots: Vec<String> = sandbox.roots.keys().cloned().collect();
@@ -335,7 +338,7 @@ impl Watcher {
         (findings, done)
     }
 
-    /// Accepts the current file as the baseline of every sandbox that can write there.
+    /// Makes the current file the baseline for every sandbox that can write to it.
     fn settle(&mut self, dir: &OwnedFd, path: &str) {
         let Ok(stamp) = FileStamp::of(dir, last(path)) else { return };
         let text = content(dir, last(path), git::LONGEST);
@@ -345,7 +348,7 @@ impl Watcher {
         }
     }
 
-    /// Drops everything that no sandbox needs.
+    /// Drops everything that no sandbox needs any more.
     fn tidy(&mut self) {
         let roots: Vec<&String> = self.sandboxes.values().flat_map(|sandbox| sandbox.roots.keys()).collect();
         let covered = self.sandboxes.values().flat_map(|sandbox| {

@@ -1,6 +1,6 @@
 //! Requests a scope from systemd's user manager, once per launching process.
 //!
-//! - Uses `busctl`, which is part of systemd: a D-Bus client would be far too much code for a single request.
+//! - Uses `busctl`, a part of systemd, because a D-Bus client would be far too much code for a single request.
 
 use ironcurtain_paths::SYSTEM_PATH;
 use std::{
@@ -11,13 +11,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Timeout for the process to appear in the scope: the manager replies before that happens.
+/// Maximum time for this process to appear in the scope. The manager replies before that happens.
 const PATIENCE: Duration = Duration::from_secs(1);
 const STEP: Duration = Duration::from_millis(2);
 
-/// Requests a scope and returns its control group, with this process in it.
+/// Requests a scope and waits until this process is in it. Returns the scope's control group, or `None` on failure.
 pub(super) fn for_scope(before: &Path, now: impl Fn() -> Option<PathBuf>) -> Option<PathBuf> {
-    // Without a systemd that runs the system there is no manager.
+    // The user manager exists only if systemd runs the system.
     fs::symlink_metadata("/run/systemd/system").ok()?;
     let asked = Command::new("busctl")
         .args(question(std::process::id()))

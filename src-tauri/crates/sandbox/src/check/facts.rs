@@ -1,4 +1,4 @@
-//! Facts about a machine that affect sandboxing, and the conclusions from them.
+//! Facts about this machine that affect sandboxing, and the conclusions from them.
 
 use std::fs;
 
@@ -6,15 +6,15 @@ use rustix::{process::getuid, system::uname};
 
 use super::{Availability, bwrap_version};
 
-/// Facts about a machine.
+/// Facts about a machine that affect sandboxing.
 #[derive(Clone, Debug)]
 pub(super) struct Facts {
     root: bool,
     kernel: Option<(u32, u32)>,
     bwrap: Option<(u32, u32)>,
-    /// `user.max_user_namespaces` is zero, or Debian's older switch is off.
+    /// `true` if `user.max_user_namespaces` is zero or Debian's older switch is off.
     namespaces_off: bool,
-    /// AppArmor strips user namespaces of their privileges (Ubuntu).
+    /// `true` if AppArmor removes the privileges of user namespaces (Ubuntu).
     apparmor_restricts: bool,
     os_release: String,
 }
@@ -23,7 +23,7 @@ const OLDEST_KERNEL: (u32, u32) = (5, 14);
 const OLDEST_BWRAP: (u32, u32) = (0, 8);
 
 impl Facts {
-    /// Inspects this machine.
+    /// Reads the facts from this machine.
     pub(super) fn find() -> Self {
         let setting = |path: &str| fs::read_to_string(path).ok().map(|text| text.trim().to_owned());
         let is = |path: &str, value: &str| setting(path).is_some_and(|found| found == value);
@@ -38,7 +38,7 @@ impl Facts {
         }
     }
 
-    /// Lists the reasons why sandboxing may fail, with the command that fixes the first one.
+    /// Lists the reasons why sandboxing may fail, and the command that fixes the first one.
     pub(super) fn judge(&self) -> Availability {
         let mut missing = Vec::new();
         let mut fixes = Vec::new();
@@ -65,7 +65,7 @@ impl Facts {
             lacks("user namespaces are disabled on this system".into(), Some(fix));
         }
         if self.apparmor_restricts {
-            // The profile in the package applies to the installed program only.
+            // The profile in the package applies only to the installed program.
             let fix = "sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0";
             let what = "AppArmor restricts user namespaces on this system, and no profile permits them for this program";
             lacks(what.into(), Some(fix));
@@ -93,7 +93,7 @@ impl Facts {
     }
 }
 
-/// Parses the first two numbers of a version.
+/// Parses the first two numbers of a version, which the text must start with.
 pub(super) fn version(text: &str) -> Option<(u32, u32)> {
     let mut numbers = text.split(|character: char| !character.is_ascii_digit());
     Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))

@@ -20,7 +20,7 @@ Tells whether this machine can sandbox, what is missing, the command that instal
 The exit status is 0 when it can and 1 when it cannot.
 ";
 
-/// Runs the check with this program and prints the result.
+/// Runs the check and prints the result.
 pub(super) fn print_check(options: &[String]) -> Result<ExitCode, SandboxCommandError> {
     let (mut json, mut allow_root) = (false, false);
     for option in options {
@@ -43,7 +43,7 @@ pub(super) fn print_check(options: &[String]) -> Result<ExitCode, SandboxCommand
     Ok(if found.usable { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Result of the check, with the limits that a sandbox would have.
+/// Result of the check, and the limits of a sandbox on this machine.
 #[derive(serde::Serialize)]
 struct CheckReport<'a> {
     #[serde(flatten)]
@@ -81,7 +81,7 @@ fn in_words(found: &Availability) -> String {
 }
 
 fn usage() -> ExitCode {
-    // If standard error is closed, the exit status still reports the failure.
+    // Ignores a closed standard error: the exit status still reports the failure.
     let _ = io::stderr().write_all(USAGE.as_bytes());
     ExitCode::from(2)
 }

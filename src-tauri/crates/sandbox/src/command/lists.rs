@@ -1,7 +1,7 @@
-//! The four path lists of a view: those in the settings, and paths that no command may read regardless of settings.
+//! The four path lists of a view, from the settings and from the paths that no command may read regardless of settings.
 //!
-//! - A path that is hidden by default is shown only if the settings name exactly that path.
-//!   IronCurtain's directories are never shown.
+//! - A path that is hidden by default is visible only if the settings name exactly that path. IronCurtain's directories
+//!   are never visible.
 
 use std::{fs, path::PathBuf};
 
@@ -20,11 +20,11 @@ pub(super) struct Lists {
     pub(super) allow_read: Vec<String>,
     pub(super) allow_write: Vec<String>,
     pub(super) deny_write: Vec<String>,
-    /// Entries that have no effect here.
+    /// Notes about entries that have no effect on this platform.
     pub(super) notes: Vec<String>,
 }
 
-/// Error in an entry of the settings.
+/// Reason why an entry of the settings is refused.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ListError {
     #[error("{key}: `{entry}`: {problem}")]
@@ -36,7 +36,7 @@ pub(super) enum ListError {
 }
 
 impl Lists {
-    /// Computes the lists from the settings. `own` lists IronCurtain's directories.
+    /// Determines the lists from the settings. `own` contains IronCurtain's directories.
     pub(super) fn of(settings: &SrtSettingsFile, base: &Base, own: &[PathBuf]) -> Result<Self, ListError> {
         let files = &settings.filesystem;
         let mut lists = Self::default();
@@ -56,8 +56,8 @@ impl Lists {
                 return Err(ListError::Ours { key, path: path.clone() });
             }
         }
-        // For the same path, allowed entries of the settings override their denied ones, as in `srt`, and override the paths
-        // hidden by default.
+        // At the same path, allowed entries of the settings take precedence over denied ones, as in `srt`, and over
+        // paths that are hidden by default.
         let is_among = |paths: &[String], path: &str| -> Result<bool, LayoutError> {
             let found = real(path)?;
             Ok(paths.iter().any(|allowed| allowed == path || Some(allowed) == found.as_ref()))
@@ -103,7 +103,7 @@ impl Lists {
         Ok(paths)
     }
 
-    /// Returns true if a directory is visible: the deepest entry that covers it wins.
+    /// Returns whether a directory is visible: the deepest entry that covers it decides.
     pub(super) fn shows(&self, dir: &str) -> Result<bool, LayoutError> {
         let covers = |path: &String| is_at_or_below(dir, path).then_some(path.len());
         let allowed = self.allow_read.iter().chain(&self.allow_write).filter_map(covers).max();
@@ -115,12 +115,12 @@ impl Lists {
     }
 }
 
-/// Returns the paths that no command may read, in its home and on this machine, except in the kernel's file systems, which
-/// every sandbox has to itself.
+/// Returns the paths, in the home and on this machine, that no command may read. Excludes the kernel's file systems, of
+/// which every sandbox has its own.
 fn always_hidden(home: &str) -> Vec<String> {
     let Ok(home) = CanonicalPath::assume_canonical(home) else { return vec![] };
     let paths = secrets(&home).into_iter().map(|path| path.as_str().to_owned());
     let of_the_kernel = |path: &String| ["/proc", "/dev", "/sys"].contains(&path.as_str());
-    // Most of these paths do not exist, and hiding them would have no effect.
+    // Most of these paths do not exist, and hiding those would have no effect.
     paths.filter(|path| !of_the_kernel(path) && fs::symlink_metadata(path).is_ok()).collect()
 }

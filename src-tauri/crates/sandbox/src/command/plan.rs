@@ -23,23 +23,23 @@ use crate::{
     supervisor::ForegroundCommand,
 };
 
-/// Variable that moves all of IronCurtain's directories below one.
+/// Environment variable that moves all of IronCurtain's directories below one directory.
 const HOME_VARIABLE: &str = "IRONCURTAIN_HOME";
 
-/// Folder in which the sandbox always has room for temporary files.
+/// Folder for temporary files that is always writable in the sandbox.
 const OWN_TEMPORARY: &str = "/dev/shm";
 
-/// Planned sandbox, and its proxy.
+/// Planned sandbox of a command, and its proxy.
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) foreground: ForegroundCommand,
-    /// Proxy configuration, if any hosts are allowed.
+    /// Configuration of the proxy; `None` if no hosts are allowed.
     pub(super) proxy: Option<ProxyConfig>,
-    /// Notes for the user.
+    /// Notes to print for the user.
     pub(super) notes: Vec<String>,
 }
 
-/// Context of a command: environment and directories of this process.
+/// Context of a command: the environment and directories of this process.
 #[derive(Debug)]
 pub(super) struct CommandContext {
     pub(super) home: String,
@@ -48,7 +48,7 @@ pub(super) struct CommandContext {
     env: BTreeMap<String, String>,
 }
 
-/// Error planning a command.
+/// Reason why a command cannot be planned.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum PlanError {
     #[error("no home directory; set `HOME` to an existing directory")]
@@ -69,7 +69,7 @@ impl CommandContext {
     /// Reads the context of this process.
     pub(super) fn look() -> Result<Self, PlanError> {
         let home = env::home_dir().and_then(|home| home.canonicalize().ok()).ok_or(PlanError::Home)?;
-        // A specification can hold UTF-8 only.
+        // A specification can contain only UTF-8.
         let text =
             |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
         Ok(Self {
@@ -80,7 +80,7 @@ impl CommandContext {
         })
     }
 
-    /// Returns IronCurtain's own directories, wherever the environment places them.
+    /// Returns IronCurtain's own directories, in every place that the environment may select.
     fn own(&self) -> Vec<PathBuf> {
         let home = Path::new(&self.home);
         let placed = |variable: &str| self.env.get(variable).map(PathBuf::from);
@@ -93,13 +93,14 @@ impl CommandContext {
 }
 
 impl CommandContext {
-    /// Returns the folder in which the trusted process keeps the state of its sandboxes, shared with a command's sandbox.
+    /// Returns the folder for the state of sandboxes, which a command's sandbox shares with those of the trusted
+    /// process.
     pub(super) fn state_dir(&self) -> Result<String, PlanError> {
         let placed = |variable: &str| self.env.get(variable).filter(|dir| !dir.is_empty()).map(PathBuf::from);
         let state = match placed(HOME_VARIABLE) {
             Some(all) => Path::new(&self.cwd).join(all).join("state"),
             None => {
-                // A relative path counts as unset.
+                // A relative path is ignored, as if the variable were not set.
                 let base = placed("XDG_STATE_HOME").filter(|dir| dir.is_absolute());
                 base.unwrap_or_else(|| Path::new(&self.home).join(".local/state")).join("ironcurtain")
             }
@@ -108,7 +109,7 @@ impl CommandContext {
     }
 }
 
-/// Plans the sandbox, and refuses settings that cannot be applied as written.
+/// Plans the sandbox. Fails if the settings cannot be applied as written.
 pub(super) fn plan(
     run: &CommandLine,
     arguments: &CommandArguments,

@@ -1,7 +1,7 @@
-//! Starts the proxy of a command: a separate process outside the sandbox, only if hosts are allowed.
+//! Starts the proxy of a command, a separate process outside the sandbox. It is needed only if hosts are allowed.
 //!
-//! - INVARIANT: it is started before this process enters any namespace, and dies with it.
-//! - It gets the sandbox's listener and its configuration, and no other descriptor except standard error.
+//! - INVARIANT: the proxy is started before this process enters any namespace, and is killed when this process exits.
+//! - The proxy gets the sandbox's listener and its configuration, and no descriptor except standard error.
 
 use std::{
     io::{self, Write},
@@ -20,7 +20,7 @@ use crate::{
     sys,
 };
 
-/// Error starting the proxy.
+/// Failure to start the proxy.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ProxyError {
     #[error("failed to start the proxy `{program}`, which the allowed hosts need: {source}")]
@@ -29,7 +29,7 @@ pub(super) enum ProxyError {
     Tell(#[from] io::Error),
 }
 
-/// Starts the proxy, and returns the socket on which to send it the sandbox's listener.
+/// Starts the proxy. Returns the socket on which to send it the sandbox's listener.
 pub(super) fn start(orders: &ProxyConfig, own_program: &str) -> Result<OwnedFd, ProxyError> {
     let program = Path::new(own_program).with_file_name(PROXY_PROGRAM);
     let (ours, theirs) = UnixStream::pair()?;
@@ -40,7 +40,7 @@ pub(super) fn start(orders: &ProxyConfig, own_program: &str) -> Result<OwnedFd, 
         .arg(theirs.as_raw_fd().to_string())
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
-        // Signals typed at the terminal are for the command.
+        // Signals that are typed at the terminal are meant for the command.
         .process_group(0);
     sys::process::die_with_parent(&mut command);
     sys::process::inherit(&mut command, &[theirs.as_fd()]);

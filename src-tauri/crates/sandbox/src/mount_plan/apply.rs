@@ -1,7 +1,7 @@
 //! Applies a mount plan in a private mount namespace.
 //!
-//! - INVARIANT: each step operates on a path opened without following symlinks.
-//! - The cover of a hidden path is read-only, so no process in the sandbox can open it up by changing its mode.
+//! - INVARIANT: each path is opened without following symlinks before it is changed.
+//! - The cover of a hidden path is read-only, so no process in the sandbox can make it accessible by changing its mode.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -22,29 +22,29 @@ use crate::{
     tree::{attach, copy},
 };
 
-/// Folder where empty covers are made, before the plan is applied. It is unused in the namespaces that apply plans, so it
-/// stays mounted: unmounting takes the kernel milliseconds.
+/// Folder on which the empty covers are created before the plan is applied. It is unused in the namespaces that apply
+/// plans, so it stays mounted, because unmounting it would take the kernel milliseconds.
 const WORKSHOP: &str = "/proc";
 
 impl MountPlan {
-    /// Applies the whole plan in the calling process's mount namespace.
+    /// Applies the whole plan in the mount namespace of the calling process.
     pub(crate) fn apply(&self) -> io::Result<()> {
         self.carry_out(|_| true)
     }
 
-    /// Applies only hidden and re-opened paths.
+    /// Applies the hidden and re-opened paths only.
     pub(crate) fn hide(&self) -> io::Result<()> {
         self.carry_out(PathTreatment::shows)
     }
 
-    /// Applies only pinned and read-only paths.
+    /// Applies the pinned and read-only paths only.
     pub(crate) fn close(&self) -> io::Result<()> {
         self.carry_out(|step| !step.shows())
     }
 
     fn carry_out(&self, wanted: impl Fn(&PathTreatment) -> bool) -> io::Result<()> {
         let steps = || self.0.iter().filter(|(_, step)| wanted(step));
-        // Open re-opened paths before the tree around them is covered.
+        // Re-opened paths must be opened before the tree around them is covered.
         let mut reopened = BTreeMap::new();
         for (path, step) in steps() {
             if let PathTreatment::Reopen { writable } = step {
@@ -74,7 +74,7 @@ impl MountPlan {
     }
 }
 
-/// Ignores a path that was removed. If it reappears, it is masked like a path that a program outside replaced.
+/// Ignores a path that was removed. If it reappears, it is masked like a path that a program outside has replaced.
 fn unless_gone(done: Result<(), Errno>) -> Result<(), Errno> {
     match done {
         Err(Errno::NOENT | Errno::NOTDIR) => Ok(()),
@@ -82,11 +82,11 @@ fn unless_gone(done: Result<(), Errno>) -> Result<(), Errno> {
     }
 }
 
-/// Empty, inaccessible mounts to put over paths.
+/// Empty, inaccessible mounts for covering paths.
 #[derive(Default)]
 struct Covers {
     workshop: Option<OwnedFd>,
-    /// One for each hidden path, in path order, with the mount points needed on it.
+    /// Covers of the hidden paths in path order, each with the mount points that it needs.
     made: VecDeque<OwnedFd>,
 }
 
@@ -112,7 +112,7 @@ impl Covers {
         Ok(Self { workshop: Some(workshop), made })
     }
 
-    /// Covers a pipe, a socket or a folder, and ignores other kinds.
+    /// Covers a pipe, a socket or a folder. Ignores other kinds of files.
     fn cover_special(&self, path: &str) -> Result<(), Errno> {
         let place = open_plain_end(CWD, &*raw(path))?;
         let kind = FileType::from_raw_mode(fstat(&place)?.st_mode);
@@ -140,7 +140,7 @@ fn cover_for(
         FileKind::Directory if points.is_empty() => open_plain(workshop, EMPTY_FOLDER)?,
         FileKind::Directory => {
             let name = number.to_string();
-            // Can be traversed but not listed.
+            // The mode permits traversing but not listing.
             make(workshop, &name, FileKind::Directory, 0o111)?;
             let cover = open_plain(workshop, &name)?;
             for (point, kind) in points {

@@ -1,4 +1,4 @@
-//! Resolves symlinks, and finds other paths to the same place.
+//! Resolves symlinks, and finds the other paths that lead to the same file.
 
 use std::{
     fs,
@@ -11,7 +11,7 @@ use crate::{
     place::{FileId, FileKind},
 };
 
-/// Error resolving the paths of a view.
+/// Failure to resolve the paths of a view.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LayoutError {
     #[error("failed to inspect `{path}`: {source}")]
@@ -22,7 +22,7 @@ pub(crate) enum LayoutError {
     NotText(String),
 }
 
-/// Returns the canonical path of `path`, or `None` if it does not exist or the user cannot reach it.
+/// Returns the canonical path of `path`, or `None` if it does not exist or the user has no access to it.
 pub(crate) fn real(path: &str) -> Result<Option<String>, LayoutError> {
     match fs::canonicalize(path) {
         Ok(real) => text(real, path).map(Some),
@@ -31,16 +31,16 @@ pub(crate) fn real(path: &str) -> Result<Option<String>, LayoutError> {
     }
 }
 
-/// Returns the canonical path of `path` and its kind.
+/// Returns the canonical path and kind of `path`, or `None` if it does not exist or the user has no access to it.
 pub(crate) fn real_kind(path: &str) -> Result<Option<(String, FileKind)>, LayoutError> {
     let Some(real) = real(path)? else { return Ok(None) };
     let kind = if Path::new(&real).is_dir() { FileKind::Directory } else { FileKind::File };
     Ok(Some((real, kind)))
 }
 
-/// Returns `path` itself if it exists and contains no symlink.
+/// Returns `path` if it exists and is free of symlinks.
 ///
-/// For callers that open the path: a symlink that a sandbox may have created must not redirect them.
+/// For callers that will open the path: a symlink that a sandbox may have created must not redirect them.
 pub(super) fn plain(path: &str) -> Result<Option<&str>, LayoutError> {
     match real(path)? {
         Some(real) if real == path => Ok(Some(path)),
@@ -49,7 +49,7 @@ pub(super) fn plain(path: &str) -> Result<Option<&str>, LayoutError> {
     }
 }
 
-/// Returns the canonical path of the symlink at `path`, if `path` is one.
+/// Returns the path of the symlink at `path` with its parent resolved, or `None` if `path` is not a symlink.
 pub(super) fn link(path: &str) -> Result<Option<String>, LayoutError> {
     let is_link = fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink());
     let Some((above, name)) = path.rsplit_once('/').filter(|_| is_link) else { return Ok(None) };
@@ -66,7 +66,7 @@ pub(super) fn mounted(table: &MountInfo) -> Vec<VisibleMount<'_>> {
     points.filter_map(|(point, id)| Some((PathBuf::from(point), table.get(id)?))).collect()
 }
 
-/// Returns further paths at which the same place, or something inside it, is mounted.
+/// Returns the other paths at which the same file, or something inside the same folder, is mounted.
 pub(super) fn aliases(real: &str, mounted: &[VisibleMount<'_>]) -> Result<Vec<String>, LayoutError> {
     let path = Path::new(real);
     let around = mounted.iter().filter(|(point, _)| path.starts_with(point));
@@ -79,7 +79,7 @@ pub(super) fn aliases(real: &str, mounted: &[VisibleMount<'_>]) -> Result<Vec<St
 
     let mut found = Vec::new();
     for (other, mount) in mounted.iter().filter(|(_, mount)| mount.device == entry.device) {
-        // If another mount covers the path, it leads elsewhere than this table entry says.
+        // If another mount covers the path, the path leads to another file than this table entry says.
         let (alias, is_one) = if let Ok(rest) = in_file_system.strip_prefix(&mount.root) {
             let alias: PathBuf = other.join(rest).components().collect();
             let is_one = FileId::at(&alias).is_some_and(|found| Some(found) == own);
@@ -90,7 +90,7 @@ pub(super) fn aliases(real: &str, mounted: &[VisibleMount<'_>]) -> Result<Vec<St
         } else {
             continue;
         };
-        // An alias below the path is hidden with it.
+        // An alias below the path is hidden together with it.
         if is_one && !alias.starts_with(path) {
             found.push(text(alias, real)?);
         }
@@ -102,7 +102,7 @@ fn text(path: PathBuf, asked: &str) -> Result<String, LayoutError> {
     path.into_os_string().into_string().map_err(|_| LayoutError::NotText(asked.to_owned()))
 }
 
-/// Returns true if the path does not exist or the user cannot reach it.
+/// Returns whether an error means that a path does not exist or the user has no access to it.
 fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::PermissionDenied)
         || error.raw_os_error() == Some(libc::ELOOP)

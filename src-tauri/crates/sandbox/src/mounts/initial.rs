@@ -1,8 +1,8 @@
-//! Initial mounts of a sandbox, copied by a child while bubblewrap sets up, then moved in.
+//! Initial mounts of a sandbox. A child copies them while bubblewrap sets up, and then moves them into the sandbox.
 //!
-//! - Bubblewrap could make them too, but reads the kernel's mount table for each one.
-//! - INVARIANT: hidden paths are covered before anything is copied, and read-only paths are closed before writable trees are
-//!   mounted.
+//! - Bubblewrap could create them too, but it reads the kernel's mount table for each mount.
+//! - INVARIANT: hidden paths are covered before anything is copied, and read-only paths are closed before writable
+//!   trees are copied.
 //! - The child applies the view's plan in its own namespace, which is destroyed when the child exits.
 
 use std::{
@@ -33,48 +33,48 @@ use crate::{
     tree::{attach, copy},
 };
 
-/// Timeout for bubblewrap.
+/// Maximum time to wait for the child's report, which needs bubblewrap's frame.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Initial mounts of a sandbox.
 #[derive(Clone, Debug)]
 pub(crate) struct InitialMounts {
-    /// Hidden and closed paths in the trees below.
+    /// Hidden and read-only paths in the trees to be mounted.
     pub(crate) plan: MountPlan,
-    /// Shown paths, and whether each is writable.
+    /// Paths to be mounted, and whether each is writable.
     pub(crate) shown: BTreeMap<String, bool>,
-    /// The sandbox's own paths to make read-only.
+    /// Paths of the sandbox itself that are made read-only.
     pub(crate) read_only_paths: Vec<String>,
-    /// The sandbox's own files to make inaccessible.
+    /// Files of the sandbox itself that are made inaccessible.
     pub(crate) masked: Vec<String>,
-    /// True if the sandbox has a private `/tmp`.
+    /// `true` if the sandbox has a private `/tmp`.
     pub(crate) own_tmp: bool,
-    /// Folders to be served by the view.
+    /// Folders that the view serves.
     pub(crate) served: Vec<String>,
 }
 
-/// Child that prepares the mounts. It may take some milliseconds to exit after the work is done; dropping this value waits
-/// for it.
+/// Child that prepares the mounts. Dropping this value waits for the child, which can take milliseconds to exit after
+/// its work.
 #[derive(Debug)]
 pub(crate) struct InitialMountsChild {
     conversation: UnixStream,
     _child: Forked,
 }
 
-/// Child's final report to the supervisor.
+/// Final report of the child to the supervisor.
 #[derive(Debug, Serialize, Deserialize)]
 enum ChildReport {
-    /// Mount ids of the shown paths.
+    /// The mounts are complete. Contains the mount ids by path.
     Shown(BTreeMap<String, u64>),
-    /// Reason for the failure.
+    /// Reason why the mounts failed.
     Failed(String),
 }
 
 impl InitialMountsChild {
-    /// Starts the child. `view` is the file system that serves the user's files.
+    /// Starts the child. `view` is the file system that serves the user's files, if any.
     pub(crate) fn start(first: InitialMounts, view: Option<OwnedFd>) -> io::Result<Self> {
         let (conversation, theirs) = UnixStream::pair()?;
-        // The child keeps no other descriptor than its end of the conversation.
+        // The child keeps no descriptor other than its end of the conversation.
         view.map(|view| fd_passing::send(&conversation, view)).transpose()?;
         let child = fork(&[theirs.as_fd()], || {
             let said = match first.make(&theirs) {
@@ -82,16 +82,16 @@ impl InitialMountsChild {
                 Err(error) => ChildReport::Failed(error.to_string()),
             };
             let said = serde_json::to_vec(&said).unwrap_or_default();
-            // Ignore the error: the supervisor may have exited.
+            // Ignores the error: the supervisor may have exited.
             let _ = (&theirs).write_all(&said).and_then(|()| theirs.shutdown(Shutdown::Write));
         })?;
         Ok(Self { conversation, _child: child })
     }
 
-    /// Moves the mounts into the sandbox whose init is `process`, and returns their mount ids.
+    /// Lets the child move the mounts into the sandbox whose init is `process`. Returns their mount ids by path.
     pub(crate) fn finish(&mut self, process: &OwnedFd) -> io::Result<BTreeMap<String, u64>> {
         self.conversation.set_read_timeout(Some(PATIENCE))?;
-        // Sending fails if the child has already failed; its report has the reason.
+        // This fails if the child has already failed. Its report then contains the reason.
         let sent = fd_passing::send(&self.conversation, process);
         let mut said = Vec::new();
         let heard = self.conversation.read_to_end(&mut said);
@@ -103,10 +103,10 @@ impl InitialMountsChild {
     }
 }
 
-/// Mount tree and its destination.
+/// Mount tree and the path at which it is mounted.
 struct MountTree {
     path: String,
-    /// Canonical path of `path`.
+    /// Path with symlinks resolved.
     real: PathBuf,
     kind: FileKind,
     tree: OwnedFd,
@@ -132,20 +132,20 @@ impl InitialMounts {
         self.read_only_paths.iter().try_for_each(|path| over_itself(path, true).map_err(at(path)))?;
         masks.iter().try_for_each(|mask| mask.put(&mut inside).map(drop))?;
         let shown = trees.iter().map(|tree| Ok((tree.put(&mut inside)?, mount_id(&tree.tree)?))).collect();
-        // Destroying a namespace or a copy of a root can take the kernel milliseconds. Leave both to the exit of this
-        // child, which delays nothing.
+        // Destroying a namespace or a copy of a root can take the kernel milliseconds. Both are left to the exit of
+        // this child, for which nothing waits.
         std::mem::forget((own, inside));
         shown
     }
 
-    /// Copies the served folders out of the view.
+    /// Copies the served folders from the view's file system.
     fn served_trees(&self, view: &OwnedFd) -> io::Result<Vec<MountTree>> {
-        // Only a mounted file system can be copied. On the root it hides nothing, because the root of a process stays.
+        // Only an attached file system can be copied. On the root it hides nothing, because a process keeps its root.
         let root = open("/", OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
         attach(view, &root).map_err(at("/"))?;
         let tree = |path: &String| {
             let place = match open_plain(view, path.trim_start_matches('/')) {
-                // On a file system that is not served, or hidden.
+                // The folder is hidden, or is on a file system that the view does not serve.
                 Err(Errno::NOENT) => return Ok(None),
                 place => place.map_err(at(path))?,
             };
@@ -163,22 +163,22 @@ impl InitialMounts {
 
 impl MountTree {
     fn of(source: &str, path: &str, read_only: bool) -> io::Result<Self> {
-        // A writable path must be exactly the one that was checked. A read-only path may be a
-        // symlink, like some files in `/etc`.
+        // A writable path must be exactly the one that was checked. A read-only path may be a symlink, as some files in
+        // `/etc` are.
         let real = if read_only { fs::canonicalize(source)? } else { source.into() };
         let place = open_plain(CWD, &real).map_err(at(path))?;
         let stat = fstat(&place).map_err(at(path))?;
-        // Sockets and similar are mounted on files.
+        // Sockets and other special files are mounted on files.
         let kind = FileKind::of(&stat).unwrap_or(FileKind::File);
         let tree = copy(&place, read_only, true).map_err(at(path))?;
         Ok(Self { path: path.to_owned(), real, kind, tree })
     }
 
-    /// Mounts the tree and returns its path.
+    /// Mounts the tree and returns the path of the mount.
     fn put(&self, inside: &mut Inside<'_>) -> io::Result<String> {
         let (path, place) = match inside.mount_point(&self.path, self.kind) {
             Ok(place) => (self.path.as_str(), place),
-            // If the sandbox has the same symlink, mount on its target instead.
+            // The sandbox may have the same symlink at the path. Mounts on its target instead.
             Err(error) => {
                 let real = self.real.to_str().filter(|real| *real != self.path);
                 let real = real.ok_or_else(|| io::Error::other(error))?;

@@ -1,8 +1,8 @@
-//! Changes a sandbox's mounts from inside its namespaces, in a short-lived child that enters them.
+//! Changes a sandbox's mounts from the inside, in a short-lived child that enters the sandbox's namespaces.
 //!
-//! - The child enters the user namespace that owns the mount namespace, which is not the server's.
-//! - A change is checked as far as possible beforehand. If it still fails half-way, the answer is [`MountError::Broken`] and
-//!   the sandbox is terminated: no intermediate state is ever reported as success.
+//! - The child enters the user namespace that owns the sandbox's mount namespace. The server is in another one.
+//! - A change is checked as far as possible beforehand. If it still fails half-way, the error is [`MountError::Broken`]
+//!   and the sandbox is terminated, so no intermediate state is ever reported as success.
 
 mod point;
 mod release;
@@ -39,15 +39,15 @@ use crate::{
 pub(crate) struct SandboxNamespaces {
     user: OwnedFd,
     mounts: OwnedFd,
-    /// `/proc/PID` of its init, seen from outside.
+    /// Directory `/proc/PID` of the sandbox's init, as seen from outside.
     process: OwnedFd,
-    /// Mount id of its root.
+    /// Mount id of the sandbox's root.
     root_id: u64,
-    /// Mount id of its private `/tmp`.
+    /// Mount id of the sandbox's private `/tmp`, if it has one.
     tmp_id: Option<u64>,
 }
 
-/// Change at one path: the old mount, the new one, and the mounts that stay on top.
+/// Change at one path: the old mount, the new mount, and the mounts that stay on top.
 #[derive(Debug)]
 pub(super) struct MountChange {
     pub(super) old: Option<MountedPath>,
@@ -55,43 +55,44 @@ pub(super) struct MountChange {
     pub(super) carried: Vec<MountedPath>,
     pub(super) made: Vec<CreatedPoint>,
     pub(super) path: String,
-    /// Place on the sandbox's own root under the old mount, where the mounts on top of it can be moved before it is removed.
+    /// Directory on the sandbox's own root under the old mount. Mounts on top of the old mount can be moved here before
+    /// it is removed.
     pub(super) under: Option<OwnedFd>,
-    /// Mounts that may still show a file after `old` is removed.
+    /// Ids of the mounts that may still show a file after `old` is removed.
     pub(super) granted: Vec<u64>,
 }
 
-/// A mount in the sandbox.
+/// Existing mount in the sandbox.
 #[derive(Clone, Debug)]
 pub(super) struct MountedPath {
     pub(super) path: String,
     pub(super) mount_id: u64,
 }
 
-/// A mount to add.
+/// Mount to be added.
 #[derive(Debug)]
 pub(super) struct NewMount {
     pub(super) path: String,
     pub(super) kind: FileKind,
 }
 
-/// Outcome of a change.
+/// Outcome of a change, as the child reports it.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct MountOutcome {
-    /// Outcome for the old mount, if there was one.
+    /// Outcome of releasing the old mount, if there was one.
     pub(super) let_go: Option<UnmountOutcome>,
-    /// Mount points that were created for the change.
+    /// All mount points that were created and still exist after the change.
     pub(super) made: Vec<CreatedPoint>,
 }
 
 impl SandboxNamespaces {
-    /// Opens the namespaces of the sandbox whose init is `process`, a directory of `/proc`.
+    /// Opens the namespaces of the sandbox whose init is `process`, a directory in `/proc`.
     pub(crate) fn of(process: OwnedFd, own_tmp: bool) -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC;
         let mounts = openat(&process, "ns/mnt", flags, Mode::empty())?;
         let user = sys::mount::owning_user_namespace(&mounts)?;
         let root_id = mount_id_of(&process, "root")?;
-        // Resolve through the process's root, which is the sandbox's.
+        // The process's root is that of the sandbox, so this path is resolved in the sandbox.
         let tmp_id = own_tmp.then(|| mount_id_of(&process, "root/tmp")).transpose()?;
         Ok(Self { user, mounts, process, root_id, tmp_id })
     }
@@ -106,13 +107,14 @@ impl SandboxNamespaces {
         Ok(openat(&self.process, "ns/net", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?)
     }
 
-    /// Returns true if the init still has the same root. If it was moved to another root or other namespaces, the root differs.
+    /// Returns whether the init still has the same root. A process that moves to another root or other namespaces has
+    /// another one.
     pub(crate) fn is_as_entered(&self) -> io::Result<bool> {
         Ok(mount_id_of(&self.process, "root")? == self.root_id)
     }
 
-    /// Applies `change`, mounting `tree` if it adds a mount. Returns the place on the sandbox's own root on which the new mount was
-    /// put, if it was put there.
+    /// Applies `change`, mounting `tree` if it adds a mount. Also returns the directory on the sandbox's own root under
+    /// the new mount, if the new mount is directly on that root.
     pub(super) fn change(
         &self,
         change: MountChange,
@@ -131,7 +133,7 @@ impl SandboxNamespaces {
         Ok((outcome, fd_passing::receive(&ours).ok()))
     }
 
-    /// Puts `tree` over `path`, on any mount.
+    /// Mounts `tree` over `path`, whichever mount the path is on.
     pub(crate) fn cover(&self, path: &str, tree: &OwnedFd) -> io::Result<()> {
         sys::process::try_in_fork(|| {
             let inside = self.enter().map_err(io::Error::other)?;
@@ -149,17 +151,17 @@ impl SandboxNamespaces {
         entered().map_err(|error| MountError::kernel("entering", "the sandbox", error))
     }
 
-    /// Returns the id of the mount that a path in the sandbox is on.
+    /// Returns the id of the mount on which a path in the sandbox is.
     pub(crate) fn mount_at(&self, path: &str) -> io::Result<u64> {
         mount_id_of(&self.process, &format!("root/{}", path.trim_start_matches('/')))
     }
 
-    /// Returns its init, a directory of `/proc`.
+    /// Returns the directory in `/proc` of the sandbox's init.
     pub(super) fn process(&self) -> &OwnedFd {
         &self.process
     }
 
-    /// Returns true if its init is exiting or has exited. An unknown state counts as running.
+    /// Returns whether the sandbox's init is exiting or has exited. An unknown state counts as running.
     pub(crate) fn has_ended(&self) -> bool {
         let opened = openat(&self.process, "stat", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
         let stat = opened.map_err(io::Error::from).and_then(|stat| io::read_to_string(File::from(stat)));
@@ -177,27 +179,27 @@ impl SandboxNamespaces {
     }
 }
 
-/// A process in the sandbox's namespaces that the sandbox's processes cannot see.
+/// Child in the sandbox's namespaces that the sandbox's processes cannot see.
 pub(super) struct Inside<'a> {
     sandbox: &'a SandboxNamespaces,
     root: OwnedFd,
-    /// Writable detached copy of the root, visible only to this process.
+    /// Writable detached copy of the root, which only this process can access.
     writable_root: Option<OwnedFd>,
     made: Vec<CreatedPoint>,
 }
 
-/// A mount that stays, and its new place.
+/// Mount that stays, and where it is moved to.
 struct KeptMount {
     mount: OwnedFd,
     path: String,
     kind: FileKind,
-    /// Its place in the new tree, or under the old mount, if there is one.
+    /// Place for the mount in the new tree or under the old mount, if there is one.
     target: Option<OwnedFd>,
 }
 
 impl Inside<'_> {
-    /// Carries out a change. A path shown before and after stays visible throughout: the new mount is added before the old one is
-    /// removed, where the kernel supports that. `door` receives the place that the new mount is put on.
+    /// Carries out a change. A path that is visible before and after stays visible throughout, if the kernel can add
+    /// the new mount before removing the old one. Sends the directory under the new mount over `door`.
     fn carry_out(
         mut self,
         change: MountChange,
@@ -212,7 +214,7 @@ impl Inside<'_> {
         for placed in &carried {
             match self.pick_up(placed, new.as_ref(), under.as_ref().map(|under| (under, path.as_str()))) {
                 Ok(carried) => staying.push(carried),
-                // Removal must not fail because another mount has been moved out of reach.
+                // A removal must not fail because another mount has been moved out of reach.
                 Err(_) if new.is_none() => lost = true,
                 Err(error) => return Err(error),
             }
@@ -241,27 +243,29 @@ impl Inside<'_> {
         Ok(MountOutcome { let_go, made: self.made })
     }
 
-    /// Puts the new mount in place.
+    /// Mounts the new tree at its path.
     fn put(&mut self, new: &NewMount, tree: &OwnedFd, door: &UnixStream) -> Result<(), MountError> {
         let point = self.mount_point(&new.path, new.kind)?;
         // Processes in the sandbox cannot move anything on the root.
         let is_root = mount_id(&point).is_ok_and(|id| id == self.sandbox.root_id);
         tree::attach(tree, &point).map_err(|error| MountError::kernel("mounting", &new.path, error))?;
         if is_root {
-            // Ignore the error: without it, mounts on top of this one are put back slightly after it is removed.
+            // Ignores the error: without the directory, mounts on top of this one are restored only after it is
+            // removed.
             let _ = fd_passing::send(door, &point);
         }
         Ok(())
     }
 
-    /// Mounts the new tree beneath the old mount, which hides it until removed. Returns whether that worked.
+    /// Mounts the new tree beneath the old mount, which hides it until removed. Returns whether the kernel supports
+    /// this.
     fn slide_beneath(&self, old: &MountedPath, (new, tree): &(NewMount, OwnedFd)) -> bool {
         let top = open_plain(&self.root, &new.path).ok();
         let top = top.filter(|top| mount_id(top) == Ok(old.mount_id));
         top.is_some_and(|top| tree::attach_beneath(tree, &top).is_ok())
     }
 
-    /// Puts the kept mounts back and returns `true` if one was lost, which is an error if a new mount is added.
+    /// Restores the kept mounts. Returns `true` if one was lost, which is an error if a new mount is added.
     fn put_back_all(&mut self, staying: Vec<KeptMount>, comes: bool) -> Result<bool, MountError> {
         let mut lost = false;
         for carried in staying {
@@ -315,16 +319,17 @@ impl Inside<'_> {
     }
 }
 
-/// Returns the mount id of a place as the process, a directory of `/proc`, sees it.
+/// Returns the mount id of a path as the process `process`, a directory in `/proc`, resolves it.
 fn mount_id_of(process: &OwnedFd, place: &str) -> io::Result<u64> {
     Ok(mount_id(openat(process, place, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?)?)
 }
 
-/// Returns true if a process is exiting, by its `/proc` line: proc_pid_stat(5). It releases its mounts before it is a zombie.
+/// Returns whether a process is exiting, according to its `stat` line (proc_pid_stat(5)). It releases its mounts before
+/// it becomes a zombie.
 fn is_exiting(stat: &str) -> bool {
     /// `PF_EXITING` in the kernel's `include/linux/sched.h`.
     const EXITING: u64 = 0x4;
-    // The name may contain anything; the numbered fields follow its closing parenthesis, starting with the state.
+    // The name may contain any character. The other fields follow its closing parenthesis, starting with the state.
     let flags = stat.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').nth(6)?.parse::<u64>().ok());
     flags.is_some_and(|flags| flags & EXITING != 0)
 }

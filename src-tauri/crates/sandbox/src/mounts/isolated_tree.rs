@@ -1,4 +1,4 @@
-//! Mount trees made in a separate mount namespace.
+//! Mount trees that are created in a separate mount namespace.
 
 use std::{
     io,
@@ -11,8 +11,8 @@ use crate::{
     sys::process::{leave_mount_namespace, try_in_fork},
 };
 
-/// Makes a tree in a child's mount namespace with `plan` applied; the namespace is destroyed with the child. Only for
-/// single-threaded processes.
+/// Creates a tree with `make` in a child's mount namespace, after applying `plan` there. The namespace is destroyed
+/// with the child. Callers must be single-threaded.
 pub(super) fn build_isolated_tree(
     plan: &MountPlan,
     make: impl FnOnce() -> io::Result<OwnedFd>,

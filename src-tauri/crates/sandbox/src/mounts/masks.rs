@@ -1,11 +1,11 @@
-//! Masks over hidden and closed paths in a running sandbox, and their restoration.
+//! Masks over hidden and read-only paths in a running sandbox, and their restoration.
 //!
-//! - When a file is removed or replaced by a rename, the kernel removes the mounts on it in every namespace; when it is
-//!   renamed itself, they move along. The sandbox cannot do that to masked files, but programs outside can.
-//! - INVARIANT: a mask is in place while its mount is in the sandbox's table, at its path or at the path that its folder
-//!   was renamed to. A lost mask is put over the file that is at its path now.
-//! - The table reports removed and replaced files, but not a file that was renamed away and recreated. For that, the
-//!   launcher, which watches names, requests a check ([`ControlOp::Check`](crate::ControlOp::Check)).
+//! - When a file is removed or replaced by a rename, the kernel removes the mounts on it in every namespace. When a
+//!   file is renamed, its mounts move along. The sandbox cannot do this to masked files, but programs outside can.
+//! - INVARIANT: a mask is in place while the sandbox's mount table has its mount at its path, or at the new path of a
+//!   renamed folder above. A lost mask is put over the file that is now at its path.
+//! - The table reports removed and replaced files, but not a file that was renamed away and recreated. For the latter,
+//!   the launcher, which watches names, requests a check ([`ControlOp::Check`](crate::ControlOp::Check)).
 
 use std::{
     collections::BTreeMap,
@@ -42,7 +42,7 @@ pub(crate) struct Masks {
     root: OwnedFd,
     /// Mount table of the sandbox, which reports changes.
     table: OwnedFd,
-    /// Masks by the path of their tree.
+    /// Masks of each mounted tree, by the path of the tree.
     trees: BTreeMap<String, Vec<Mask>>,
 }
 
@@ -50,29 +50,29 @@ pub(crate) struct Masks {
 struct Mask {
     path: String,
     step: PathTreatment,
-    /// Mount id; `None` while the path does not exist.
+    /// Id of the mask's mount; `None` while the path does not exist.
     mount: Option<u64>,
-    /// Parent folder.
+    /// Identity of the parent folder.
     folder: Option<FileId>,
 }
 
-/// A mask that was lost and has been restored.
+/// Mask that was lost and has been restored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RestoredMask {
     pub(crate) path: String,
-    /// True if the path is hidden; false if it is read-only.
+    /// `true` if the path is hidden, `false` if it is read-only.
     pub(crate) hidden: bool,
 }
 
 impl Masks {
-    /// Creates the empty set of masks of a sandbox whose init is `process`, a directory of `/proc`.
+    /// Creates an empty set for the sandbox whose init is `process`, a directory in `/proc`.
     pub(crate) fn of(process: &OwnedFd) -> io::Result<Self> {
         let root = openat(process, "root", OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
         let table = openat(process, "mountinfo", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
         Ok(Self { root, table, trees: BTreeMap::new() })
     }
 
-    /// Records the masks of `plan` in a tree mounted at `path`, replacing earlier ones.
+    /// Records the masks of `plan` in the tree that is mounted at `path`, replacing earlier ones.
     pub(crate) fn put(&mut self, path: &str, plan: &MountPlan) {
         let masks = plan.masks().filter(|(masked, _)| is_below(masked, path));
         let masks = masks.map(|(masked, step)| Mask::find(&self.root, masked.clone(), step.clone()));
@@ -80,10 +80,10 @@ impl Masks {
         self.trees.insert(path.to_owned(), masks);
     }
 
-    /// Adds pipes and sockets to mask at the next [`restore`](Self::restore).
+    /// Adds pipes and sockets, which the next [`restore`](Self::restore) masks.
     ///
     /// # Errors
-    /// There are too many: terminate the sandbox.
+    /// Fails if there are too many. The sandbox must then be terminated.
     pub(crate) fn add_special(&mut self, paths: &[String]) -> io::Result<()> {
         for path in paths {
             for (_, masks) in self.trees.iter_mut().filter(|(tree, _)| is_below(path, tree)) {
@@ -102,20 +102,21 @@ impl Masks {
         Ok(())
     }
 
-    /// Removes the masks of a tree that is no longer mounted.
+    /// Forgets the masks of a tree that is no longer mounted.
     pub(crate) fn take_away(&mut self, path: &str) {
         self.trees.remove(path);
     }
 
-    /// Returns a descriptor that becomes ready when a mask may be lost.
+    /// Returns a descriptor that becomes ready when a mask may have been lost.
     pub(crate) fn news(&self) -> PollFd<'_> {
         PollFd::new(&self.table, PollFlags::PRI)
     }
 
-    /// Restores lost masks, except paths for which `is_written` says that they are a grant themselves.
+    /// Restores lost masks and returns them. Skips paths for which `is_written` returns `true`, because they were
+    /// granted themselves.
     ///
     /// # Errors
-    /// A path is not masked and cannot be masked: terminate the sandbox.
+    /// Fails if a path cannot be masked. The sandbox must then be terminated.
     pub(crate) fn restore(
         &mut self,
         sandbox: &SandboxNamespaces,
@@ -128,7 +129,7 @@ impl Masks {
             if mask.is_in_place(&self.root, &table) || is_written(&mask.path) {
                 continue;
             }
-            // Nested trees have masks at the same path.
+            // Nested trees have masks at the same paths.
             if covered.contains(&mask.path) {
                 mask.look(&self.root);
             } else if mask.put_back(sandbox, &self.root)? {
@@ -138,7 +139,7 @@ impl Masks {
                 }
             }
         }
-        // Forget the mask, so that a special file that reappears at this path is reported again.
+        // Special files without a mask are forgotten, so that a new file at the same path is reported again.
         self.trees
             .values_mut()
             .for_each(|masks| masks.retain(|mask| !mask.is_special() || mask.mount.is_some()));
@@ -153,7 +154,7 @@ impl Mask {
         mask
     }
 
-    /// Records the mount and the parent folder at its path. No symlink may be on the way.
+    /// Records the mount and the parent folder at the path, which must be free of symlinks.
     fn look(&mut self, root: &OwnedFd) {
         let place = open_plain_end(root, &*raw(relative(&self.path)));
         let about = place.and_then(|place| {
@@ -172,7 +173,7 @@ impl Mask {
         matches!(self.step, PathTreatment::Special)
     }
 
-    /// Returns true if the path now has a file that needs no mask.
+    /// Returns whether the path now has a file that needs no mask.
     fn is_over(&self) -> bool {
         self.is_special() && !is_special(&self.path) && !is_folder(&self.path)
     }
@@ -183,7 +184,7 @@ impl Mask {
         if now == self.path {
             return true;
         }
-        // A folder on the way was renamed, and the mask moved along.
+        // A folder above the path was renamed, and the mask moved along.
         let name = |path: &str| path.rsplit_once('/').map(|(_, name)| name.to_owned());
         let went_along =
             self.folder.is_some() && folder(root, &now) == self.folder && name(&now) == name(&self.path);
@@ -193,7 +194,7 @@ impl Mask {
         went_along
     }
 
-    /// Masks the file at its path, and returns whether there is one.
+    /// Masks the file at the path. Returns whether there is one.
     fn put_back(&mut self, sandbox: &SandboxNamespaces, root: &OwnedFd) -> io::Result<bool> {
         for _ in 0..TRIES {
             if self.is_over() {
@@ -210,7 +211,7 @@ impl Mask {
                     self.mount = None;
                     return Ok(false);
                 }
-                // The path has changed again; retry.
+                // The path has changed again, so this retries.
                 Err(_) => {}
             }
         }
@@ -221,7 +222,7 @@ impl Mask {
         open_plain_end(root, &*raw(relative(&self.path))).is_ok()
     }
 
-    /// Returns the cover for the path, made from the current file.
+    /// Returns a cover for the path, created from its current file.
     fn tree(&self) -> io::Result<OwnedFd> {
         match &self.step {
             PathTreatment::Pin | PathTreatment::Reopen { .. } => {
@@ -236,7 +237,7 @@ impl Mask {
     fn empty_tree(&self) -> io::Result<OwnedFd> {
         let hiding = MountPlan::hiding(&self.path)?;
         build_isolated_tree(&hiding, || Ok(tree::copy(&open_plain_end(CWD, &*raw(&self.path))?, true, true)?))
-            // If the path does not exist, opening it gives the more precise error.
+            // For a path that does not exist, opening it gives the more precise error.
             .or_else(|error| open_plain_end(CWD, &*raw(&self.path)).map_err(io::Error::from).and(Err(error)))
     }
 }
@@ -246,7 +247,7 @@ fn is_gone(error: &io::Error) -> bool {
         || error.raw_os_error() == Some(Errno::LOOP.raw_os_error())
 }
 
-/// Returns the identity of the parent folder of `path`.
+/// Returns the identity of the parent folder of `path`, or `None` if it does not exist.
 fn folder(root: impl AsFd, path: &str) -> Option<FileId> {
     let (above, _) = path.rsplit_once('/')?;
     let place =

@@ -1,6 +1,7 @@
-//! The host's side of a grant: opens exactly the path that was judged, and makes a private copy of its mount.
+//! Host side of a grant: opens exactly the path that was approved, and makes a private copy of its mount.
 //!
-//! - No component of the path may be a symlink: a canonical path has none, so a symlink was created later.
+//! - No component of the path may be a symlink. A canonical path contains none, so a symlink was created after the
+//!   approval.
 //! - The copy never receives later mounts of the host, and disables setuid programs and devices.
 
 use std::{io, os::fd::OwnedFd};
@@ -19,7 +20,7 @@ use crate::{
     tree,
 };
 
-/// A path of the host, ready to be moved into a sandbox.
+/// Path on the host, copied and ready to be mounted in a sandbox.
 #[derive(Debug)]
 pub(super) struct MountSource {
     pub(super) tree: OwnedFd,
@@ -29,10 +30,10 @@ pub(super) struct MountSource {
 }
 
 impl MountSource {
-    /// Opens `path`, with `plan` applied below it.
+    /// Opens `path` and makes a copy, with `plan` applied below it.
     pub(super) fn open(path: &str, access: MountAccess, plan: &MountPlan) -> Result<Self, MountError> {
         let place = open_plain(CWD, path).map_err(|error| cannot_open(path, error))?;
-        let stat = fstat(&place).map_err(|error| MountError::kernel("looking at", path, error))?;
+        let stat = fstat(&place).map_err(|error| MountError::kernel("inspecting", path, error))?;
         let kind = FileKind::of(&stat).ok_or_else(|| {
             let kind = kind_name(FileType::from_raw_mode(stat.st_mode));
             let message = format!("`{path}` is {kind}; only regular files and folders can be granted");
@@ -42,11 +43,11 @@ impl MountSource {
         let opened =
             if plan.is_empty() { copy(&place, access) } else { copy_with_plan(path, access, plan, identity) };
         let tree = opened.map_err(|error| MountError::kernel("opening", path, error))?;
-        let mount_id = mount_id(&tree).map_err(|error| MountError::kernel("looking at", path, error))?;
+        let mount_id = mount_id(&tree).map_err(|error| MountError::kernel("inspecting", path, error))?;
         Ok(Self { tree, kind, mount_id, identity })
     }
 
-    /// Refuses a directory where a file is required.
+    /// Fails if the path is a directory but a file is required.
     pub(super) fn check_kind(&self, path: &str, file: bool) -> Result<(), MountError> {
         match self.kind {
             FileKind::Directory if file => Err(MountError::refused(
@@ -57,7 +58,7 @@ impl MountSource {
         }
     }
 
-    /// Refuses a folder that replaced another file after the watch for pipes and sockets was requested.
+    /// Fails if the path became a folder after the caller decided whether to watch it for pipes and sockets.
     pub(super) fn check_watched(&self, path: &str, watched: bool) -> Result<(), MountError> {
         match self.kind {
             FileKind::Directory if !watched => Err(MountError::refused(
@@ -74,7 +75,7 @@ fn copy(place: &OwnedFd, access: MountAccess) -> io::Result<OwnedFd> {
     Ok(tree::copy(place, access == MountAccess::ReadOnly, true)?)
 }
 
-/// Makes a private copy with the plan applied. Fails if the path has been replaced in the meantime.
+/// Makes a private copy with `plan` applied. Fails if the path was replaced in the meantime.
 fn copy_with_plan(
     path: &str,
     access: MountAccess,
@@ -84,7 +85,7 @@ fn copy_with_plan(
     build_isolated_tree(plan, || {
         let place = open_plain(CWD, path)?;
         if FileId::of(&fstat(&place)?) != identity {
-            return Err(io::Error::other("it was replaced just now"));
+            return Err(io::Error::other("it has just been replaced"));
         }
         copy(&place, access)
     })
@@ -105,7 +106,7 @@ fn cannot_open(path: &str, error: Errno) -> MountError {
     let (code, what) = match error {
         Errno::NOENT | Errno::NOTDIR => (MountRefusal::Missing, "does not exist"),
         Errno::LOOP => {
-            (MountRefusal::Symlink, "now contains a symlink, so it is no longer the path that was judged")
+            (MountRefusal::Symlink, "now contains a symlink, so it is no longer the path that was approved")
         }
         Errno::ACCESS | Errno::PERM => (MountRefusal::Denied, "is not accessible with your permissions"),
         _ => return MountError::kernel("opening", path, error),

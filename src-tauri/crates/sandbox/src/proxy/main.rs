@@ -1,9 +1,9 @@
-//! The proxy of a single command: `ironcurtain-sandbox-proxy DESCRIPTOR`, started by `ironcurtain-sandbox`.
+//! The proxy for a single command: `ironcurtain-sandbox-proxy DESCRIPTOR`, started by `ironcurtain-sandbox`.
 //!
 //! - Reads its configuration from standard input, and receives the sandbox's listener over the descriptor. Exits if no
 //!   listener arrives.
-//! - There is no user to ask, so connections that no rule covers are refused.
-//! - It is killed when its parent exits.
+//! - Refuses connections that no rule covers, because there is no user to ask.
+//! - Is killed when its parent exits.
 
 #[cfg(target_os = "linux")]
 mod resolver;
@@ -12,7 +12,7 @@ mod serving;
 #[cfg(target_os = "linux")]
 mod stderr_log;
 
-/// Refuses: other platforms have no sandbox.
+/// Fails, because other platforms have no sandbox.
 #[cfg(not(target_os = "linux"))]
 mod serving {
     pub(crate) fn run() -> Result<std::io::Error, Box<dyn std::error::Error>> {
@@ -30,7 +30,7 @@ fn main() -> ExitCode {
         Ok(error) => error.to_string(),
         Err(error) => error.to_string(),
     };
-    // If standard error is closed, the exit status still reports the failure.
+    // Ignores a closed standard error: the exit status still reports the failure.
     let _ = writeln!(io::stderr(), "ironcurtain-sandbox: the network proxy failed: {error}");
     ExitCode::FAILURE
 }

@@ -5,7 +5,7 @@ use std::{io, net::IpAddr};
 use ironcurtain_egress::{BoxFuture, Resolve, SystemResolver};
 use ironcurtain_sandbox::AddressRange;
 
-/// The machine's resolver, filtered.
+/// The system's resolver, without the denied addresses.
 pub(crate) struct FilteredResolver {
     pub(crate) denied: Vec<AddressRange>,
     pub(crate) resolver: SystemResolver,

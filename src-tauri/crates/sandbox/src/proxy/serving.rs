@@ -1,4 +1,4 @@
-//! Runs the proxy: reads its configuration, receives its listener, serves.
+//! Runs the proxy: reads the configuration, receives the listener, and serves connections.
 
 use std::{
     io::{self, Read},
@@ -12,7 +12,7 @@ use tokio::{runtime, sync::watch};
 
 use crate::{resolver::FilteredResolver, stderr_log::StderrLog};
 
-/// Serves until that fails, and returns the reason.
+/// Serves connections until the listener fails, and returns the reason.
 pub(crate) fn run() -> Result<io::Error, Box<dyn std::error::Error>> {
     let descriptor = std::env::args().nth(1).ok_or("started without a descriptor")?;
     let mut text = String::new();
@@ -21,7 +21,7 @@ pub(crate) fn run() -> Result<io::Error, Box<dyn std::error::Error>> {
     let rules = HostRules::new(&orders.allowed, &orders.denied, false)?;
     let listener: TcpListener = match receive_listener(&descriptor) {
         Ok(listener) => listener,
-        // The sandbox was not created; the parent reports why.
+        // The sandbox was not created. The parent process reports why.
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => std::process::exit(0),
         Err(error) => return Err(error.into()),
     };

@@ -1,10 +1,10 @@
-//! Log of a single command's connections, on standard error.
+//! Log of a command's connections, on standard error.
 
 use std::io::{self, Write};
 
 use ironcurtain_egress::{BoxFuture, ConnectionEvent, ConnectionVerdict, PermittedBy, Record, RecordError};
 
-/// Logs connections on standard error, if enabled.
+/// Logs connections to standard error, if enabled.
 pub(crate) struct StderrLog {
     pub(crate) tells: bool,
 }

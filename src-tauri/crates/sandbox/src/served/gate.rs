@@ -1,4 +1,4 @@
-//! Permission for a view, which the trusted process gives over a connection.
+//! Permissions of a view, which the trusted process sends over a connection.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -21,22 +21,22 @@ use crate::{
     file_access::{AccessAnswer, FileAccess, FromView, PermittedAccess, ToView},
 };
 
-/// Time for which a question is kept although no request waits for its answer: a program may try again at once.
+/// Time for which a question is kept although no request waits for the answer, because a program may retry immediately.
 const KEPT: Duration = Duration::from_secs(1);
 
-/// Maximum number of questions that are not sent yet.
+/// Maximum number of questions that wait to be sent.
 const MOST_UNNAMED: usize = 8192;
 
-/// Connection to the trusted process, and the permissions it has sent.
+/// Connection to the trusted process, and the permissions that it has sent.
 #[derive(Debug)]
 pub(super) struct ChannelGate {
     permitted: RwLock<HashSet<PermittedAccess>>,
     asks: Mutex<Asks>,
-    /// Notified when a question is left by the last request that waits for it.
+    /// Notified when no request waits for the answer to a question any more.
     left: Condvar,
     connection: Mutex<UnixStream>,
     to_name: SyncSender<NewAsk>,
-    /// The user's home, where the names of some files decide that programs run them.
+    /// The user's home, in which programs run some files because of their names.
     home: String,
 }
 
@@ -47,16 +47,16 @@ struct Asks {
     is_closed: bool,
 }
 
-/// A question, and the requests that wait for its answer.
+/// Question, and the requests that wait for its answer.
 #[derive(Debug)]
 struct OpenAsk {
     asked: AskedAccess,
     tickets: Vec<Ticket>,
-    /// Time since which no request waits.
+    /// Time since when no request has waited for the answer.
     left: Option<Instant>,
 }
 
-/// A question that was not sent yet.
+/// Question that has not been sent yet.
 #[derive(Debug)]
 struct NewAsk {
     id: u64,
@@ -66,7 +66,7 @@ struct NewAsk {
 }
 
 impl ChannelGate {
-    /// Creates a gate, and starts its threads.
+    /// Creates a gate and starts its threads.
     pub(super) fn start(connection: UnixStream, home: String) -> io::Result<Arc<Self>> {
         let (to_name, named) = mpsc::sync_channel(MOST_UNNAMED);
         let gate = Arc::new(Self {
@@ -84,14 +84,14 @@ impl ChannelGate {
         Ok(gate)
     }
 
-    /// Sends questions with the names of the programs that wait.
+    /// Sends questions, with the names of the programs that wait.
     fn send_asks(&self, asks: &Receiver<NewAsk>) {
         for NewAsk { id, path, access, process } in asks {
             self.send(&FromView::Ask { id, path, access, programs: programs(process) });
         }
     }
 
-    /// Withdraws questions for which no request has waited for a while.
+    /// Withdraws each question after no request has waited for its answer for [`KEPT`].
     fn withdraw_left(&self) {
         let mut asks = self.asks();
         while !asks.is_closed {
@@ -117,7 +117,7 @@ impl ChannelGate {
         }
     }
 
-    /// Handles messages of the trusted process until the connection is closed.
+    /// Handles messages from the trusted process until the connection is closed.
     pub(super) fn follow(&self, connection: &UnixStream, view: &FileServer) -> io::Result<()> {
         for line in BufReader::new(connection).lines() {
             match serde_json::from_str(&line?)? {
@@ -133,12 +133,12 @@ impl ChannelGate {
         Ok(())
     }
 
-    /// Denies every request that waits, and further ones.
+    /// Denies all waiting requests and all later ones.
     pub(super) fn deny_all(&self) {
         self.permitted().clear();
         let mut asks = self.asks();
         asks.is_closed = true;
-        // Dropping the tickets denies.
+        // Dropping a ticket denies its request.
         asks.open.clear();
         self.left.notify_all();
     }
@@ -165,7 +165,7 @@ impl ChannelGate {
     fn send(&self, message: &FromView) {
         let Ok(mut line) = serde_json::to_vec(message) else { return };
         line.push(b'\n');
-        // If the trusted process is gone, `follow` ends too.
+        // Ignores the error: if the trusted process has exited, `follow` returns too.
         let _ = self.connection.lock().unwrap_or_else(PoisonError::into_inner).write_all(&line);
     }
 }
@@ -179,7 +179,7 @@ impl Gate for ChannelGate {
     }
 
     fn ask(&self, asked: &AskedAccess, process: u32, ticket: Ticket) {
-        // Only text can be shown to the user.
+        // Only UTF-8 can be displayed to the user.
         let Some(path) = asked.access.path.to_str().map(str::to_owned) else { return ticket.deny() };
         let mut asks = self.asks();
         if asks.is_closed {
@@ -194,7 +194,7 @@ impl Gate for ChannelGate {
         asks.open.insert(id, OpenAsk { asked: asked.clone(), tickets: vec![ticket], left: None });
         drop(asks);
         let access = access_of(asked.access.kind);
-        // The names of the programs are read on a thread of their own. If it cannot keep up, the request is denied.
+        // A separate thread reads the names of the programs. If it cannot keep up, the request is denied.
         if self.to_name.try_send(NewAsk { id, path, access, process }).is_err() {
             self.asks().open.remove(&id);
         }

@@ -1,23 +1,24 @@
-//! Names of the programs that wait, for display only: the programs decide about their own names.
+//! Names of the programs that wait for permission. For display only, because programs choose their own names.
 
 use std::{fs, io::Read, os::unix::ffi::OsStrExt, path::Path};
 
-/// Maximum number of ancestors that are named.
+/// Maximum number of processes that are named: the program and its ancestors.
 const MOST: usize = 6;
 
-/// Maximum length of a command line, in bytes.
+/// Maximum length of a command line in bytes.
 const LONGEST: u64 = 200;
 
-/// Name of the process that starts the run's program. Linux keeps 15 characters.
+/// Name of the process that starts the run's program, of which Linux keeps 15 characters.
 const STARTER: &str = "ironcurtain-san";
 
-/// Returns the names of a thread's program and its ancestors in the sandbox, the oldest first. The last one has its arguments.
+/// Returns the names of a thread's program and its ancestors in the sandbox, oldest first. The last one includes its
+/// arguments.
 pub(super) fn programs(thread: u32) -> Vec<String> {
     let mut found = Vec::new();
     let mut next = Some(thread);
     while let Some(process) = next.filter(|_| found.len() < MOST) {
         let Some(status) = Status::read(process) else { break };
-        // The first process of the sandbox is our own, and so is the one that starts the run's program.
+        // The first process of the sandbox belongs to IronCurtain, as does the one that starts the run's program.
         let is_starter =
             || status.name == STARTER && Status::read(status.parent).is_some_and(|up| up.is_first);
         if status.is_first || is_starter() {
@@ -44,7 +45,7 @@ impl Status {
 
     fn parse(text: &str) -> Option<Self> {
         let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
-        // The last number is that in the innermost namespace.
+        // The last number is the process id in the innermost namespace.
         let inner = field("NSpid:")?.split_whitespace().collect::<Vec<_>>();
         let is_first = inner.len() < 2 || inner.last() == Some(&"1");
         Some(Self { name: field("Name:")?.to_owned(), parent: field("PPid:")?.parse().ok()?, is_first })
@@ -77,7 +78,7 @@ mod tests {
         };
         assert_eq!(parsed("100\t5"), Some(false));
         assert_eq!(parsed("100\t1"), Some(true));
-        // Not in a sandbox.
+        // A process outside a sandbox.
         assert_eq!(parsed("100"), Some(true));
         assert_eq!(programs(std::process::id()), [] as [String; 0]);
     }

@@ -1,4 +1,4 @@
-//! Watched folders, and kernel events about the names in them.
+//! Watched folders, and the kernel's events about names in them.
 
 use std::{
     collections::BTreeMap,
@@ -26,19 +26,19 @@ use crate::{
     place::{is_at_or_below, open_plain_end},
 };
 
-/// Event buffer size in bytes.
+/// Size of the event buffer in bytes.
 const ROOM: usize = 64 * 1024;
 /// Maximum number of events per read.
 const MOST_EVENTS: usize = 4_096;
 
-/// Events reported for every watched folder. A folder whose mode changes may have become listable.
+/// Events that are reported for every watched folder. A changed mode may make a folder listable.
 const WATCHED: WatchFlags = WatchFlags::CREATE
     .union(WatchFlags::MOVED_TO)
     .union(WatchFlags::MOVED_FROM)
     .union(WatchFlags::ATTRIB)
     .union(WatchFlags::ONLYDIR);
 
-/// The watched folders.
+/// Watched folders by inotify watch.
 #[derive(Debug)]
 pub(super) struct WatchedFolders {
     queue: OwnedFd,
@@ -46,35 +46,35 @@ pub(super) struct WatchedFolders {
     numbers: BTreeMap<String, i32>,
 }
 
-/// Relevant names in a folder.
+/// Names in a folder that matter for special files.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct FolderListing {
     pub(super) folders: Vec<String>,
-    /// Pipes and sockets.
+    /// Paths of pipes and sockets.
     pub(super) special: Vec<String>,
-    /// Total number of names.
+    /// Number of all names in the folder.
     pub(super) names: usize,
 }
 
 /// Event in a watched folder.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum FolderEvent {
-    /// A folder was created or removed, or may have become listable.
+    /// A folder at this path was created, moved or removed, or may have become listable.
     Folder(String),
-    /// Another file was created.
+    /// Another kind of file was created at or moved to this path.
     File(String),
     /// The kernel dropped events.
     Lost,
 }
 
-/// Error watching a folder.
+/// Reason why a folder cannot be watched.
 #[derive(Debug)]
 pub(super) enum FolderError {
-    /// The folder was removed, or it belongs to another user and is unreachable from the sandbox.
+    /// The folder was removed, or belongs to another user and is inaccessible from the sandbox.
     OutOfReach,
     /// The folder can be traversed but not listed.
     Closed,
-    /// Another error, as a message for the user.
+    /// Any other error, as a message for the user.
     Failed(String),
 }
 
@@ -85,7 +85,7 @@ impl WatchedFolders {
         Ok(Self { queue, paths: BTreeMap::new(), numbers: BTreeMap::new() })
     }
 
-    /// Watches a folder, then lists it.
+    /// Watches a folder, and then lists it.
     pub(super) fn watch(&mut self, path: &str) -> Result<FolderListing, FolderError> {
         let dir = open_folder(path)?;
         let way = format!("/proc/self/fd/{}", dir.as_raw_fd());
@@ -106,7 +106,7 @@ impl WatchedFolders {
         list(path, dir)
     }
 
-    /// Removes the watches at or below `path` that are not needed.
+    /// Removes the watches at or below `path` for which `is_needed` returns `false`.
     pub(super) fn forget(&mut self, path: &str, is_needed: impl Fn(&str) -> bool) {
         let near = self.numbers.range(path.to_owned()..).take_while(|(found, _)| found.starts_with(path));
         let gone: Vec<String> = near
@@ -117,7 +117,7 @@ impl WatchedFolders {
         for path in gone {
             if let Some(number) = self.numbers.remove(&path) {
                 self.paths.remove(&number);
-                // Ignore the error: the kernel removes the watch with the folder.
+                // Ignores the error: the kernel removes the watch together with the folder.
                 let _ = inotify::remove_watch(&self.queue, number);
             }
         }
@@ -174,17 +174,17 @@ impl AsFd for WatchedFolders {
     }
 }
 
-/// Returns true if a pipe or socket is at the path now.
+/// Returns whether a pipe or socket is currently at the path.
 pub(crate) fn is_special(path: &str) -> bool {
     file_type(path).is_some_and(is_special_type)
 }
 
-/// Returns true if a folder is at the path now.
+/// Returns whether a folder is currently at the path.
 pub(crate) fn is_folder(path: &str) -> bool {
     file_type(path).is_some_and(|kind| kind.is_dir())
 }
 
-/// Returns true if a socket is at the path now.
+/// Returns whether a socket is currently at the path.
 pub(super) fn is_socket(path: &str) -> bool {
     file_type(path).is_some_and(|kind| kind.is_socket())
 }
@@ -231,7 +231,7 @@ fn list(path: &str, dir: OwnedFd) -> Result<FolderListing, FolderError> {
             listing.note(path, name, kind);
         }
     }
-    // Some file systems do not report the file type.
+    // Some file systems do not report file types in directory entries.
     for name in unknown {
         let found =
             statat(entries.fd().map_err(failed)?, OsStr::from_bytes(&name), AtFlags::SYMLINK_NOFOLLOW);
@@ -256,7 +256,7 @@ fn joined(folder: &str, name: &[u8]) -> String {
     format!("{}/{}", folder.trim_end_matches('/'), text(name))
 }
 
-/// Explains which kernel limit to raise, if a limit caused the error.
+/// Converts an error, and names the kernel limit to raise if a limit caused it.
 fn limited(error: Errno, limit: &str) -> io::Error {
     match error {
         Errno::MFILE | Errno::NOSPC => io::Error::other(format!(

@@ -1,4 +1,4 @@
-//! A supervisor's end of the link to the watcher.
+//! Supervisor's end of the link to the watcher for pipes and sockets.
 
 use std::{
     collections::BTreeSet,
@@ -12,30 +12,30 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::{SpecialNews, SpecialRequest, folders::is_socket};
 use crate::{spec::UnixSockets, sys::process::Forked};
 
-/// Timeout for one folder. Generous, because the watcher serves other sandboxes too.
+/// Timeout for one folder. It is long, because the watcher also serves other sandboxes.
 const PATIENCE: Duration = Duration::from_secs(9);
 
-/// The link.
+/// Supervisor's end of the link.
 #[derive(Debug)]
 pub(crate) struct SpecialLink {
     stream: UnixStream,
     read: Vec<u8>,
-    /// False if the sandbox may use every socket that it sees.
+    /// `false` if the sandbox may use every socket that is visible to it.
     masks_sockets: bool,
     /// Paths that have appeared since the last call of [`appeared`](Self::appeared).
     appeared: Vec<String>,
-    /// Folders that are searched in the background, and shown even if they cannot be watched.
+    /// Folders that are searched in the background, and are visible even if they cannot be watched.
     aside: BTreeSet<String>,
-    /// The watcher process, if this process forked its own.
+    /// The watcher, if this process has forked its own. Dropping it terminates the watcher.
     _own: Option<Forked>,
 }
 
-/// Error watching a folder.
+/// Reason why a folder is not watched.
 #[derive(Debug)]
 pub(crate) enum NotWatched {
-    /// The watcher refused, with a message for the user.
+    /// The watcher refused to watch the folder, with a message for the user.
     Refused(String),
-    /// The link is broken.
+    /// The link failed.
     Broken(io::Error),
 }
 
@@ -58,7 +58,7 @@ impl SpecialLink {
         })
     }
 
-    /// Watches a folder except for `hidden` paths, and returns the paths to mask in it.
+    /// Watches a folder except for the `hidden` paths. Returns the paths in it that must be masked.
     pub(crate) fn watch(&mut self, folder: &str, hidden: Vec<String>) -> Result<Vec<String>, NotWatched> {
         self.send(&SpecialRequest::Watch { root: folder.to_owned(), hidden }).map_err(NotWatched::Broken)?;
         loop {
@@ -74,7 +74,7 @@ impl SpecialLink {
         }
     }
 
-    /// Searches and watches a folder in the background. Its special files are reported later, or never if it is too large.
+    /// Watches a folder in the background. Its special files are reported later, or never if the folder is too large.
     pub(crate) fn watch_aside(&mut self, folder: &str, hidden: Vec<String>) -> io::Result<()> {
         self.aside.insert(folder.to_owned());
         self.send(&SpecialRequest::Watch { root: folder.to_owned(), hidden })
@@ -93,15 +93,15 @@ impl SpecialLink {
         Ok(())
     }
 
-    /// Stops watching a folder that is no longer mounted.
+    /// Stops watching a folder, because it is no longer mounted.
     pub(crate) fn forget(&mut self, folder: &str) -> io::Result<()> {
         self.send(&SpecialRequest::Forget { root: folder.to_owned() })
     }
 
-    /// Returns the paths that have appeared since the last call, without blocking.
+    /// Returns the paths that have appeared since the last call. Does not block.
     ///
     /// # Errors
-    /// A mounted folder is no longer watched: terminate the sandbox.
+    /// Fails if a mounted folder is no longer watched. The sandbox must then be terminated.
     pub(crate) fn appeared(&mut self) -> io::Result<Vec<String>> {
         while self.has_line() || is_readable(&self.stream)? {
             let news = self.next()?;
@@ -116,7 +116,7 @@ impl SpecialLink {
         found
     }
 
-    /// Returns the descriptor that becomes ready when a path has appeared.
+    /// Returns a descriptor that becomes ready when a path has appeared.
     pub(crate) fn news(&self) -> PollFd<'_> {
         PollFd::new(&self.stream, PollFlags::IN)
     }

@@ -1,4 +1,4 @@
-//! The watcher's thread, and its streams to supervisors.
+//! Thread of the watcher for pipes and sockets, and its streams to supervisors.
 
 use std::{
     collections::BTreeMap,
@@ -19,10 +19,10 @@ use super::{
 };
 use crate::sys::process::{Forked, fork};
 
-/// Maximum request length; a longer one closes the link.
+/// Maximum length of a request in bytes. A longer one closes the link.
 const LONGEST: usize = 1 << 20;
 
-/// Handle to this process's thread, once it runs.
+/// Handle to the watcher thread of this process; `None` until the thread is first needed.
 static THREAD: Mutex<Option<ThreadHandle>> = Mutex::new(None);
 
 struct ThreadHandle {
@@ -30,7 +30,7 @@ struct ThreadHandle {
     wake: UnixStream,
 }
 
-/// Returns the supervisor's end of a link that this process's thread serves.
+/// Creates a link that the watcher thread of this process serves. Returns the supervisor's end.
 pub(crate) fn serve() -> io::Result<UnixStream> {
     let (theirs, ours) = UnixStream::pair()?;
     ours.set_nonblocking(true)?;
@@ -41,7 +41,7 @@ pub(crate) fn serve() -> io::Result<UnixStream> {
     };
     let ThreadHandle { links, wake } = running.insert(handle);
     let sent = links.send(ours).map_err(|_| io::Error::other("the watcher for pipes and sockets has exited"));
-    // A full stream has already woken the thread.
+    // A full stream is no problem, because it has already woken the thread.
     sent.map(|()| _ = (&*wake).write(&[0])).inspect_err(|_| *running = None)?;
     Ok(theirs)
 }
@@ -60,7 +60,8 @@ fn start() -> io::Result<ThreadHandle> {
     Ok(ThreadHandle { links, wake })
 }
 
-/// Serves a link from a child process, which is killed when the returned value is dropped. Only for single-threaded processes.
+/// Creates a link that a forked child serves. Dropping the second value kills the child. Callers must be
+/// single-threaded.
 pub(crate) fn serve_in_child() -> io::Result<(UnixStream, Forked)> {
     let (theirs, ours) = UnixStream::pair()?;
     ours.set_nonblocking(true)?;
@@ -70,13 +71,13 @@ pub(crate) fn serve_in_child() -> io::Result<(UnixStream, Forked)> {
             let (woken, _wake) = UnixStream::pair()?;
             woken.set_nonblocking(true)?;
             links.send(ours.try_clone()?).map_err(|_| io::ErrorKind::BrokenPipe)?;
-            // Drop the sender, so that the service stops when its only link closes.
+            // Without senders, the service stops when its only link closes.
             drop(links);
             let watcher = SpecialWatcher::new(BOUNDS)?;
             Service { watcher, inbox, woken, links: BTreeMap::new(), next: 0 }.run();
             Ok(())
         };
-        // Ignore the error: closing the link reports it to the parent.
+        // Ignores the error: the closed link reports it to the parent.
         let _ = served();
     })?;
     Ok((theirs, child))
@@ -90,7 +91,7 @@ struct Service {
     next: LinkNumber,
 }
 
-/// Link to one supervisor.
+/// Link to one supervisor, and the received bytes of an incomplete line.
 struct Link {
     stream: UnixStream,
     read: Vec<u8>,
@@ -119,7 +120,7 @@ impl Service {
         }
     }
 
-    /// Waits until there is work, and returns the links that have messages.
+    /// Waits until there is work. Returns the links on which messages have arrived.
     fn wait(&self) -> rustix::io::Result<Vec<LinkNumber>> {
         let own = [self.watcher.folders().as_fd(), self.woken.as_fd()];
         let links = self.links.values().map(|link| link.stream.as_fd());
@@ -130,7 +131,7 @@ impl Service {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error),
         }
-        // Discard the wake-up bytes.
+        // Discards the wake-up bytes.
         let _ = (&self.woken).read(&mut [0; 64]);
         let with_news = self.links.keys().zip(polled.iter().skip(2));
         Ok(with_news.filter(|(_, polled)| !polled.revents().is_empty()).map(|(link, _)| *link).collect())
@@ -172,7 +173,7 @@ impl Service {
 }
 
 impl Link {
-    /// Reads once and returns the complete lines.
+    /// Reads once, and returns the lines that are complete.
     fn lines(&mut self) -> io::Result<Vec<Vec<u8>>> {
         let mut chunk = [0; 4096];
         let count = self.stream.read(&mut chunk)?;

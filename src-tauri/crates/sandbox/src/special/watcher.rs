@@ -1,7 +1,7 @@
-//! Folders watched for each sandbox, and the resulting news.
+//! Folders that are watched for each sandbox, and the resulting news.
 //!
-//! - Works in slices, so that a large folder does not delay news about another.
-//! - Masks a folder that appears later and cannot be watched.
+//! - Works in time slices, so that a large folder does not delay news about another one.
+//! - A folder that appears later and cannot be watched is masked as a whole.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -19,10 +19,10 @@ use crate::{
     place::{FileId, is_at_or_below, is_below},
 };
 
-/// Time slice per turn.
+/// Length of the time slice per turn.
 const SLICE: Duration = Duration::from_millis(10);
 
-/// Limits on one mounted folder.
+/// Limits for watching one mounted folder.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FolderBounds {
     pub(super) folders: usize,
@@ -30,11 +30,11 @@ pub(super) struct FolderBounds {
     pub(super) time: Duration,
 }
 
-/// A watched folder takes about a kilobyte of kernel memory and some microseconds.
+/// Limits of a search. Watching a folder takes about a kilobyte of kernel memory and some microseconds.
 pub(super) const BOUNDS: FolderBounds =
     FolderBounds { folders: 65_536, names: 1_000_000, time: Duration::from_secs(6) };
 
-/// Error searching a folder.
+/// Reason why the search of a folder failed.
 #[derive(Debug, thiserror::Error)]
 enum WalkError {
     #[error("`{0}` was moved or removed during the search")]
@@ -43,7 +43,7 @@ enum WalkError {
     Closed(String),
     #[error("`{root}` {bound}; allow a smaller folder inside it")]
     TooMuch { root: String, bound: Exceeded },
-    /// System error.
+    /// Any other error, as a message for the user.
     #[error("{0}")]
     Failed(String),
 }
@@ -57,45 +57,45 @@ enum Exceeded {
     Names(usize),
     #[error("has more than {MOST_MASKED} named pipes and sockets, too many to mask")]
     Masks,
-    #[error("could not be searched for named pipes and sockets within {} s", .0.as_secs())]
+    #[error("took more than {} s to search for named pipes and sockets", .0.as_secs())]
     Time(Duration),
 }
 
-/// Number of a sandbox's link.
+/// Number that identifies a sandbox's link.
 pub(super) type LinkNumber = u64;
 
-/// The watcher, without its thread and streams.
+/// Watcher for pipes and sockets, without its thread and streams.
 #[derive(Debug)]
 pub(super) struct SpecialWatcher {
     bounds: FolderBounds,
     folders: WatchedFolders,
-    /// By sandbox and path.
+    /// Mounted folders, by sandbox and path.
     roots: BTreeMap<LinkNumber, BTreeMap<String, Root>>,
     walks: VecDeque<Walk>,
-    /// Folders that appeared later and are not searched yet.
+    /// Folders that appeared later and have not been searched yet.
     queued: BTreeSet<String>,
 }
 
-/// A folder that a sandbox shows.
+/// Mounted folder that is visible in a sandbox.
 #[derive(Debug)]
 struct Root {
-    /// Paths in it that are not shown.
+    /// Paths in the folder that are hidden.
     hidden: Vec<String>,
-    /// Identity of the folder. A folder that is moved stays mounted, but its paths change.
+    /// Identity of the folder. If the folder is moved, it stays mounted but its paths change.
     identity: Option<FileId>,
 }
 
-/// Search of folders that will be watched.
+/// Search of a folder tree, which also watches each folder.
 #[derive(Debug)]
 struct Walk {
-    /// Sandbox that waits for this search.
+    /// Sandbox that waits for the result; `None` for a folder that appeared later.
     first: Option<LinkNumber>,
     root: String,
     waiting: Vec<String>,
     found: Vec<String>,
     folders: usize,
     names: usize,
-    /// Deadline, set when the search starts.
+    /// Deadline of the search, set when it starts.
     until: Option<Instant>,
 }
 
@@ -105,12 +105,12 @@ impl SpecialWatcher {
         Ok(Self { bounds, folders: WatchedFolders::new()?, roots, walks, queued })
     }
 
-    /// Returns the watched folders, whose descriptor reports events.
+    /// Returns the watched folders, as the source of events.
     pub(super) fn folders(&self) -> &WatchedFolders {
         &self.folders
     }
 
-    /// Returns true if work remains that no event announces.
+    /// Returns whether there is work that no event announces.
     pub(super) fn is_busy(&self) -> bool {
         !self.walks.is_empty()
     }
@@ -129,14 +129,14 @@ impl SpecialWatcher {
         }
     }
 
-    /// Removes a sandbox that has exited.
+    /// Removes the folders of a sandbox that has exited.
     pub(super) fn end(&mut self, link: LinkNumber) {
         self.walks.retain(|walk| walk.first != Some(link));
         let roots = self.roots.remove(&link).unwrap_or_default();
         roots.keys().for_each(|root| self.unwatch(root));
     }
 
-    /// Processes events and continues searches, and returns the news for each sandbox.
+    /// Processes events and continues searches. Returns news for sandboxes.
     pub(super) fn work(&mut self) -> Vec<(LinkNumber, SpecialNews)> {
         let mut news = Vec::new();
         for event in self.folders.read() {
@@ -166,7 +166,7 @@ impl SpecialWatcher {
                 (Err(reason), Some(link)) => {
                     news.push((link, SpecialNews::Refused { root: walk.root, reason }));
                 }
-                // Mask a folder that cannot be watched. A root cannot be masked.
+                // A folder that cannot be watched is masked, except for a root, which cannot be masked.
                 (Err(reason), None) => {
                     walk.found.push(walk.root.clone());
                     walk.found.iter().for_each(|path| self.appeared(path, &mut news));
@@ -180,7 +180,7 @@ impl SpecialWatcher {
         news
     }
 
-    /// Watches folders of a search until the deadline, and returns true when the search is complete.
+    /// Continues a search until the deadline. Returns whether the search is complete.
     fn step(&mut self, walk: &mut Walk, until: Instant) -> Result<bool, WalkError> {
         let walk_until = *walk.until.get_or_insert_with(|| Instant::now() + self.bounds.time);
         if walk.first.is_none() {
@@ -242,13 +242,14 @@ impl SpecialWatcher {
         }
     }
 
-    /// Checks every folder again after the kernel has dropped events.
+    /// Checks all folders again, because the kernel dropped events.
     fn check_everything(&mut self) {
         let roots: Vec<String> = self.roots.values().flat_map(|roots| roots.keys().cloned()).collect();
         roots.into_iter().for_each(|root| self.look_at(root));
     }
 
-    /// Handles an event for a path that does not exist. If the folder shown has been moved, its names are no longer known.
+    /// Handles an event for a path that does not exist. If the mounted folder was moved, the paths in it are unknown
+    /// from then on.
     fn missing(&self, path: &str, news: &mut Vec<(LinkNumber, SpecialNews)>) {
         for (link, roots) in &self.roots {
             let moved = roots.iter().filter(|(root, _)| is_below(path, root));
@@ -259,7 +260,7 @@ impl SpecialWatcher {
         }
     }
 
-    /// Reports a path to every sandbox that sees it.
+    /// Reports a path to every sandbox in which it is visible.
     fn appeared(&self, path: &str, news: &mut Vec<(LinkNumber, SpecialNews)>) {
         for (link, roots) in &self.roots {
             if roots.iter().any(|(root, shown)| is_below(path, root) && !covers(&shown.hidden, path)) {
@@ -268,7 +269,7 @@ impl SpecialWatcher {
         }
     }
 
-    /// Returns true if no sandbox, or not the given one, sees a path.
+    /// Returns whether a path is invisible in the given sandbox or, without one, in every sandbox.
     fn is_hidden(&self, link: Option<LinkNumber>, path: &str) -> bool {
         let of = |roots: &BTreeMap<String, Root>| {
             roots.iter().any(|(root, shown)| is_at_or_below(path, root) && !covers(&shown.hidden, path))
@@ -319,7 +320,7 @@ mod tests {
         (dir, text)
     }
 
-    /// Works until there is news and no more work.
+    /// Works until there is news and no work is left.
     fn news(watcher: &mut SpecialWatcher) -> Vec<(LinkNumber, SpecialNews)> {
         let until = Instant::now() + Duration::from_secs(20);
         let mut news = Vec::new();
@@ -374,7 +375,7 @@ mod tests {
         assert_eq!(news(&mut watcher), [appeared(1, &at("linked"))]);
         fs::rename(&outside, at("moved")).unwrap();
         assert_eq!(news(&mut watcher), [appeared(1, &at("moved"))]);
-        // In a folder moved in as a tree, and in one created and filled at once.
+        // A tree that is moved in, and one that is created and filled at once.
         fs::create_dir_all(format!("{elsewhere}/tree/deep")).unwrap();
         pipe(&format!("{elsewhere}/tree/deep/pipe"));
         fs::rename(format!("{elsewhere}/tree"), at("tree")).unwrap();
@@ -382,7 +383,7 @@ mod tests {
         fs::create_dir_all(at("new/deep")).unwrap();
         pipe(&at("new/deep/pipe"));
         assert_eq!(news(&mut watcher).first(), Some(&appeared(1, &at("new/deep/pipe"))));
-        // A renamed folder is tracked under its new name.
+        // A renamed folder is watched under its new name.
         fs::rename(at("tree"), at("a/tree")).unwrap();
         assert_eq!(news(&mut watcher), [appeared(1, &at("a/tree/deep/pipe"))]);
         pipe(&at("a/tree/deep/second"));
@@ -453,7 +454,7 @@ mod tests {
         let lists = fs::read_dir(Path::new(&shut)).is_ok();
         let mut watcher = SpecialWatcher::new(BOUNDS).unwrap();
         let SpecialNews::Watched { found, .. } = watch(&mut watcher, 1, &root, &[]) else { panic!() };
-        // Root can list any folder.
+        // Root can list every folder.
         assert_eq!(found, if lists { vec![] } else { vec![shut.clone()] });
         mode("755");
     }

@@ -1,10 +1,10 @@
-//! Starts bubblewrap, and holds the server back until the sandbox is complete.
+//! Starts bubblewrap, and delays the server until the sandbox is complete.
 //!
-//! - Options, filters and user names are passed to bubblewrap by descriptor. Its standard error is piped to the supervisor,
-//!   not to the server's stream.
-//! - Bubblewrap reads a byte once its base file system (the frame) is complete, then starts [`enter`](crate::enter). Further
-//!   mounts are added in parallel, and the server starts after both.
-//! - The gate is a socket whose other end only `enter` holds; exec closes it.
+//! - Bubblewrap gets its options, filters and user names through descriptors. Its standard error is a pipe to the
+//!   supervisor, not the server's stream.
+//! - Bubblewrap reads a byte once its base file system (the frame) is complete, and then starts
+//!   [`enter`](crate::enter). Further mounts are added in parallel. The server starts once both are done.
+//! - The gate is a socket whose other end only `enter` holds. `exec` closes that end.
 
 use std::{
     collections::BTreeMap,
@@ -54,47 +54,48 @@ use crate::{
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Descriptors passed to bubblewrap, and closed here once it has them.
+/// Descriptors for bubblewrap, which this process closes after bubblewrap has inherited them.
 pub(super) struct InheritedDescriptors {
-    /// The server's standard streams.
+    /// Standard streams of the server.
     pub(super) streams: [OwnedFd; 3],
-    /// Socket for sending the proxy's listener.
+    /// Socket over which the proxy's listener is sent.
     pub(super) egress: Option<OwnedFd>,
     /// Link to the starter of a run.
     pub(super) link: Option<OwnedFd>,
-    /// Descriptor of a control group's `cgroup.procs`, and its limits.
+    /// Descriptor of a control group's `cgroup.procs`, and the limits that the group enforces.
     pub(super) group: Option<(OwnedFd, CgroupLimits)>,
 }
 
-/// A running bubblewrap.
+/// Running bubblewrap. Dropping it kills the sandbox.
 #[derive(Debug)]
 pub(super) struct Bwrap {
     child: NamespaceInit,
-    /// Pidfd, readable once bubblewrap has exited.
+    /// Pidfd, which becomes readable when bubblewrap exits.
     ended: OwnedFd,
     numbers: Descriptors,
-    /// Pipe for bubblewrap's options, until they are written.
+    /// Pipe for bubblewrap's options; `None` once they are written.
     options: Option<File>,
-    /// Pipe that becomes writable once bubblewrap has read its byte.
+    /// Pipe that becomes writable when bubblewrap has read its byte.
     frame: File,
     gate: UnixStream,
-    /// Process that becomes the server and leads its process group.
+    /// Process that becomes the server and leads its process group; `None` until it is ready.
     server: Option<Pid>,
     /// Pipe on which bubblewrap reports the process id of the sandbox's init.
     info: File,
     complaints: File,
-    /// Bubblewrap's mount namespace, which the kernel takes long to destroy.
+    /// Bubblewrap's own mount namespace, which the kernel takes long to destroy.
     namespace: Option<OwnedFd>,
-    /// Child that makes the initial mounts.
+    /// Child that prepares the initial mounts.
     first: Option<InitialMountsChild>,
-    /// Process that makes the sandbox's connections, if they are reported.
+    /// Process that makes the sandbox's connections, if the kernel reports them.
     connector: Option<Connector>,
-    /// Process that serves the user's files.
+    /// Process that serves the user's files, for a run.
     view: Option<ServedView>,
 }
 
 impl Bwrap {
-    /// Starts bubblewrap, which then waits for its options. The paths in `hidden` are hidden from bubblewrap itself too.
+    /// Starts bubblewrap, which then waits for its options. Paths that `hidden` hides are hidden from bubblewrap itself
+    /// too.
     pub(super) fn start(
         spec: &Spec,
         given: &InheritedDescriptors,
@@ -119,7 +120,7 @@ impl Bwrap {
         };
 
         let mut command = Command::new(find_bwrap().ok_or(SupervisorStartError::NoBwrap)?);
-        // Use a descriptor, because the sandbox may not show the path of this program.
+        // The program is passed by descriptor, because its path may not be visible in the sandbox.
         let enter = format!("/proc/self/fd/{}", own_program.as_raw_fd());
         command.args(["--args", &options_theirs.as_raw_fd().to_string(), "--", &enter, "--enter"]);
         command.args(given.streams.each_ref().map(|stream| stream.as_raw_fd().to_string()));
@@ -142,7 +143,7 @@ impl Bwrap {
         sys::process::prepare(&mut command, move || {
             let joined = control_group.as_ref().map_or(Ok(()), cgroup::join);
             joined.and_then(|()| prepare_namespace_init(&hidden)).inspect_err(|error| {
-                // Standard error is already the complaints pipe; the errno that reaches the parent says less.
+                // Standard error is already the complaints pipe. The errno that the parent receives says less.
                 let _ = writeln!(io::stderr(), "{error}");
             })
         });
@@ -163,7 +164,7 @@ impl Bwrap {
             connector: None,
             view: None,
         };
-        // Bubblewrap reads these files only after it has its options.
+        // Bubblewrap reads these files only after its options.
         let (uid, gid) = (getuid().as_raw(), getgid().as_raw());
         fill(passwd, argv::passwd(spec, uid, gid).as_bytes())?;
         fill(group, argv::group(uid, gid).as_bytes())?;
@@ -177,17 +178,18 @@ impl Bwrap {
     pub(super) fn give_options(&mut self, spec: &Spec, host: &HostTree) -> Result<(), SupervisorStartError> {
         let mut words = argv::bwrap_argv(spec, host, self.numbers).join("\0");
         words.push('\0');
-        // Bubblewrap reads until end of file, so drop the pipe afterwards.
+        // Bubblewrap reads until EOF, so the pipe must be closed afterwards.
         let Some(mut options) = self.options.take() else { return Ok(()) };
         options.write_all(words.as_bytes()).map_err(|_| self.setup_failed())
     }
 
-    /// Takes over the process that serves the user's files.
+    /// Takes ownership of the process that serves the user's files.
     pub(super) fn serve(&mut self, view: Option<ServedView>) {
         self.view = view;
     }
 
-    /// Returns a descriptor that is readable once the user's files are not served any more, or bubblewrap has exited.
+    /// Returns a descriptor that becomes readable when the process that serves the user's files exits, or else when
+    /// bubblewrap exits.
     pub(super) fn view_ended(&self) -> BorrowedFd<'_> {
         self.view.as_ref().map_or(self.ended.as_fd(), ServedView::ended)
     }
@@ -199,7 +201,8 @@ impl Bwrap {
         Ok(())
     }
 
-    /// Waits for the frame, then mounts what [`prepare`](Self::prepare) prepared. Also returns the mount ids by path.
+    /// Waits for the frame, and mounts what [`prepare`](Self::prepare) has prepared. Also returns the mount ids by
+    /// path.
     pub(super) fn wait_for_frame(
         &mut self,
         owner: &dyn SandboxOwner,
@@ -212,7 +215,7 @@ impl Bwrap {
         let first = self.first_process()?;
         let own = format!("/proc/{}", self.child.pid().as_raw_nonzero());
         self.namespace = open(format!("{own}/ns/mnt"), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok();
-        // Use bubblewrap's own `/proc`, because the process id it reports is valid there.
+        // Bubblewrap's own `/proc` is used, because the reported process id is valid only there.
         let path = format!("{own}/root/proc/{first}");
         let process = open(path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
         let process = process.map_err(io::Error::from)?;
@@ -221,7 +224,7 @@ impl Bwrap {
         Ok((SandboxNamespaces::of(process, own_tmp)?, shown.unwrap_or_default()))
     }
 
-    /// Waits until the sandbox is ready to start the server.
+    /// Waits until the sandbox is ready for the server.
     pub(super) fn wait_until_ready(
         &mut self,
         owner: &dyn SandboxOwner,
@@ -235,9 +238,9 @@ impl Bwrap {
         if sandbox.is_as_entered()? { Ok(()) } else { Err(SupervisorStartError::Frame) }
     }
 
-    /// Starts the server, unless `owner` has cancelled, and returns once its program runs.
+    /// Starts the server, unless `owner` has cancelled the start. Returns once the server's program runs.
     ///
-    /// `connections` is set if the sandbox's connections are reported.
+    /// `connections` must be set if the sandbox's connections are reported.
     pub(super) fn start_server(
         &mut self,
         owner: &dyn SandboxOwner,
@@ -261,7 +264,8 @@ impl Bwrap {
         Err(SupervisorStartError::Program { status, problem: problem.to_owned() })
     }
 
-    /// Releases what was only needed to start: the child that made the mounts, which takes milliseconds to exit, and program code.
+    /// Releases resources that only the start needed: the child that prepared the mounts, which takes milliseconds to
+    /// exit, and program code.
     pub(super) fn settle(&mut self) {
         self.first = None;
         sys::memory::drop_code();
@@ -269,7 +273,7 @@ impl Bwrap {
 
     /// Sends a signal to the server's process group.
     pub(super) fn signal(&self, signal: Signal) {
-        // Ignore the error: it means that the group has exited.
+        // Ignores the error, which means that the group has exited.
         let _ = self.server.map(|server| kill_process_group(server, signal));
     }
 
@@ -278,12 +282,12 @@ impl Bwrap {
         self.namespace.as_ref().map(AsFd::as_fd)
     }
 
-    /// Returns a descriptor that is readable once bubblewrap has exited.
+    /// Returns a descriptor that becomes readable when bubblewrap exits.
     pub(super) fn ended(&self) -> BorrowedFd<'_> {
         self.ended.as_fd()
     }
 
-    /// Kills everything in the sandbox and returns the exit status.
+    /// Kills everything in the sandbox. Returns the exit status.
     pub(super) fn kill(&mut self) -> i32 {
         self.child.kill();
         // Otherwise, a process that waits for permission would delay the exit.
@@ -291,13 +295,13 @@ impl Bwrap {
         self.reap()
     }
 
-    /// Waits for exit and returns the exit status, or 128 + the signal number.
+    /// Waits until bubblewrap exits. Returns the exit status, or 128 plus the signal number.
     pub(super) fn reap(&mut self) -> i32 {
         self.first = None;
         self.child.wait().unwrap_or(125)
     }
 
-    /// Waits until `news` is ready or bubblewrap exits.
+    /// Waits until `news` is ready or bubblewrap exits. Fails on timeout, or if `owner` cancels the start.
     fn wait_for(&self, news: PollFd<'_>, owner: &dyn SandboxOwner) -> Result<(), SupervisorStartError> {
         let deadline = Instant::now() + PATIENCE;
         let mut polled = [news, PollFd::new(&self.ended, PollFlags::IN), owner.cancellation()];
@@ -331,7 +335,7 @@ impl Bwrap {
         Ok(serde_json::from_str::<Info>(&text)?.child_pid)
     }
 
-    /// Kills bubblewrap and returns the error that it reported.
+    /// Kills bubblewrap, and returns the error that it reported.
     fn setup_failed(&mut self) -> SupervisorStartError {
         let status = self.kill();
         match (complaints_of(&self.complaints), self.child.exec_error()) {
@@ -348,14 +352,14 @@ impl Drop for Bwrap {
     }
 }
 
-/// Returns what bubblewrap has written to standard error so far, without blocking.
+/// Returns bubblewrap's output to standard error so far. Does not block.
 fn complaints_of(mut complaints: &File) -> String {
     let mut said = [0; 4096];
     let count = complaints.read(&mut said).unwrap_or_default();
     String::from_utf8_lossy(said.get(..count).unwrap_or_default()).trim().to_owned()
 }
 
-/// Creates a pipe that is full after one byte, so that its write end becomes writable once bubblewrap has read that byte.
+/// Creates a pipe that is full after one byte, so that its write end becomes writable when bubblewrap reads that byte.
 /// Returns the write end first.
 fn frame_pipe() -> io::Result<(File, OwnedFd)> {
     let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
@@ -365,7 +369,7 @@ fn frame_pipe() -> io::Result<(File, OwnedFd)> {
     Ok((write, read))
 }
 
-/// Returns true if the byte has been read.
+/// Returns whether bubblewrap has read the byte.
 fn is_complete(frame: &File) -> io::Result<bool> {
     let mut polled = [PollFd::new(frame, PollFlags::OUT)];
     poll(&mut polled, Some(&Timespec::default()))?;
@@ -373,15 +377,15 @@ fn is_complete(frame: &File) -> io::Result<bool> {
     Ok(polled.revents().contains(PollFlags::OUT))
 }
 
-/// Prepares the child that becomes bubblewrap, the init of its pid namespace.
+/// Prepares the child that becomes bubblewrap and is the init of its pid namespace.
 fn prepare_namespace_init(hidden: &MountPlan) -> io::Result<()> {
-    // If the supervisor dies before this, nothing can open the gate: the server never starts, and the child exits.
+    // A supervisor that dies before this call cannot open the gate, so the server never starts and the child exits.
     set_parent_process_death_signal(Some(Signal::KILL))?;
     sys::signals::unblock()?;
-    // Keeps later host mounts from propagating into the sandbox.
+    // Prevents later mounts of the host from propagating into the sandbox.
     sys::process::leave_mount_namespace()?;
     hidden.apply()?;
-    // Bubblewrap looks for its children in `/proc`, which must therefore match its pid namespace.
+    // Bubblewrap searches for its children in `/proc`, which must therefore match its pid namespace.
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
     mount(c"proc", c"/proc", c"proc", flags, None)?;
     Ok(())
@@ -405,13 +409,13 @@ fn memory() -> io::Result<File> {
     Ok(memfd_create(c"ironcurtain", MemfdFlags::CLOEXEC)?.into())
 }
 
-/// Writes a file and rewinds it, so that the process sharing the descriptor reads it from the start.
+/// Writes a file and rewinds it, so that a process that shares the descriptor reads it from the start.
 fn fill(mut file: File, content: &[u8]) -> io::Result<()> {
     file.write_all(content)?;
     file.rewind()
 }
 
-/// Returns the path of the installed `bwrap`. The launcher's environment is ignored.
+/// Returns the path of the installed `bwrap`. Ignores the launcher's environment.
 pub(crate) fn find_bwrap() -> Option<PathBuf> {
     let places = ["/usr/bin/bwrap", "/usr/local/bin/bwrap", "/bin/bwrap", "/run/current-system/sw/bin/bwrap"];
     places.into_iter().map(PathBuf::from).find(|path| path.is_file())

@@ -1,4 +1,4 @@
-//! Lines of the control stream. A line over the size limit closes the stream.
+//! Lines of the control stream. A line that exceeds the maximum length closes the stream.
 
 use std::{
     io::{self, Read, Write},
@@ -7,15 +7,15 @@ use std::{
 
 use serde::Serialize;
 
-/// Maximum line length: room for a path that the kernel accepts and hundreds of closed paths in it.
+/// Maximum length of a line in bytes, with room for a path of `PATH_MAX` bytes and hundreds of closed paths in it.
 const LONGEST: usize = 1 << 20;
 
-/// Bytes received that do not yet form a whole line.
+/// Received bytes that do not form a complete line yet.
 #[derive(Default)]
 pub(super) struct ControlLines(Vec<u8>);
 
 impl ControlLines {
-    /// Reads once and returns the complete lines. Fails at end of stream.
+    /// Reads once, and returns the lines that are complete. Fails at EOF.
     pub(super) fn read(&mut self, mut stream: &UnixStream) -> io::Result<Vec<String>> {
         let mut chunk = [0; 4096];
         let count = stream.read(&mut chunk)?;
@@ -32,7 +32,7 @@ impl ControlLines {
     }
 }
 
-/// Writes one line.
+/// Writes a message as one line of JSON.
 pub(super) fn say(mut stream: &UnixStream, message: &impl Serialize) -> io::Result<()> {
     let mut line = serde_json::to_vec(message)?;
     line.push(b'\n');

@@ -1,7 +1,8 @@
-//! The supervisor's own namespaces, from which the host's file system is still visible.
+//! Supervisor's own namespaces, in which the host's file system is still visible.
 //!
-//! - The user is mapped to itself; the privileges gained apply to these namespaces only.
-//! - The supervisor and its children stay in the host's pid namespace, except bubblewrap, which is the init of a new one.
+//! - The user is mapped to itself. The privileges that the supervisor gains are limited to these namespaces.
+//! - The supervisor and its children stay in the host's pid namespace, except for bubblewrap, which is the init of a
+//!   new one.
 
 use std::{fs, io};
 
@@ -15,18 +16,18 @@ use crate::sys;
 
 pub(super) fn enter(parent: Option<Pid>, uid: Uid, gid: Gid) -> io::Result<()> {
     set_no_new_privs(true)?;
-    // A working directory on a host file system would prevent unmounting it.
+    // A working directory on a file system of the host would prevent its unmounting.
     std::env::set_current_dir("/")?;
     sys::process::unshare(UnshareFlags::NEWUSER | UnshareFlags::NEWNS)?;
     fs::write("/proc/self/setgroups", "deny")?;
     let (uid, gid) = (uid.as_raw(), gid.as_raw());
     fs::write("/proc/self/uid_map", format!("{uid} {uid} 1"))?;
     fs::write("/proc/self/gid_map", format!("{gid} {gid} 1"))?;
-    // The kernel clears the parent death signal when credentials change.
+    // The kernel clears the parent-death signal when credentials change.
     if let Some(parent) = parent {
         sys::process::bind_to_parent(parent)?;
     }
-    // Later host mounts propagate here, but our mounts do not propagate to the host.
+    // Later mounts of the host propagate here, but mounts made here do not propagate to the host.
     mount_change("/", MountPropagationFlags::REC | MountPropagationFlags::DOWNSTREAM)?;
     Ok(())
 }

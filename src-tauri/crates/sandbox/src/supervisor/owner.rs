@@ -1,4 +1,4 @@
-//! The owner of a sandbox: the trusted process on its control stream, or a user at a terminal.
+//! Owner of a sandbox: the trusted process on its control stream, or the user at a terminal.
 
 use std::{io, os::unix::net::UnixStream};
 
@@ -7,16 +7,16 @@ use rustix::event::{PollFd, PollFlags};
 use super::lines::say;
 use crate::control::SandboxEvent;
 
-/// Receiver of a sandbox's events, able to cancel its start.
+/// Receiver of a sandbox's events, which can cancel the start of the sandbox.
 pub(super) trait SandboxOwner {
-    /// Reports an event.
+    /// Reports an event to the owner.
     fn say(&self, event: &SandboxEvent) -> io::Result<()>;
 
-    /// Returns the descriptor that becomes ready when the owner cancels the start.
+    /// Returns a descriptor that becomes ready when the owner cancels the start.
     fn cancellation(&self) -> PollFd<'_>;
 }
 
-/// The trusted process, at the other end of the control stream.
+/// The trusted process at the other end of a control stream.
 impl SandboxOwner for UnixStream {
     fn say(&self, event: &SandboxEvent) -> io::Result<()> {
         say(self, event)

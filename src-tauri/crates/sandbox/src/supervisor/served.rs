@@ -1,6 +1,6 @@
 //! Mounts the view of a run, and starts the process that serves it.
 //!
-//! - INVARIANT: only that process holds `/dev/fuse`, so that its death ends every request.
+//! - INVARIANT: only that process holds `/dev/fuse`, so every request ends when it dies.
 
 use std::{
     fs::File,
@@ -21,18 +21,18 @@ use rustix::{
 use super::SupervisorStartError;
 use crate::sys;
 
-/// Process that serves the view of a run; it is killed when this value is dropped.
+/// Process that serves the view of a run. Dropping this value kills it.
 #[derive(Debug)]
 pub(super) struct ServedView {
     child: Child,
     ended: OwnedFd,
-    /// Detached mount of the file system, until it is mounted in the sandbox.
+    /// Detached mount of the view; `None` once it was passed on to be mounted in the sandbox.
     mount: Option<OwnedFd>,
 }
 
 impl ServedView {
-    /// Mounts the file system in this process's user namespace and starts to serve it. `connection` leads to the process that
-    /// gives permission.
+    /// Mounts the file system in this process's user namespace, and starts the process that serves it. `connection`
+    /// leads to the process that grants permissions.
     pub(super) fn start(
         (hidden, home): (&[String], &str),
         connection: Option<OwnedFd>,
@@ -58,12 +58,12 @@ impl ServedView {
         Ok(Self { child, ended, mount: Some(mount) })
     }
 
-    /// Returns a descriptor that is readable once the process has exited.
+    /// Returns a descriptor that becomes readable when the process exits.
     pub(super) fn ended(&self) -> BorrowedFd<'_> {
         self.ended.as_fd()
     }
 
-    /// Returns the detached mount.
+    /// Removes and returns the detached mount.
     pub(super) fn take_mount(&mut self) -> Option<OwnedFd> {
         self.mount.take()
     }
@@ -71,13 +71,13 @@ impl ServedView {
 
 impl Drop for ServedView {
     fn drop(&mut self) {
-        // Ignore the errors: the process may have exited.
+        // Ignores errors, because the process may have exited.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Mounts a file system whose requests arrive on `device`. It is attached nowhere.
+/// Mounts a file system whose requests arrive on `device`. The mount is detached.
 fn mount(device: &OwnedFd) -> io::Result<OwnedFd> {
     let context = fsopen("fuse", FsOpenFlags::FSOPEN_CLOEXEC)?;
     let options = [
@@ -90,7 +90,7 @@ fn mount(device: &OwnedFd) -> io::Result<OwnedFd> {
     for (option, value) in &options {
         fsconfig_set_string(&context, *option, value.as_str())?;
     }
-    // The kernel checks the user's own permissions, as on the disk.
+    // The kernel checks the user's own permissions, as for the files on disk.
     fsconfig_set_flag(&context, "default_permissions")?;
     fsconfig_create(&context)?;
     let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;

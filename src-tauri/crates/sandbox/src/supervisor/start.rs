@@ -1,7 +1,8 @@
 //! Starts a server from its specification.
 //!
-//! - Bubblewrap sets up its part while closed paths are determined and initial mounts are prepared.
-//! - INVARIANT: the server starts only after all of that is done and every mask is in place. On any failure, bubblewrap is killed.
+//! - Bubblewrap sets up the frame while this process determines the read-only paths and prepares the initial mounts.
+//! - INVARIANT: the server starts only after all of this is done and every mask is in place. On any failure, bubblewrap
+//!   is killed.
 
 use std::{
     collections::BTreeMap,
@@ -36,7 +37,7 @@ use crate::{
     state::StateDir,
 };
 
-/// Starts the server. The sandbox is killed when `parent` exits, if there is one. `closed` returns the paths that stay
+/// Starts the server. If there is a `parent`, the sandbox is killed when it exits. `closed` returns the paths that stay
 /// read-only inside the writable paths of the view.
 pub(super) fn start(
     parent: Option<Pid>,
@@ -60,7 +61,7 @@ pub(super) fn start(
         }
         View::Roots { .. } | View::HostRead { .. } => None,
     };
-    // Start bubblewrap while inspecting the host; it waits for its options.
+    // Bubblewrap starts while this process inspects the host, and waits for its options.
     let bwrap = Bwrap::start(spec, &given, MountPlan::default())?;
     let state = StateDir::open(&spec.state_dir, uid.as_raw())?;
     let table = MountInfo::parse(&std::fs::read("/proc/self/mountinfo")?);
@@ -87,7 +88,7 @@ pub(super) fn start(
     Ok((bwrap, mounts))
 }
 
-/// Closes `closed` and `kept` for writing in the writable trees. Drops a writable tree that is closed itself.
+/// Makes `closed` and `kept` read-only in the writable trees. Drops a writable tree that is closed as a whole.
 fn close(layout: &mut ViewLayout, closed: &[String], kept: &[String]) {
     layout.writable.retain(|root| !closed.iter().chain(kept).any(|closed| is_at_or_below(root, closed)));
     for root in &layout.writable {
@@ -96,7 +97,7 @@ fn close(layout: &mut ViewLayout, closed: &[String], kept: &[String]) {
     }
 }
 
-/// Masks pipes and sockets in the user's folders of the view. Those in the session folder belong to the sandbox.
+/// Masks pipes and sockets in the user's folders of the view. Those in the session folder belong to the sandbox itself.
 fn mask_special(
     spec: &Spec,
     layout: &mut ViewLayout,
@@ -116,7 +117,7 @@ fn mask_special(
             NotWatched::Broken(error) => error.into(),
         })?);
     }
-    // With the whole host in view, the user's pipes and sockets are in the home.
+    // If the whole host is visible, pipes and sockets of the user are searched for in the home.
     if let (View::HostRead { session_dir: Some(session_dir), .. }, Some(home)) =
         (&spec.view, spec.env.get("HOME").filter(|home| is_normal(home) && is_folder(home)))
     {
@@ -126,7 +127,7 @@ fn mask_special(
     Ok(())
 }
 
-/// Makes the mounts and starts the server.
+/// Creates the mounts and starts the server.
 fn mount_and_start(
     spec: &Spec,
     (layout, host, special, services): (ViewLayout, HostTree, SpecialLink, Option<UnixStream>),
@@ -161,7 +162,8 @@ fn mount_and_start(
     Ok(mounts)
 }
 
-/// Returns the connections that may be made: to unix sockets in the sandbox's own folders, and to services over this link.
+/// Returns the permitted connections: to unix sockets in the sandbox's own folders, and to services over the link
+/// `services`.
 fn connections(spec: &Spec, mounts: &Mounts, services: Option<UnixStream>) -> io::Result<Connections> {
     let has_own = spec.unix_sockets == UnixSockets::Own;
     let own = if has_own { own_mounts(spec, mounts)? } else { vec![] };
@@ -171,7 +173,7 @@ fn connections(spec: &Spec, mounts: &Mounts, services: Option<UnixStream>) -> io
     Ok(Connections { own, services })
 }
 
-/// Returns the mounts of the folders that only the sandbox writes to.
+/// Returns the mounts of the folders to which only the sandbox writes.
 fn own_mounts(spec: &Spec, mounts: &Mounts) -> io::Result<Vec<u64>> {
     let session = match &spec.view {
         View::Roots { session_dir, .. } => Some(session_dir.as_str()),
@@ -183,13 +185,13 @@ fn own_mounts(spec: &Spec, mounts: &Mounts) -> io::Result<Vec<u64>> {
     own.map(|path| mounts.sandbox().mount_at(path)).collect()
 }
 
-/// Returns true if a descriptor is ready now.
+/// Returns whether a descriptor is ready now.
 fn has_news(mut polled: [PollFd<'_>; 2]) -> io::Result<bool> {
     poll(&mut polled, Some(&Timespec::default()))?;
     Ok(polled.iter().any(|polled| !polled.revents().is_empty()))
 }
 
-/// Returns the mounts to make once the frame is complete.
+/// Returns the mounts to create once the frame is complete.
 fn first(spec: &Spec, layout: &ViewLayout, host: HostTree) -> InitialMounts {
     let own_tmp = spec.view.has_own_tmp();
     let on_tmp = layout.shown.iter().filter(|path| own_tmp && path.starts_with("/tmp/"));
@@ -214,7 +216,7 @@ fn first(spec: &Spec, layout: &ViewLayout, host: HostTree) -> InitialMounts {
     }
 }
 
-/// Returns the limits in force and their enforcement.
+/// Returns the limits in force, and the mechanism that enforces each.
 fn in_force(spec: &Spec, group: CgroupLimits) -> SandboxEvent {
     let by = |asked: bool, in_group: bool, otherwise| match (asked, in_group) {
         (false, _) => Enforcement::Unlimited,

@@ -1,10 +1,10 @@
-//! A sandbox in the foreground of a terminal, for one command without grants.
+//! Sandbox in the foreground of a terminal, for one command without grants.
 //!
-//! - The command inherits the streams, except files, which are copied through pipes. Our own messages go to standard error,
-//!   prefixed with the program name.
-//! - Signals are forwarded to the command's process group. The exit status is the command's, 128 + n if signal n killed it,
-//!   and [`FAILED`] if it never ran.
-//! - Like any command, it survives its parent; when it is killed, the sandbox is killed too.
+//! - The command inherits the standard streams, except for files, which are copied through pipes. Our own messages go
+//!   to standard error, prefixed with the program name.
+//! - Signals are forwarded to the command's process group. The exit status is that of the command, 128 + n if signal n
+//!   killed it, or [`FAILED`] if it never ran.
+//! - Like any command, it outlives its parent. When it is killed, the sandbox is killed too.
 
 use std::{
     fs::File,
@@ -38,28 +38,28 @@ use crate::{
     sys::{process::close_in_child, signals::Signals},
 };
 
-/// Program name that prefixes every message.
+/// Program name, which prefixes every message.
 pub(crate) const NAME: &str = "ironcurtain-sandbox";
 
-/// Journal name of the command's sandbox; this process has only one.
+/// Name of the command's sandbox in the journal. This process has no other sandbox.
 const SANDBOX: &str = "command";
 
-/// Sandbox of a foreground command, and the treatment of autostart files in it.
+/// Sandbox of a foreground command, and its rules for autostart files.
 #[derive(Debug)]
 pub(crate) struct ForegroundCommand {
     pub(crate) spec: Spec,
-    /// Treatment of autostart files.
+    /// Rules for autostart files.
     pub(crate) autostart: AutostartRules,
 }
 
-/// Connection to the user's terminal.
+/// Connection to the user's terminal: signals in, messages out.
 pub(super) struct ForegroundTerminal {
     signals: Signals,
     messages: File,
     debug: bool,
 }
 
-/// Runs a command until it exits. `egress` is the socket for the proxy's listener, if there is a proxy.
+/// Runs a command until it exits. `egress` is the socket over which the proxy's listener is sent, if there is a proxy.
 pub(crate) fn run_in_foreground(
     foreground: ForegroundCommand,
     egress: Option<OwnedFd>,
@@ -78,17 +78,17 @@ pub(crate) fn run_in_foreground(
     let end = terminal.watch(&mut bwrap, &mut mounts, &mut watcher, &mut streams);
     let status = end.unwrap_or_else(|_| bwrap.kill());
     let lost = streams.finish();
-    // Check everything before reporting, because reporting can fail.
+    // All checks are done before the first report, because reporting can fail.
     let (found, journal) = watcher.finish(SANDBOX);
     journal.into_iter().for_each(FinishedJournal::forget);
     found.iter().try_for_each(|finding| terminal.print_finding(finding))?;
     for (name, error) in &lost {
         terminal.print(&format!("failed to write {name}: {error}"))?;
     }
-    // The kernel takes about ten milliseconds to destroy watches and namespaces; a child waits for that if possible.
+    // The kernel takes about ten milliseconds to destroy watches and namespaces. If possible, a child waits for that.
     let slow = [watcher.as_fd(), mounts.sandbox().namespace()].into_iter().chain(bwrap.namespace());
     let _ = close_in_child(&slow.collect::<Vec<_>>());
-    // Data was lost without the command noticing, so do not report success.
+    // Data was lost without the command's knowledge, so the exit status must not report success.
     Ok(if status == 0 && !lost.is_empty() { ExitCode::from(FAILED) } else { exit_code(status) })
 }
 
@@ -150,7 +150,7 @@ impl ForegroundTerminal {
         writeln!(&self.messages, "{NAME}: {text}")
     }
 
-    /// Starts the command in its sandbox, and watches the paths that it can write.
+    /// Starts the command in its sandbox, and watches its writable paths.
     fn start(
         &self,
         ForegroundCommand { spec, autostart }: ForegroundCommand,
@@ -175,7 +175,7 @@ impl ForegroundTerminal {
         Ok((bwrap, mounts, watcher))
     }
 
-    /// Forwards signals, copies streams and checks new files until the command exits, and returns its exit status.
+    /// Forwards signals, copies streams and checks new files until the command exits. Returns the exit status.
     fn watch(
         &self,
         bwrap: &mut Bwrap,
@@ -220,7 +220,7 @@ impl ForegroundTerminal {
         }
     }
 
-    /// Reports why the command never ran: a signal or `error`.
+    /// Reports why the command never ran: because of a signal, or because of `error`.
     fn failed(&self, error: &SupervisorStartError) -> io::Result<ExitCode> {
         if let Some(signal) = self.signals.next()? {
             return Ok(exit_code(128 + signal.as_raw()));
@@ -231,8 +231,8 @@ impl ForegroundTerminal {
     }
 }
 
-/// Waits for a signal, news from `mounts` or `watcher`, data to copy, or the command's exit. Returns which of them are ready:
-/// exit, mounts, special files, watcher. Returns `None` after `quiet` without any.
+/// Waits for a signal, news from `mounts` or `watcher`, data to copy, or the exit of the command. Returns which of
+/// these are ready: exit, mounts, special files, watcher. Returns `None` if none is ready within `quiet`.
 fn wait_for_news(
     signals: BorrowedFd<'_>,
     ended: BorrowedFd<'_>,

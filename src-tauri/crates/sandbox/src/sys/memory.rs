@@ -1,17 +1,17 @@
-//! Releases memory: startup code, and freed blocks that the allocator would keep.
+//! Releases memory: code that only the start needs, and freed blocks that the allocator would keep.
 
 use std::fs;
 
 use libc::{c_void, madvise};
 
-/// Minimum block size that is returned to the system when freed. Only messages and files are this large.
+/// Minimum size in bytes of blocks that are returned to the system when freed. Only messages and files are this large.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 const LARGE: libc::c_int = 1024 * 1024;
 
-/// Makes freed blocks of a mebibyte and more return to the system.
+/// Makes the allocator return freed blocks of at least 1 MiB to the system.
 ///
-/// By default, the GNU allocator raises its threshold to the size of each larger freed block, up to 32 MiB, and keeps such
-/// blocks.
+/// By default, the GNU allocator raises this threshold to the size of each larger block that is freed, up to 32 MiB,
+/// and keeps smaller blocks.
 pub fn give_large_blocks_back() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     // SAFETY: takes two numbers and changes only later allocations. A failure has no effect.
@@ -20,10 +20,10 @@ pub fn give_large_blocks_back() {
     }
 }
 
-/// Drops this process's program code from memory; the kernel reads it again when it is executed. A supervisor needs most of
-/// its code only to set up a sandbox, then waits for the sandbox's lifetime.
+/// Drops this process's program code from memory. The kernel reads code again when it is executed. A supervisor needs
+/// most of its code only to set up the sandbox, and then waits for as long as the sandbox exists.
 pub(crate) fn drop_code() {
-    // Without `maps`, drop nothing: this is only an optimization.
+    // Without `maps`, nothing is dropped, because this is only an optimization.
     let maps = fs::read_to_string("/proc/self/maps").unwrap_or_default();
     for (start, end) in maps.lines().filter_map(code) {
         // SAFETY: the range is a private file mapping that was never writable, so it is unmodified and the kernel reads the
@@ -34,8 +34,8 @@ pub(crate) fn drop_code() {
     }
 }
 
-/// Returns the bounds of a mapping of program code: private, file-backed, executable and not writable; or the read-only mapping
-/// that starts with the file's headers. See proc_pid_maps(5).
+/// Returns the address range of a mapping of program code: private, file-backed, executable and not writable, or the
+/// read-only mapping that starts with the file's headers. See proc_pid_maps(5).
 fn code(line: &str) -> Option<(usize, usize)> {
     let mut fields = line.split_ascii_whitespace();
     let (start, end) = fields.next()?.split_once('-')?;

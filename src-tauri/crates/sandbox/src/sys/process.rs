@@ -1,7 +1,8 @@
-//! Process creation: hooks between fork and exec, forks without exec, and descriptors inherited through exec.
+//! Process creation: hooks between `fork` and `exec`, forks without `exec`, and descriptors inherited through `exec`.
 //!
-//! - INVARIANT: the hooks that [`launch`](crate::launch) runs between fork and exec only make system calls. They do not
-//!   allocate or lock, because the launching process has other threads. The single-threaded supervisor may do both.
+//! - INVARIANT: the hooks that [`launch`](crate::launch) runs between `fork` and `exec` only make system calls. They
+//!   neither allocate nor lock, because the launching process has other threads. The single-threaded supervisor may do
+//!   both.
 
 use std::{
     fs::File,
@@ -23,10 +24,11 @@ use rustix::{
     thread::{UnshareFlags, unshare_unsafe},
 };
 
-/// Placeholder for a descriptor that was not passed.
+/// Command line argument in place of the number of a descriptor that is not passed.
 pub(crate) const NONE: &str = "-";
 
-/// Kills the child when the thread that spawns it exits. The child does not start if the thread has already exited.
+/// Makes the kernel kill the child when the thread that spawns it exits. If the thread has already exited, the child
+/// does not start.
 pub(crate) fn die_with_parent(command: &mut Command) {
     let parent = getpid();
     // SAFETY: the closure makes system calls only: it does not allocate and takes no lock.
@@ -35,7 +37,7 @@ pub(crate) fn die_with_parent(command: &mut Command) {
     }
 }
 
-/// Requests a kill when the parent dies, and fails if `parent` is not (or no longer) the parent.
+/// Makes the kernel kill this process when its parent dies. Fails if `parent` is not, or no longer, its parent.
 pub(crate) fn bind_to_parent(parent: Pid) -> Result<(), Errno> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
     if getppid() == Some(parent) { Ok(()) } else { Err(Errno::SRCH) }
@@ -56,7 +58,7 @@ pub(crate) fn inherit(command: &mut Command, descriptors: &[BorrowedFd<'_>]) {
     }
 }
 
-/// Runs `prepare` in the child before exec. Only for single-threaded processes.
+/// Runs `prepare` in the child before `exec`. Callers must be single-threaded.
 pub(crate) fn prepare(
     command: &mut Command,
     prepare: impl FnMut() -> io::Result<()> + Send + Sync + 'static,
@@ -67,7 +69,7 @@ pub(crate) fn prepare(
     }
 }
 
-/// Runs `work` in a forked child and returns the bytes that it produced. Only for single-threaded processes.
+/// Runs `work` in a forked child, and returns the bytes that it produces. Callers must be single-threaded.
 pub(crate) fn in_fork(work: impl FnOnce() -> Vec<u8>) -> io::Result<Vec<u8>> {
     let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
     let parent = getpid();
@@ -93,7 +95,7 @@ pub(crate) fn in_fork(work: impl FnOnce() -> Vec<u8>) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Runs `work` in a forked child and returns its result. Only for single-threaded processes.
+/// Runs `work` in a forked child, and returns its result. Callers must be single-threaded.
 pub(crate) fn try_in_fork(work: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
     let said = in_fork(|| {
         let error = work().err().map(|error| (error.raw_os_error(), error.to_string()));
@@ -106,13 +108,13 @@ pub(crate) fn try_in_fork(work: impl FnOnce() -> io::Result<()>) -> io::Result<(
     }
 }
 
-/// Child that is the init of a pid namespace; its death kills every process in the namespace.
+/// Child that is the init of a pid namespace. When it dies, every process in the namespace is killed.
 #[derive(Debug)]
 pub(crate) struct NamespaceInit {
     pid: Pid,
-    /// Exit status, once reaped; the process id may be reused from then on.
+    /// Exit status once the child was reaped. From then on, the process id may be reused.
     ended: Option<i32>,
-    /// Pipe on which the child reports why exec failed.
+    /// Pipe on which the child reports why `exec` failed.
     exec: File,
 }
 
@@ -121,15 +123,15 @@ impl NamespaceInit {
         self.pid
     }
 
-    /// Kills the child, unless it has been reaped.
+    /// Kills the child, unless it was already reaped.
     pub(crate) fn kill(&self) {
         if self.ended.is_none() {
-            // Ignore the error: it means that the child has exited.
+            // Ignores the error, which means that the child has exited.
             let _ = kill_process(self.pid, Signal::KILL);
         }
     }
 
-    /// Waits for exit and returns the exit status, or 128 + the signal number.
+    /// Waits until the child exits. Returns the exit status, or 128 plus the signal number.
     pub(crate) fn wait(&mut self) -> io::Result<i32> {
         if let Some(status) = self.ended {
             return Ok(status);
@@ -145,7 +147,7 @@ impl NamespaceInit {
         Ok(*self.ended.insert(code.unwrap_or(128)))
     }
 
-    /// Waits until exec has succeeded or failed, and returns the error if it failed.
+    /// Waits until `exec` has succeeded or failed. Returns the error if it failed.
     pub(crate) fn exec_error(&self) -> Option<io::Error> {
         let mut said = [0; 4];
         (&self.exec).read_exact(&mut said).ok()?;
@@ -153,8 +155,8 @@ impl NamespaceInit {
     }
 }
 
-/// Runs `command` as the init of a new pid namespace. Unlike `unshare`, this leaves the process's other children in its own
-/// namespace. Only for single-threaded processes.
+/// Runs `command` as the init of a new pid namespace. Unlike `unshare`, this does not affect the other children of this
+/// process. Callers must be single-threaded.
 pub(crate) fn spawn_namespace_init(command: &mut Command) -> io::Result<NamespaceInit> {
     let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
     // SAFETY: without a shared stack, memory or settings, this is `fork` with one more flag. As there, the only caller, the
@@ -166,7 +168,7 @@ pub(crate) fn spawn_namespace_init(command: &mut Command) -> io::Result<Namespac
     if child == 0 {
         drop(read);
         let error = command.exec().raw_os_error().unwrap_or(libc::EINVAL);
-        // A successful exec has closed the pipe.
+        // A successful `exec` has closed the pipe.
         let _ = File::from(write).write_all(&error.to_le_bytes());
         // SAFETY: terminates the calling process and touches no memory.
         unsafe { libc::_exit(1) }
@@ -181,14 +183,15 @@ pub(crate) struct Forked(Pid);
 
 impl Drop for Forked {
     fn drop(&mut self) {
-        // Ignore the error: the child may have exited. It is reaped only below, so the process id is still its own.
+        // Ignores the error: the child may have exited. It is reaped only below, so its process id cannot have been
+        // reused.
         let _ = kill_process(self.0, Signal::KILL);
         let _ = waitpid(Some(self.0), WaitOptions::empty());
     }
 }
 
-/// Runs `work` in a forked child. The child keeps only the descriptors `kept` and the standard streams, so this process's
-/// open files and locks are still released when it exits. Only for single-threaded processes.
+/// Runs `work` in a forked child. The child keeps only the descriptors in `kept` and the standard streams, so that
+/// files and locks of this process are released when this process closes them. Callers must be single-threaded.
 pub(crate) fn fork(kept: &[BorrowedFd<'_>], work: impl FnOnce()) -> io::Result<Forked> {
     let parent = getpid();
     // SAFETY: as in `in_fork`.
@@ -205,8 +208,8 @@ pub(crate) fn fork(kept: &[BorrowedFd<'_>], work: impl FnOnce()) -> io::Result<F
     }
 }
 
-/// Leaves the last close of `descriptors` to a child after this process exits, because the kernel takes long to close them.
-/// Only for single-threaded processes that are about to exit.
+/// Leaves the last close of `descriptors` to a child, because the kernel takes long to release them. Callers must be
+/// single-threaded and about to exit.
 pub(crate) fn close_in_child(descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
     // SAFETY: as in `in_fork`. The child only closes descriptors and exits.
     match unsafe { libc::fork() } {
@@ -220,7 +223,8 @@ pub(crate) fn close_in_child(descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
     }
 }
 
-/// Closes every descriptor from `first` on that is not in `kept`, in a forked child that never drops its parent's values.
+/// Closes every descriptor from `first` on that is not in `kept`. Called in a forked child, which never drops the
+/// values of its parent.
 fn close_all_but(first: u32, kept: &[BorrowedFd<'_>]) -> Result<(), Errno> {
     let mut kept: Vec<u32> = kept.iter().map(|kept| kept.as_raw_fd().cast_unsigned()).collect();
     kept.sort_unstable();
@@ -234,32 +238,32 @@ fn close_all_but(first: u32, kept: &[BorrowedFd<'_>]) -> Result<(), Errno> {
     close_range(first, u32::MAX, 0)
 }
 
-/// Moves the process into new namespaces.
+/// Moves this process into new namespaces.
 pub(crate) fn unshare(namespaces: UnshareFlags) -> Result<(), Errno> {
     debug_assert!(!namespaces.contains(UnshareFlags::FILES));
     // SAFETY: no caller requests a separate descriptor table, the only flag that could break safe code.
     unsafe { unshare_unsafe(namespaces) }
 }
 
-/// Enters a private mount namespace, which does not receive the host's later mounts.
+/// Enters a private mount namespace, which receives no later mounts of the host.
 pub(crate) fn leave_mount_namespace() -> Result<(), Errno> {
     unshare(UnshareFlags::NEWNS)?;
     mount_change(c"/", MountPropagationFlags::REC | MountPropagationFlags::PRIVATE)
 }
 
-/// Replaces the session's keyring with an empty one for this process and its descendants.
+/// Replaces the session keyring with an empty one, for this process and its descendants.
 pub(crate) fn leave_keyring() -> io::Result<()> {
     const JOIN_SESSION_KEYRING: libc::c_int = 1;
     // SAFETY: without a name it creates a new keyring, and touches no memory.
     let made =
         unsafe { libc::syscall(libc::SYS_keyctl, JOIN_SESSION_KEYRING, std::ptr::null::<libc::c_char>()) };
     let error = io::Error::last_os_error();
-    // A kernel without keyrings, or a container that denies them, has nothing to replace.
+    // A kernel without keyrings, or a container that denies access to them, has nothing to replace.
     let has_none = matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EPERM));
     if made >= 0 || has_none { Ok(()) } else { Err(error) }
 }
 
-/// Takes ownership of an inherited descriptor, by its number from the command line.
+/// Takes ownership of an inherited descriptor, given its number on the command line.
 pub(crate) fn take_descriptor(number: &str) -> io::Result<OwnedFd> {
     let number: RawFd = number.parse().map_err(|_| io::ErrorKind::InvalidInput)?;
     if number <= 2 {
@@ -271,17 +275,17 @@ pub(crate) fn take_descriptor(number: &str) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
-/// Takes ownership of an inherited descriptor, if one was passed.
+/// Takes ownership of an inherited descriptor. Returns `None` if the argument is [`NONE`].
 pub(crate) fn take_optional(number: &str) -> io::Result<Option<OwnedFd>> {
     if number == NONE { Ok(None) } else { take_descriptor(number).map(Some) }
 }
 
-/// Closes every descriptor from `first` on. Only for a program that does not own any of them.
+/// Closes every descriptor from `first` on. Callers must not own any of them.
 pub(crate) fn close_from(first: u32) -> Result<(), Errno> {
     close_range(first, u32::MAX, 0)
 }
 
-/// Marks every descriptor from `first` on as close-on-exec.
+/// Sets close-on-exec on every descriptor from `first` on.
 pub(crate) fn close_on_exec_from(first: u32) -> Result<(), Errno> {
     close_range(first, u32::MAX, libc::CLOSE_RANGE_CLOEXEC)
 }

@@ -1,4 +1,4 @@
-//! Signals from the user, a parent process or the kernel, blocked and read from a queue.
+//! Signals from the user, a parent process or the kernel, which are blocked and read from a queue.
 
 use std::{
     fs::File,
@@ -9,22 +9,22 @@ use std::{
 
 use rustix::process::Signal;
 
-/// Signals to forward. The last, `SIGXFSZ`, is sent to the process that exceeds the file size limit; it must reach the
-/// command even if this process writes the file for it.
+/// Signals to forward to a command. The kernel sends the last one, `SIGXFSZ`, to the process that exceeds the file size
+/// limit. The command must receive it even if this process writes the file on its behalf.
 const PASSED_ON: [Signal; 7] =
     [Signal::HUP, Signal::INT, Signal::QUIT, Signal::TERM, Signal::USR1, Signal::USR2, Signal::XFSZ];
 
-/// Queue of signals received since `Signals::hold`.
+/// Queue of the signals received since [`Signals::hold_these`].
 #[derive(Debug)]
 pub struct Signals(File);
 
 impl Signals {
-    /// Blocks the signals to forward to a command from now on.
+    /// Blocks and queues the signals to forward to a command.
     pub(crate) fn hold() -> io::Result<Self> {
         Self::hold_these(&PASSED_ON)
     }
 
-    /// Blocks these signals in this thread, and in those that it starts, from now on.
+    /// Blocks and queues these signals, in this thread and the threads that it spawns.
     ///
     /// # Errors
     /// Returns the error of the operating system.
@@ -41,7 +41,7 @@ impl Signals {
         Ok(Self(unsafe { OwnedFd::from_raw_fd(descriptor) }.into()))
     }
 
-    /// Returns the next received signal, if any.
+    /// Returns the next received signal, or `None` if the queue is empty.
     ///
     /// # Errors
     /// Returns the error of the operating system.
@@ -64,20 +64,21 @@ impl AsFd for Signals {
     }
 }
 
-/// Unblocks the signals to forward in a child before exec, which would inherit the mask.
+/// Unblocks the signals to forward, in a child before `exec`, through which it would inherit the mask.
 pub(crate) fn unblock() -> io::Result<()> {
     mask(libc::SIG_UNBLOCK, &PASSED_ON)
 }
 
-/// Blocks no signals except these in this thread from now on.
+/// Blocks exactly these signals in this thread.
 pub(crate) fn block_only(signals: &[Signal]) -> io::Result<()> {
     mask(libc::SIG_SETMASK, signals)
 }
 
-/// Lets a signal that is blocked take its default action in this thread, and blocks it again.
+/// Runs `send` while a blocked signal is unblocked in this thread, so that the signal takes its default action. Then
+/// blocks it again.
 ///
 /// # Errors
-/// Returns the error of `send`, or of the operating system.
+/// Returns an error of `send` or of the operating system.
 pub fn unblocked(signal: Signal, send: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
     mask(libc::SIG_UNBLOCK, &[signal])?;
     let sent = send();

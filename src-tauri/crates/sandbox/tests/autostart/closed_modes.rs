@@ -1,4 +1,5 @@
-//! Folders whose mode prevents access. Root ignores modes, so when run by root, these tests run again as an ordinary user.
+//! Folders whose mode prevents access. Root bypasses modes, so if root runs these tests, they run again as an ordinary
+//! user.
 
 use std::{
     fs::{self, Permissions},
@@ -13,9 +14,9 @@ use crate::scene::{Scene, finish, short, sweep};
 
 const SERVERS: &str = r#"{"mcpServers":{"evil":{"command":"evil"}}}"#;
 const HOOKS: &str = r#"{"hooks":{"SessionStart":[{"hooks":[{"type":"command","command":"evil"}]}]}}"#;
-/// Arbitrary user id; no such user need exist.
+/// Arbitrary user id. The user need not exist.
 const USER: u32 = 64_322;
-/// Variable with the place that root has prepared for the second run.
+/// Environment variable that contains the folder that root has prepared for the second run.
 const FOREIGN: &str = "AUTOSTART_TEST_FOREIGN";
 
 fn mode(scene: &Scene, path: &str, mode: u32) {
@@ -34,7 +35,8 @@ fn tests_pass_as_an_ordinary_user() {
     }
     let own = std::env::current_exe().unwrap();
     if !rustix::process::getuid().is_root() {
-        // The other tests of this suite need no second run; folders of two users need a process that appears as root.
+        // The other tests need no second run. The test with the folders of two users needs a process that appears to be
+        // root.
         let mut run = Command::new("unshare");
         run.args(["--user", "--map-root-user", "--map-auto"]).arg(own);
         return ran(run.args(["--exact", "closed_modes::tests_pass_as_an_ordinary_user"]), 1);
@@ -64,7 +66,7 @@ fn tests_pass_as_an_ordinary_user() {
     ran(as_user().args(["--exact", itself]).env(FOREIGN, place.path()), 1);
 }
 
-/// Runs tests of this suite, and checks how many passed.
+/// Runs tests of this suite, and checks the number of tests that passed.
 fn ran(run: &mut Command, tests: usize) {
     let run = run.output().unwrap();
     let said = String::from_utf8_lossy(&run.stdout);
@@ -72,7 +74,8 @@ fn ran(run: &mut Command, tests: usize) {
     assert!(run.status.success() && said.contains(&all), "{said}\n{}", String::from_utf8_lossy(&run.stderr));
 }
 
-/// Tests that a folder of another user in ours, `p/g/x`, becoming a repository's hooks is noticed.
+/// Tests that the watcher notices when another user's folder in ours, `p/g/x`, becomes the hooks folder of a
+/// repository.
 fn folders_of_another_user(place: &Path) {
     let plant = |root: &str| {
         fs::write(format!("{root}/p/kept"), "text").unwrap();
@@ -92,12 +95,12 @@ fn folders_of_another_user(place: &Path) {
         plant(&root);
         (watcher, state, root)
     };
-    // Only the new folders are moved.
+    // Only the new folders were moved.
     let (mut watcher, _, root) = opened("seen");
     assert_eq!(short(&root, &finish(&mut watcher, "s")), ["quarantined p/.git/hooks"]);
     assert_eq!(fs::read_to_string(format!("{root}/p/kept")).unwrap(), "text");
     assert!(fs::exists(format!("{root}/p/.git/refs")).unwrap());
-    // Without an event it may have existed before, so it is reported and stays.
+    // Without an event, the file may have existed before, so it is reported and stays in place.
     let (watcher, state, root) = opened("unseen");
     drop(watcher);
     let swept = sweep(&mut Watcher::new(&state).unwrap());
@@ -186,7 +189,7 @@ fn closed_folder_can_be_moved_as_a_whole() {
     scene.open();
     scene.write("root/x/settings.json", "{}");
     mode(&scene, "root/x", 0o555);
-    // Renaming within the same parent needs no access to the folder itself.
+    // Renaming a folder within its parent requires no access to the folder itself.
     fs::rename(scene.at("root/x"), scene.at("root/.vscode")).unwrap();
     let root = scene.root();
     assert_eq!(short(&root, &scene.happened()), ["quarantined .vscode"]);

@@ -131,7 +131,7 @@ fn initial_walk_is_limited_and_reports_it() {
             "unfinished `{root}` has too many names, so only the nearest were checked; all of it is checked when the sandbox exits"
         )]
     );
-    // Existing files stay, even where the walk did not reach.
+    // Existing files stay in place, even in folders that the walk did not reach.
     assert_eq!(scene.finish(), []);
     assert_eq!((0..60).filter(|folder| scene.exists(&format!("root/{folder}/sub/.envrc"))).count(), 60);
 }
@@ -139,7 +139,7 @@ fn initial_walk_is_limited_and_reports_it() {
 #[test]
 fn opening_is_quick() {
     let mut scene = Scene::guarded();
-    // Take the fastest run, because the machine may be busy.
+    // The fastest run counts, because the machine may be busy.
     let empty = (0..3).map(|n| {
         let empty = scene.at(&format!("empty{n}"));
         fs::create_dir(&empty).unwrap();
@@ -155,7 +155,7 @@ fn opening_is_quick() {
     let time = Instant::now();
     scene.open();
     let full = time.elapsed();
-    // Far above the goals, so that a busy machine does not fail the test.
+    // The limit is far above the goal, so that a busy machine does not fail the test.
     assert!(empty.as_millis() < 50 && full.as_millis() < 1_000, "{empty:?} {full:?}");
 }
 
@@ -165,15 +165,15 @@ fn closed_files_are_not_judged_and_replaced_ones_are_reported() {
     scene.git("root", &["init", "-q"]);
     scene.write("root/.mcp.json", r#"{"mcpServers":{"a":{}}}"#);
     scene.open();
-    // Written in place by a program outside.
+    // A program outside writes to the file in place.
     scene.write("root/.mcp.json", r#"{"mcpServers":{"b":{}}}"#);
     assert_eq!((scene.happened(), scene.watcher.uncovered()), (vec![], vec![]));
-    // Replaced by renaming, as git does.
+    // A program outside replaces the file by renaming, as git does.
     scene.git("root", &["config", "core.pager", "mine"]);
     assert_eq!(scene.happened(), []);
     assert_eq!(scene.watcher.uncovered(), ["s"]);
     assert_eq!(scene.watcher.uncovered(), Vec::<String>::new());
-    // After it is covered again, a further replacement is reported.
+    // Once the file is covered again, another replacement is reported.
     scene.watcher.covered("s");
     scene.git("root", &["config", "core.editor", "mine"]);
     assert_eq!(scene.happened(), []);

@@ -1,4 +1,4 @@
-//! Restoring keys of a repository's configuration that make git run programs.
+//! Restoration of keys in a repository's configuration that make git run programs.
 
 use std::fs;
 
@@ -76,7 +76,7 @@ fn restores_keys_despite_obstructing_names() {
     let mut scene = Scene::guarded();
     repository(&scene, "root/r");
     scene.open();
-    // Folders with the names of the lock and of an earlier version's draft.
+    // Folders that have the names of the lock and of a draft by an earlier version.
     fs::create_dir(scene.at("root/r/.git/config.lock")).unwrap();
     fs::create_dir(scene.at(&format!("root/r/.git/config.ironcurtain-{}", std::process::id()))).unwrap();
     let config = scene.at("root/r/.git/config");
@@ -94,7 +94,8 @@ fn keys_in_an_unchecked_part_of_a_root_survive_git_status() {
     repository(&scene, "root/p/q/r/repo");
     let config = scene.at("root/p/q/r/repo/.git/config");
     let own = format!("{}[core]\n\tpager = mine\n", fs::read_to_string(&config).unwrap());
-    // Reading a timestamp makes the next one finer, so this write is stamped just before the root is opened.
+    // After a timestamp was read, the kernel gives the next one a finer resolution, so the write is stamped just before
+    // the root is opened.
     for _ in 0..20 {
         fs::write(&config, &own).unwrap();
         fs::metadata(&config).unwrap();
@@ -146,7 +147,7 @@ fn named_configuration_is_not_restored_for_another_sandbox() {
     scene.git("root/repo", &["config", "core.pager", "asked-for"]);
     assert_eq!((scene.happened(), finish(&mut scene.watcher, "other")), (vec![], vec![]));
     assert_eq!(scene.git("root/repo", &["config", "core.pager"]), "asked-for\n");
-    // For the other sandbox, it is the baseline from now on.
+    // For the other sandbox, this is the baseline from now on.
     scene.git("root/repo", &["config", "core.editor", "evil"]);
     assert_eq!(short(&root, &scene.finish()), ["restored repo/.git/config core.editor"]);
     assert_eq!(scene.git("root/repo", &["config", "core.pager"]), "asked-for\n");

@@ -1,4 +1,4 @@
-//! Autostart files in real folders and repositories, with real git. The tests act in place of a sandbox.
+//! Tests of autostart files in real folders and repositories, with real git. The tests play the part of the sandbox.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]

@@ -1,4 +1,4 @@
-//! Servers that keep recreating a quarantined file, or fill quarantine.
+//! Servers that keep recreating a quarantined file, or that fill quarantine.
 
 use std::{fs, fs::File};
 
@@ -8,7 +8,7 @@ use crate::scene::Scene;
 
 const SERVERS: &str = r#"{"mcpServers":{"evil":{"command":"evil"}}}"#;
 
-/// Returns the number of files in quarantine, and their total size.
+/// Returns the number of files in quarantine and their total size.
 fn kept(scene: &Scene) -> (usize, u64) {
     let slots =
         fs::read_dir(scene.at("state/quarantine")).into_iter().flatten().map(|slot| slot.unwrap().path());
@@ -17,7 +17,7 @@ fn kept(scene: &Scene) -> (usize, u64) {
     (names.len(), names.iter().map(|name| name.metadata().unwrap().len()).sum())
 }
 
-/// Returns the pending countermeasures.
+/// Removes and returns the pending countermeasures.
 fn due(scene: &mut Scene) -> Vec<Countermeasure> {
     scene.watcher.countermeasures().into_iter().map(|(_, due)| due).collect()
 }
@@ -89,7 +89,7 @@ fn full_quarantine_disarms_files_in_place() {
     scene.open();
     for file in 0..4 {
         fs::create_dir(scene.at(&format!("root/{file}"))).unwrap();
-        // Sparse files of 100 MiB.
+        // Sparse files with a size of 100 MiB.
         File::create(scene.at(&format!("root/{file}/.mcp.json"))).unwrap().set_len(100 << 20).unwrap();
     }
     scene.happened();

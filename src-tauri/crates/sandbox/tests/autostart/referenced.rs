@@ -1,6 +1,6 @@
-//! Closing the targets of configurations and symlinks, so that the user's git runs no program of a server.
+//! Making the targets of configurations and symlinks read-only, so that the user's git runs no program of a server.
 //!
-//! - The server writes wherever closed paths permit. Then the user's git runs, with the user's configuration.
+//! - The server writes to every path that is not read-only. Then the user's git runs, with the user's configuration.
 
 use std::{
     fs,
@@ -13,14 +13,14 @@ use ironcurtain_sandbox::autostart::{AutostartRules, Finding, GitConfig};
 
 use crate::scene::{Scene, git, repository, short};
 
-/// A home with a git configuration, a repository in a root, and a server that attacks it.
+/// Home with a git configuration, a repository in a root, and a server that attacks it.
 struct Attack {
     scene: Scene,
     closed: Vec<String>,
 }
 
 impl Attack {
-    /// Creates the scene; `prepare` creates files before the root becomes writable.
+    /// Creates the scene. `prepare` creates files before the root becomes writable.
     fn new(gitconfig: &str, prepare: impl FnOnce(&Scene)) -> Self {
         Self::new_with(|scene| {
             prepare(scene);
@@ -28,7 +28,7 @@ impl Attack {
         })
     }
 
-    /// Creates the scene with a configuration that names paths of the scene.
+    /// Creates the scene with a git configuration that refers to paths in the scene.
     fn new_with(prepare: impl FnOnce(&Scene) -> String) -> Self {
         let mut scene = Scene::listed();
         repository(&scene, "root/repo");
@@ -43,7 +43,7 @@ impl Attack {
         Self { scene, closed }
     }
 
-    /// Writes a program as the server would, and returns whether the kernel would have permitted it.
+    /// Writes a program on behalf of the server, unless the path is read-only. Returns whether the program was written.
     fn plants(&self, path: &str, text: &str) -> bool {
         let below = |closed: &String| Path::new(path).starts_with(closed);
         if self.closed.iter().any(below) {
@@ -56,7 +56,7 @@ impl Attack {
         true
     }
 
-    /// Returns a program that leaves a trace.
+    /// Returns the text of a program that leaves a trace.
     fn evil(&self) -> String {
         format!("#!/bin/sh\ntouch '{}'\n", self.scene.text("evil"))
     }
@@ -70,7 +70,8 @@ impl Attack {
         assert!(done.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&done.stderr));
     }
 
-    /// Runs the user's git during and after the sandbox, and checks that no program of the server ran.
+    /// Runs the user's git while the sandbox runs and after it has exited, and checks that no program of the server
+    /// ran.
     fn withstood(mut self) -> Vec<String> {
         let mut found: Vec<Finding> = self.scene.watcher.read().into_iter().map(|(_, one)| one).collect();
         self.works();
@@ -96,7 +97,7 @@ fn closes_relative_user_hooks_path_in_every_repository() {
     assert!(attack.closed.contains(&"repo/.githooks".to_owned()), "{:?}", attack.closed);
     assert!(!attack.plants("repo/.githooks/pre-commit", &attack.evil()));
     assert_eq!(attack.withstood(), [""; 0]);
-    // The hooks folder did not exist before.
+    // The hooks folder did not exist when the root was opened.
     let attack = Attack::new(hooks, |_| ());
     assert!(attack.plants("repo/.githooks/pre-commit", &attack.evil()));
     assert_eq!(attack.withstood(), ["quarantined repo/.githooks/pre-commit"]);
@@ -117,7 +118,7 @@ fn closes_hook_link_targets_even_if_missing() {
         assert!(attack.closed.contains(&path.to_owned()), "{path}: {:?}", attack.closed);
         assert!(!attack.plants(path, &attack.evil()));
     }
-    // The server may write a file next to it.
+    // The server may write to a file next to it.
     assert!(attack.plants("repo/scripts/other", &attack.evil()));
     assert_eq!(attack.withstood(), [""; 0]);
     let attack = Attack::new("", |scene| link(scene, "../../scripts/check"));
@@ -205,7 +206,7 @@ fn repositories_around_and_elsewhere_refer_into_the_root() {
     scene.write("around/scripts/monitor", "");
     for (root, expected) in [
         ("around/scripts", vec!["check", "monitor"]),
-        // A linked work tree has its own configuration, and uses the hooks of the main one.
+        // A linked work tree has its own configuration and uses the hooks of the main work tree.
         ("tree", vec![".git"]),
     ] {
         let root = scene.text(root);

@@ -1,4 +1,4 @@
-//! Changes that git makes stay; hooks, and redirects to other hooks, do not.
+//! Changes that git makes stay in place; hooks, and redirects to other hooks, are quarantined.
 
 use std::{fs, process::Command};
 
@@ -139,13 +139,14 @@ fn files_in_an_unchecked_part_of_a_root_are_listed_and_stay() {
     scene.write("root/p/q/r/.mcp.json", SERVERS);
     repository(&scene, "root/p/q/r/other");
     scene.open();
-    // A change by git, a change like a backup's, and another key, which cannot be distinguished from earlier ones.
+    // A change by git, a change like that of a backup, and another key, which cannot be distinguished from earlier
+    // changes.
     scene.git("root/p/q/r/repo", &["config", "user.name", "Me"]);
     for linked in ["repo/.git/hooks/pre-commit", ".mcp.json"] {
         let from = scene.at("root/p/q/r").join(linked);
         fs::hard_link(from, scene.at("backup").with_extension(linked.len().to_string())).unwrap();
     }
-    // Harmless, and certainly new.
+    // A harmless change, and a file that is certainly new.
     scene.git("root/p/q/r/other", &["config", "user.name", "Me"]);
     scene.write("root/p/q/r/other/.git/hooks/post-commit", "evil");
     let root = scene.root();
@@ -170,7 +171,7 @@ fn folder_moved_to_hooks_counts_as_new() {
     scene.write("root/p/q/r/old/post-commit", "#!/bin/sh\n");
     fs::remove_dir_all(scene.at("root/p/q/r/repo/.git/hooks")).unwrap();
     scene.open();
-    // A change in the folders triggers the check that finds them.
+    // A change in the folders triggers the check that finds the files.
     scene.write("root/p/q/r/repo/a", "x");
     fs::rename(scene.at("root/p/q/r/old"), scene.at("root/p/q/r/repo/.git/hooks")).unwrap();
     scene.finish();
@@ -190,7 +191,7 @@ fn fake_repository_hides_nothing() {
         "whole/.git/objects/lib/.mcp.json",
         "whole/.git/x/.mcp.json",
     ];
-    // Run once with events, and once with the final check alone.
+    // Runs once with events, and once with only the final check.
     for is_seen in [true, false] {
         let mut scene = Scene::guarded();
         fs::create_dir_all(scene.at("root/src/app")).unwrap();

@@ -1,4 +1,4 @@
-//! A user's folder, a watcher, and a sandbox that can write to the folder.
+//! Folder of a user, a watcher, and a sandbox that can write to the folder.
 
 use std::{
     fs,
@@ -19,7 +19,7 @@ pub(crate) struct Scene {
 }
 
 impl Scene {
-    /// Creates the scene with a sandbox called `s`; its root is not open yet.
+    /// Creates the scene with a sandbox called `s`, whose root is not open yet.
     pub(crate) fn new(rules: AutostartRules) -> Self {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir(dir.path().join("root")).unwrap();
@@ -57,7 +57,7 @@ impl Scene {
         fs::write(self.at(path), text).unwrap();
     }
 
-    /// Fills the root so that the initial walk does not reach deeper than three folders.
+    /// Fills the root, so that the initial walk reaches only three levels of folders.
     pub(crate) fn too_large(&self) {
         for number in 0..5_100 {
             fs::create_dir_all(self.at(&format!("root/many/{number}"))).unwrap();
@@ -72,14 +72,14 @@ impl Scene {
         self.at(path).symlink_metadata().is_ok()
     }
 
-    /// Opens the root, and returns the paths to close, relative to the root.
+    /// Opens the root. Returns the paths that must be read-only, relative to the root.
     pub(crate) fn open(&mut self) -> Vec<String> {
         let root = self.root();
         let closed = self.watcher.open("s", &root).unwrap();
         closed.into_iter().map(|path| path.replacen(&format!("{root}/"), "", 1)).collect()
     }
 
-    /// Waits for an event, and returns the findings.
+    /// Waits for an event. Returns the findings.
     pub(crate) fn happened(&mut self) -> Vec<Finding> {
         let patience = Timespec { tv_sec: 5, tv_nsec: 0 };
         let ready = poll(&mut [PollFd::new(&self.watcher.as_fd(), PollFlags::IN)], Some(&patience)).unwrap();
@@ -87,7 +87,7 @@ impl Scene {
         self.now()
     }
 
-    /// Returns the findings that are available now.
+    /// Returns the findings that are available without waiting.
     pub(crate) fn now(&mut self) -> Vec<Finding> {
         let mut found = self.watcher.read();
         while self.watcher.patience() == Some(Duration::ZERO) {
@@ -101,20 +101,20 @@ impl Scene {
         finish(&mut self.watcher, "s")
     }
 
-    /// Runs git in a folder, without user configuration.
+    /// Runs git in a folder, without the user's configuration.
     pub(crate) fn git(&self, folder: &str, arguments: &[&str]) -> String {
         git(&self.at(folder), arguments)
     }
 }
 
-/// Finishes a sandbox, and forgets its journal.
+/// Finishes a sandbox and removes its journal.
 pub(crate) fn finish(watcher: &mut Watcher, name: &str) -> Vec<Finding> {
     let (found, journal) = watcher.finish(name);
     journal.unwrap().forget();
     found
 }
 
-/// Finishes for killed processes, and forgets their journals.
+/// Finishes the work of killed processes and removes their journals.
 pub(crate) fn sweep(watcher: &mut Watcher) -> Vec<(String, Vec<Finding>)> {
     let swept = watcher.sweep().into_iter().map(|(name, found, journal)| {
         journal.unwrap().forget();
@@ -162,7 +162,7 @@ pub(crate) fn short(root: &str, findings: &[Finding]) -> Vec<String> {
     short
 }
 
-/// Returns every name below a folder, with its content.
+/// Returns every name below a folder, with the content of files.
 pub(crate) fn all(folder: &Path) -> Vec<(PathBuf, Option<Vec<u8>>)> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).unwrap() {

@@ -1,9 +1,9 @@
-//! The compared commands, and the intended differences.
+//! Commands to compare, and the intended differences.
 
 /// Command with its settings.
 pub(crate) struct Case {
     pub(crate) name: &'static str,
-    /// Keys, `section/key`, and their values; `PORT` is replaced with the port of a server on the host.
+    /// Keys of the form `section/key`, with their values. `PORT` is replaced with the port of a server on the host.
     pub(crate) settings: &'static [(&'static str, &'static str)],
     pub(crate) arguments: &'static [&'static str],
     pub(crate) expected: Expected,
@@ -12,7 +12,7 @@ pub(crate) struct Case {
 /// Expected result of the comparison.
 pub(crate) enum Expected {
     Same,
-    /// Status and first line of each program.
+    /// The results differ: status and first line of each program.
     Differs {
         ours: &'static str,
         theirs: &'static str,

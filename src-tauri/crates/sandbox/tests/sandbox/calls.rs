@@ -81,7 +81,7 @@ fn file_pages_and_leases_are_refused() {
     assert_eq!(said.lines().collect::<Vec<_>>(), [refused.as_slice(), &others].concat());
 }
 
-/// Each call, and the fallback that programs use.
+/// Calls that fail, each with the fallback that programs use instead.
 const PAGES: &str = "
 import ctypes, errno, fcntl, os, shutil, socket
 libc = ctypes.CDLL(None, use_errno=True)
@@ -126,7 +126,7 @@ outcome('locked', lambda: fcntl.flock(file, fcntl.LOCK_EX))
 fn foreign_architecture_is_killed() {
     let place = Place::new();
     let mut probe = Probe::start(&place.spec(&["python3", "-c", INT80]));
-    // 31 is SIGSYS.
+    // Signal 31 is `SIGSYS`.
     assert_eq!(probe.end().status, Some(128 + 31));
     let mut said = String::new();
     std::io::Read::read_to_string(&mut probe.stdout, &mut said).unwrap();

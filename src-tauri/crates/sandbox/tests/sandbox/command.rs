@@ -1,4 +1,5 @@
-//! The program as a command in place of `srt`: reads settings, and passes on the command's streams and status.
+//! The program as a replacement for `srt`: it reads settings, and passes on the streams and the exit status of a
+//! command.
 
 mod credentials;
 mod files;
@@ -18,7 +19,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Place, supervisor};
 
-/// A home, a working directory, and settings.
+/// Home, working directory and settings of a user.
 struct Desk {
     place: Place,
     settings: Value,
@@ -33,7 +34,7 @@ struct Outcome {
 }
 
 impl Desk {
-    /// Creates settings that allow writing to the working directory only.
+    /// Creates settings that permit writing to the working directory only.
     fn new() -> Self {
         let place = Place::new();
         for dir in ["home", "work"] {
@@ -46,7 +47,7 @@ impl Desk {
         Self { place, settings }
     }
 
-    /// Adds a setting; `at` is a path of keys separated by slashes.
+    /// Adds a setting. `at` is a path of keys separated by slashes.
     fn with(mut self, at: &str, value: Value) -> Self {
         self.set(at, value);
         self
@@ -63,11 +64,11 @@ impl Desk {
         self.place.path(name)
     }
 
-    /// Returns the program with these arguments in the working directory, and writes the settings.
+    /// Writes the settings. Returns the program with these arguments, to be run in the working directory.
     fn command(&self, arguments: &[&str]) -> Command {
         let settings = self.path("settings.json");
         let text = self.settings.to_string();
-        // Do not rewrite the file while another process may be reading it.
+        // The file is not rewritten if it is unchanged, because another process may be reading it.
         if fs::read_to_string(&settings).ok().as_ref() != Some(&text) {
             fs::write(&settings, text).unwrap();
         }
@@ -77,7 +78,7 @@ impl Desk {
         command
     }
 
-    /// Clears the environment of the tests.
+    /// Removes the variables of the test run from the environment.
     fn alone(&self, command: &mut Command) {
         command.env_clear().env("PATH", "/usr/bin:/bin").env("HOME", self.path("home")).stdin(Stdio::null());
     }
@@ -105,14 +106,14 @@ impl Desk {
         outcome.complained
     }
 
-    /// Checks that the settings are refused, and returns the reason.
+    /// Checks that the settings are rejected. Returns the reason.
     fn refuses(&self) -> String {
         let outcome = self.line("echo ran");
         assert_eq!((outcome.status, outcome.said.as_str()), (Some(125), ""), "{outcome:?}");
         outcome.complained
     }
 
-    /// Starts a line with piped streams.
+    /// Starts a line whose standard streams are pipes.
     fn start(&self, line: &str) -> Child {
         self.command(&["-c", line]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap()
     }
@@ -125,7 +126,7 @@ impl Outcome {
     }
 }
 
-/// Writes input to a running command, and waits for it.
+/// Writes input to a running command, and waits for the command.
 fn feed(mut child: Child, input: &str) -> Outcome {
     child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
     Outcome::of(&child.wait_with_output().unwrap())

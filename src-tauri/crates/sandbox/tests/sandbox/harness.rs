@@ -1,4 +1,4 @@
-//! A place on the host, and a probe in a sandbox that reports what it can do.
+//! Place on the host, and a probe in a sandbox that reports what it can access.
 
 use std::{
     env,
@@ -17,19 +17,19 @@ use ironcurtain_sandbox::{
 use ironcurtain_testkit::{programs::built, wait};
 use tempfile::TempDir;
 
-/// Timeout that only a failure reaches.
+/// Timeout that is reached only on a failure.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Variable with the folder of the tested programs, for a copy of the suite.
+/// Environment variable that contains the folder of the tested programs, for a copy of the suite.
 pub(crate) const PROGRAMS: &str = "SANDBOX_TEST_PROGRAMS";
 
-/// Directory of the host with a session directory in it.
+/// Directory on the host that contains a session directory.
 pub(crate) struct Place {
     pub(crate) dir: TempDir,
 }
 
 impl Place {
-    /// Creates a place outside `/tmp`, which is private in the sandbox. A checkout may be there.
+    /// Creates a place outside `/tmp`, because the sandbox has a private `/tmp`.
     pub(crate) fn new() -> Self {
         Self::below(&programs().map_or_else(|| PathBuf::from("/var/tmp"), |dir| dir.join("tmp")))
     }
@@ -44,7 +44,7 @@ impl Place {
         self.dir.path().join(name).to_str().unwrap().to_owned()
     }
 
-    /// Creates a file with its name as content, and its parent directories.
+    /// Creates a file whose content is its name, with its parent directories.
     pub(crate) fn file(&self, name: &str) -> String {
         let path = self.path(name);
         fs::create_dir_all(Path::new(&path).parent().unwrap()).unwrap();
@@ -81,7 +81,7 @@ impl Place {
     }
 }
 
-/// Sandbox with a probe.
+/// Sandbox with a probe in it.
 pub(crate) struct Probe {
     pub(crate) control: ControlClient,
     pub(crate) stdin: Option<File>,
@@ -93,14 +93,14 @@ pub(crate) struct Probe {
 }
 
 impl Probe {
-    /// Launches a sandbox, and waits until it has started.
+    /// Launches a sandbox, and waits for the event that it has started.
     pub(crate) fn start(spec: &Spec) -> Self {
         let mut probe = Self::launch(spec);
         assert_eq!(probe.control.event().unwrap(), SandboxEvent::Started);
         probe
     }
 
-    /// Launches a sandbox, without reading its first event.
+    /// Launches a sandbox without reading its first event.
     pub(crate) fn launch(spec: &Spec) -> Self {
         let (end, ended) = mpsc::channel();
         let launched = launch(spec, &supervisor(), move |how| _ = end.send(how)).unwrap();
@@ -115,7 +115,7 @@ impl Probe {
         }
     }
 
-    /// Sends a request to the probe, and returns its answer.
+    /// Sends a request to the probe. Returns the answer.
     pub(crate) fn say(&mut self, line: &str) -> String {
         writeln!(self.stdin.as_ref().unwrap(), "{line}").unwrap();
         let mut answer = String::new();
@@ -136,7 +136,7 @@ impl Probe {
         self.control.ask(ControlOp::Add(Mount::new(path, access))).unwrap()
     }
 
-    /// Requests a mount; the error is the refusal.
+    /// Requests a mount. Returns the refusal as the error.
     pub(crate) fn asked(&mut self, mount: Mount) -> Result<(), MountRefusal> {
         match self.control.ask(ControlOp::Add(mount)).unwrap() {
             ControlAnswer::Added => Ok(()),
@@ -179,23 +179,23 @@ impl Probe {
         mounts
     }
 
-    /// Waits for the supervisor's exit.
+    /// Waits until the supervisor exits.
     pub(crate) fn end(&self) -> SandboxExit {
         self.ended.recv_timeout(PATIENCE).unwrap()
     }
 }
 
-/// Returns the tested program.
+/// Returns the path of the tested program.
 pub(crate) fn supervisor() -> PathBuf {
     programs().unwrap_or_else(built).join("ironcurtain-sandbox")
 }
 
-/// Returns the program that runs in the sandbox.
+/// Returns the path of the program that runs in the sandbox.
 pub(crate) fn probe() -> String {
     example("sandbox-probe").to_str().unwrap().to_owned()
 }
 
-/// Returns the program that launches a sandbox and waits.
+/// Returns the path of the program that launches a sandbox and waits.
 pub(crate) fn launcher() -> PathBuf {
     example("sandbox-launch")
 }
@@ -210,13 +210,13 @@ pub(crate) fn programs() -> Option<PathBuf> {
     env::var_os(PROGRAMS).map(PathBuf::from)
 }
 
-/// Waits until a condition is true.
+/// Waits until a condition is met.
 #[track_caller]
 pub(crate) fn eventually(what: &str, is_so: impl FnMut() -> bool) {
     wait::eventually(what, PATIENCE, is_so);
 }
 
-/// Returns the processes with `marker` in their environment or arguments, except zombies.
+/// Returns the processes that have `marker` in their environment or arguments, except zombies.
 pub(crate) fn processes_with(marker: &str) -> Vec<(u32, String)> {
     let pids =
         fs::read_dir("/proc").unwrap().filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());

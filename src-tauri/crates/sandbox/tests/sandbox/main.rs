@@ -1,4 +1,4 @@
-//! Real sandboxes with bubblewrap, namespaces and mounts, examined by a program that runs inside.
+//! Tests of real sandboxes with bubblewrap, namespaces and mounts. A program inside each sandbox examines it.
 
 #![expect(
     clippy::unwrap_used,

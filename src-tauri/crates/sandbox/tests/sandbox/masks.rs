@@ -1,4 +1,4 @@
-//! Hidden and closed files stay masked, even when programs outside replace them.
+//! Hidden and read-only files stay masked, even when programs outside replace them.
 
 use std::fs;
 
@@ -9,10 +9,11 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use crate::harness::{Place, Probe, eventually, probe};
 
-/// Name, change from outside in a folder granted for writing, and the file that is masked afterwards.
+/// Name of a change, the change by a program outside in a folder that is granted for writing, and the file to be masked
+/// after it.
 type Change = (&'static str, fn(&Place), &'static str);
 
-/// Files closed in [`repository`].
+/// Files in [`repository`] that must be read-only.
 const CLOSED: [&str; 4] = ["repo/.git/config", "repo/.git/hooks", "repo/.envrc", "repo/a/b/.envrc"];
 
 /// Changes that the kernel's mount table reports.
@@ -21,7 +22,7 @@ const REPLACED: &[Change] = &[
     ("a file further below", |place| replace(place, "repo/a/b/.envrc"), "repo/a/b/.envrc"),
 ];
 
-/// Changes that it does not report completely, so that the launcher requests a check.
+/// Changes that the table does not report completely, so that the launcher requests a check.
 const RENAMED: &[Change] = &[
     (
         "removed and recreated",
@@ -69,7 +70,7 @@ fn closed_files_are_read_only_and_others_writable() {
     for open in ["repo/.git/HEAD", "repo/.gitattributes", "repo/a/.envrc"] {
         assert_eq!(probe.say(&format!("write {} x", place.path(open))), "ok", "{open}");
     }
-    // A folder whose name gives its content a meaning stays in place.
+    // A folder whose name gives its content a meaning cannot be moved.
     let (git, elsewhere) = (place.path("repo/.git"), place.path("repo/elsewhere"));
     assert_eq!(probe.say(&format!("rename {git} {elsewhere}")), "err EBUSY");
 }
@@ -102,7 +103,7 @@ fn named_closed_file_is_writable() {
     assert_eq!(probe.asked(Mount { named: true, ..mount }), Ok(()));
     assert_eq!(probe.say(&format!("write {envrc} named")), "ok");
     assert_eq!(fs::read_to_string(&envrc).unwrap(), "named");
-    // After removal, it is closed again.
+    // Once the grant is removed, the file is read-only again.
     probe.remove(&envrc);
     assert_eq!(probe.say(&format!("open-write {envrc}")), "err EROFS");
 }
@@ -213,7 +214,7 @@ fn replaced_ordinary_file_is_visible() {
         assert_eq!(probe.say(&format!("read {}", place.path(name))), "ok other");
         place.file("other");
     }
-    // Files written in place, or in a closed folder, are still closed.
+    // Files that were written in place, or are in a closed folder, are still read-only.
     fs::write(place.path("home/project/.vscode/tasks.json"), "new").unwrap();
     replace(&place, "home/project/.vscode/tasks.json");
     fs::write(place.path("home/project/.envrc"), "new").unwrap();
@@ -233,7 +234,7 @@ fn closed_files_move_with_a_renamed_folder() {
     let moved = place.path("repo/z/b/.envrc");
     assert_eq!(probe.say(&format!("open-write {moved}")), "err EROFS");
     assert_eq!(probe.say(&format!("mkdir {}", place.path("repo/a"))), "ok");
-    // Granting and removing an inner folder loses no mask either.
+    // Adding and removing the grant of an inner folder loses no mask.
     let inner = Mount::new(place.path("repo/z/b"), MountAccess::ReadWrite).closing(vec![moved.clone()]);
     assert_eq!(probe.asked(inner), Ok(()));
     assert_eq!(probe.say(&format!("open-write {moved}")), "err EROFS");
@@ -309,7 +310,7 @@ fn exchange(place: &Place, one: &str, other: &str) {
     renameat_with(CWD, place.path(one), CWD, place.path(other), RenameFlags::EXCHANGE).unwrap();
 }
 
-/// Terminates the sandbox, and returns its events since the start.
+/// Terminates the sandbox. Returns its events since the start.
 fn events(probe: &mut Probe) -> Vec<SandboxEvent> {
     let answer = probe.control.ask(ControlOp::List).unwrap();
     assert!(matches!(answer, ControlAnswer::Mounts { .. }), "{answer:?}");

@@ -1,4 +1,4 @@
-//! Language runtimes that servers use start and work.
+//! Language runtimes that servers use start and work in a sandbox.
 
 use std::io::Read;
 

@@ -26,7 +26,7 @@ use ironcurtain_sandbox::{
 
 use crate::harness::{PATIENCE, Place, supervisor};
 
-/// Decides about one question.
+/// Callback that decides about one question; `None` gives no answer.
 type Decide = dyn Fn(&str, FileAccess) -> Option<bool> + Send;
 
 /// Shell in a sandbox with a served view of the place.
@@ -45,7 +45,7 @@ struct Shell {
 }
 
 impl Shell {
-    /// Starts a shell. A question without a decision is never answered.
+    /// Starts a shell. Questions without a decision stay unanswered.
     fn start(place: Place, mounts: &[&str], decide: Box<Decide>) -> Self {
         let place_path = place.dir.path().to_str().unwrap().to_owned();
         let spec = Spec {
@@ -86,7 +86,7 @@ impl Shell {
                     FromView::Withdraw { .. } => {}
                     FromView::Applied { version, complete } => {
                         assert!(complete);
-                        // The test may not wait for it.
+                        // Ignores the error: the test may not wait for the question.
                         let _ = apply.send(version);
                     }
                 }
@@ -110,12 +110,12 @@ impl Shell {
         }
     }
 
-    /// Starts a shell whose questions are all allowed.
+    /// Starts a shell that is allowed everything that it asks for.
     fn allowed(place: Place) -> Self {
         Self::start(place, &[], Box::new(|_, _| Some(true)))
     }
 
-    /// Runs a command and returns its output, and its exit status as the last line.
+    /// Runs a command. Returns its output, with the exit status as the last line.
     fn run(&mut self, command: &str) -> String {
         writeln!(self.stdin.as_ref().unwrap(), "{command}; echo \"status $?\"").unwrap();
         let mut said = String::new();
@@ -129,7 +129,7 @@ impl Shell {
         std::mem::take(&mut *self.asked.lock().unwrap())
     }
 
-    /// Replaces the permissions and waits until they are in force.
+    /// Replaces the permissions, and waits until they are in force.
     fn permit(&self, version: u64, permitted: Vec<PermittedAccess>) {
         tell(&self.view, &ToView::Permissions { version, permitted });
         assert_eq!(self.applied.recv_timeout(PATIENCE).unwrap(), version);
@@ -157,7 +157,7 @@ fn state(place: &Place) -> String {
 
 impl Drop for Shell {
     fn drop(&mut self) {
-        // Fails if no sandbox was made.
+        // Fails if no sandbox was created.
         let _ = fs::remove_dir_all(state(&self.place));
     }
 }
@@ -201,7 +201,7 @@ fn a_permission_is_used_without_asking_until_it_is_revoked() {
     let mut shell = Shell::start(place(), &[], Box::new(|_, _| Some(false)));
     shell.permit(1, vec![shell.permission("docs/a", FileAccess::Read)]);
     assert_eq!(shell.run("cat docs/a"), "docs/astatus 0\n");
-    // The descriptor stays open across the revocation.
+    // The descriptor stays open while the permission is revoked.
     assert_eq!(shell.run("exec 7< docs/a"), "status 0\n");
     assert_eq!(shell.asked(), []);
     shell.permit(2, vec![]);
@@ -250,7 +250,7 @@ fn a_signal_ends_the_wait() {
     assert_eq!(shell.run("timeout 1 cat notes.txt"), "status 124\n");
     assert_eq!(shell.run("timeout -s KILL 1 cat notes.txt 2>/dev/null"), "status 137\n");
     assert!(began.elapsed() < PATIENCE, "{:?}", began.elapsed());
-    // A waiting request does not keep other programs from working.
+    // A waiting request does not block other programs.
     assert_eq!(shell.run("(timeout 2 cat notes.txt &) ; ls docs"), "a\nb\nstatus 0\n");
 }
 
@@ -262,7 +262,7 @@ fn the_sandbox_ends_although_programs_wait() {
     all_programs_end(&mut shell);
 }
 
-/// Starts programs that wait for permission, and waits until they do.
+/// Starts programs that need permission, and waits until they ask for it.
 fn waiting() -> Shell {
     let mut shell = Shell::start(place(), &[], Box::new(|_, _| None));
     assert_eq!(shell.run("for i in 1 2 3 4; do cat notes.txt & cat docs/a & done"), "status 0\n");
@@ -274,14 +274,14 @@ fn waiting() -> Shell {
     shell
 }
 
-/// Waits until no program in the sandbox holds its output any more.
+/// Waits until no program in the sandbox holds the shell's output any more.
 fn all_programs_end(shell: &mut Shell) {
     let mut stdout = shell.stdout.get_ref().try_clone().unwrap();
     let (ended, end) = mpsc::channel();
     thread::spawn(move || {
         let mut rest = String::new();
         stdout.read_to_string(&mut rest).unwrap();
-        // The test may have failed.
+        // Ignores the error: the test may already have failed.
         let _ = ended.send(());
     });
     end.recv_timeout(PATIENCE).unwrap();

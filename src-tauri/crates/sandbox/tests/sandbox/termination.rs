@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::harness::{PATIENCE, Place, Probe, eventually, launcher, probe, processes_with, supervisor};
 
-/// Interval between kill times, from the start until everything runs.
+/// Interval between successive kill times, which cover the time from the launch until everything runs.
 const STEP: Duration = Duration::from_micros(200);
 const ROUNDS: u32 = 100;
 
@@ -34,8 +34,8 @@ fn shutdown_hang_up_and_kill_terminate_everything() {
         let marker = marker(&place, round);
         let mut probe = Probe::start(&place.spec(&[&probe(), &marker]));
         assert_eq!(probe.say("sleepers 3"), "ok");
-        // The supervisor does not have the marker. Bubblewrap, its reaper, the probe and three
-        // sleepers inherit the probe's environment.
+        // The supervisor does not have the marker. Bubblewrap, its reaper, the probe and three sleepers inherit the
+        // environment that contains it.
         assert!(processes_with(&marker).len() >= 3);
         match how {
             "shutdown" => assert_eq!(probe.control.ask(ControlOp::Shutdown).unwrap(), ControlAnswer::Closing),
@@ -129,14 +129,14 @@ fn killing_any_sandbox_process_at_any_time_leaves_nothing() {
         let marker = marker(&place, round);
         let probe = Probe::launch(&place.spec(&[&probe(), &marker]));
         thread::sleep(STEP * round);
-        // Processes appear one after the other, so the victim also varies with the delay.
+        // Processes appear one after another, so the victim varies with the delay too.
         let mut victims = Vec::new();
         eventually("a process to kill", || {
             victims = processes_with(&marker);
             !victims.is_empty()
         });
         let (victim, _) = victims[round as usize % victims.len()];
-        // Ignore the error: the process may have exited, and this round then tests nothing.
+        // Ignores the error: if the process has already exited, this round tests nothing.
         let _ = kill_process(Pid::from_raw(victim.cast_signed()).unwrap(), Signal::KILL);
         let ended = probe.end();
         assert_ne!(ended.status, Some(0));

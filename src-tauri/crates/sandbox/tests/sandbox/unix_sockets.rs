@@ -1,4 +1,4 @@
-//! A sandbox with its own unix sockets cannot connect to the user's.
+//! A sandbox that has its own unix sockets cannot connect to those of the user.
 
 use std::{io::Read, os::unix::net::UnixListener};
 
@@ -6,7 +6,7 @@ use ironcurtain_sandbox::{Mount, MountAccess::ReadOnly, Spec, UnixSockets, View}
 
 use crate::harness::{Place, Probe};
 
-/// Listener of the user.
+/// Listener that belongs to the user.
 struct UserSocket(UnixListener);
 
 impl UserSocket {
@@ -21,7 +21,7 @@ impl UserSocket {
     }
 }
 
-/// Returns the lines that a script in the sandbox prints.
+/// Returns the lines that a script prints in the sandbox.
 fn said(spec: &Spec) -> Vec<String> {
     let mut probe = Probe::start(spec);
     let mut said = String::new();
@@ -85,7 +85,7 @@ outcome('a datagram socket', lambda: socket.socket(socket.AF_UNIX, socket.SOCK_D
 outcome('a pair of them', lambda: socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM))
 outcome('nothing there', lambda: connect('/tmp/nothing'))
 ";
-        // A mask is a regular file, which refuses connections.
+        // A mask is a regular file, so connecting to it is refused.
         let refusal = if host_read { "EACCES" } else { "ECONNREFUSED" };
         let mut expected: Vec<String> = ["by its path", "by a link", "by a relative path", "from a thread"]
             .iter()

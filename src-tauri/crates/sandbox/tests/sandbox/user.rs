@@ -1,4 +1,4 @@
-//! Runs the suite again as an ordinary user when root runs it.
+//! Runs the suite again as an ordinary user, if root runs it.
 
 use std::{
     fs,
@@ -11,7 +11,7 @@ use ironcurtain_sandbox::PROXY_PROGRAM;
 
 use crate::harness::{PROGRAMS, launcher, probe, supervisor};
 
-/// Arbitrary user id; no such user need exist.
+/// Arbitrary user id. The user need not exist.
 const USER: u32 = 64_321;
 
 #[test]

@@ -1,4 +1,4 @@
-//! The environment that a server starts in.
+//! Environment in which a server starts.
 
 use std::{
     fs::{self, File},
@@ -123,7 +123,7 @@ fn limits_hold() {
     assert_eq!(probe.say("limit file-size"), "ok 8 8");
     assert_eq!(probe.say("limit core"), "ok 0 0");
     assert_eq!(probe.say("sleepers 5"), "ok");
-    // The kernel exempts root from this limit only.
+    // The kernel exempts only root from this limit.
     let more = if rustix::process::getuid().is_root() { "ok" } else { "err EAGAIN" };
     assert_eq!(probe.say("sleepers 20"), more);
 

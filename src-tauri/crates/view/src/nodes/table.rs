@@ -1,4 +1,4 @@
-//! The table of nodes and their names.
+//! Table of nodes and their names.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -11,10 +11,10 @@ use rustix::io::Errno;
 use super::{FileId, Kind, Stamp};
 use crate::wire::ROOT;
 
-/// Maximum number of nodes. Before that, the view asks the kernel to forget unused ones.
+/// Maximum number of nodes. The view asks the kernel to forget unused nodes long before.
 const MOST_NODES: usize = 1 << 20;
 
-/// Number of new nodes after which the view asks the kernel to forget twice as many others.
+/// Number of new nodes after which the view asks the kernel to forget twice as many unused nodes.
 const FORGOTTEN_AT_ONCE: u64 = 4096;
 
 #[derive(Debug)]
@@ -22,14 +22,14 @@ pub(super) struct Node {
     pub(super) parent: u64,
     pub(super) name: OsString,
     pub(super) kind: Kind,
-    /// False once the name has been removed or leads to another file.
+    /// `false` once the name has been removed or belongs to another file.
     pub(super) is_current: bool,
     pub(super) lookups: u64,
     pub(super) children: u64,
     pub(super) handles: u64,
     is_folder: bool,
     pub(super) stamp: Option<Stamp>,
-    /// State of the content when the run last got a lock on it.
+    /// Stamp of the content when the run last locked the file, or `None` if it never has.
     pub(super) locked: Option<Stamp>,
 }
 
@@ -38,13 +38,14 @@ pub(super) struct Table {
     pub(super) nodes: HashMap<u64, Node>,
     pub(super) names: HashMap<u64, BTreeMap<OsString, u64>>,
     next: u64,
-    /// Last node of the names that the kernel should forget, and the next number at that time.
+    /// Last node that the kernel was asked to forget, and the value of `next` at that time.
     swept: (u64, u64),
     pub(super) virtuals: usize,
 }
 
 impl Node {
-    /// Returns whether only lookups keep it. Folders stay, because forgetting one would unmount what is mounted over it.
+    /// Returns `true` if only lookups keep the node. Folders are excluded, because forgetting one would unmount what is
+    /// mounted on it.
     fn is_unused(&self) -> bool {
         self.is_current
             && !self.is_folder
@@ -76,7 +77,8 @@ impl Table {
         Self { nodes, names: HashMap::new(), next: ROOT + 1, swept: (ROOT, 0), virtuals: 0 }
     }
 
-    /// Returns names that the kernel may forget, once many nodes are known and always others in turn.
+    /// Returns names that the kernel may forget, if there are at least `most` nodes. Each call continues after the last
+    /// one.
     pub(super) fn forgettable(&mut self, most: usize) -> Vec<(u64, OsString)> {
         let (last, numbers) = self.swept;
         if self.nodes.len() < most || self.next < numbers.saturating_add(FORGOTTEN_AT_ONCE) {
@@ -132,7 +134,7 @@ impl Table {
         }
     }
 
-    /// Notes that a node is not a folder.
+    /// Records that a node is not a folder.
     pub(super) fn is_a_file(&mut self, node: u64) {
         if let Some(node) = self.nodes.get_mut(&node) {
             node.is_folder = false;
@@ -151,7 +153,7 @@ impl Table {
             found.is_current = false;
             if matches!(found.kind, Kind::Virtual(_)) {
                 self.virtuals -= 1;
-                // Not counted again when the node is dropped.
+                // Prevents a second subtraction when the node is dropped.
                 found.kind = Kind::Real(FileId { device: 0, inode: 0 });
             }
         }
@@ -167,7 +169,7 @@ impl Table {
         node
     }
 
-    /// Gives a node that has lost its name another one.
+    /// Gives a new name to a node that has none.
     pub(super) fn give_name(&mut self, node: u64, parent: u64, name: &OsStr) {
         let Some(found) = self.nodes.get_mut(&node) else { return };
         let before = std::mem::replace(&mut found.parent, parent);
@@ -184,7 +186,7 @@ impl Table {
         }
     }
 
-    /// Drops a node that neither the kernel nor a handle nor a child needs.
+    /// Removes a node that has no lookup, handle or child, and then its parents in the same way.
     pub(super) fn drop_unused(&mut self, node: u64) {
         let mut at = node;
         while at != ROOT {

@@ -1,4 +1,4 @@
-//! Changes attributes: size, permissions and times. The owner stays.
+//! Changes attributes: size, permissions and times. The owner cannot be changed.
 
 use std::{fs::File, os::fd::AsRawFd};
 
@@ -34,7 +34,7 @@ impl Server {
             return Err(Errno::PERM.into());
         }
         let open = change.handle.map(|handle| self.files.get(handle)).transpose()?;
-        // The kernel truncates for an open with `O_TRUNC` without naming its handle.
+        // For an open with `O_TRUNC`, the kernel sends the truncation without a handle.
         match open.filter(|open| open.may_change()).or_else(|| self.files.changing(node)) {
             Some(open) => {
                 apply(open.to_write(false)?, Some(open.to_write(false)?), change)?;
@@ -47,7 +47,8 @@ impl Server {
                 if self.nodes.kind(node)? != Kind::Real(file) {
                     return Err(Errno::STALE.into());
                 }
-                // The run may change the mode and times of a file that it created, but not its content.
+                // The run may change the mode and times of a file that it created, but needs permission to change its
+                // size.
                 if change.size.is_some() || !self.made.has(&place.facts) {
                     self.permit(call, &path, AccessKind::Write, Some(&place.facts))?;
                 }
@@ -64,12 +65,12 @@ impl Server {
     }
 }
 
-/// Applies a change to a file, whose size is changed through `writable`.
+/// Changes a file's attributes. The size is changed through the descriptor `writable`.
 fn apply(file: &File, writable: Option<&File>, change: AttributeChange) -> Result<(), Errno> {
     if let Some(size) = change.size {
         ftruncate(writable.ok_or(Errno::BADF)?, size)?;
     }
-    // By descriptor, because a name may lead to another file by now.
+    // Use the descriptor, because the path may belong to another file by now.
     let by_descriptor = format!("/proc/self/fd/{}", file.as_raw_fd());
     if let Some(mode) = change.mode {
         const PERMISSIONS: u32 = 0o1777;

@@ -1,4 +1,4 @@
-//! Removes and moves entries.
+//! Removes and moves files and folders.
 
 use std::{ffi::OsStr, fs::Metadata, path::Path};
 
@@ -15,7 +15,7 @@ use crate::{
     server::Server,
 };
 
-/// A moved file can be read where the run may read.
+/// Accesses that moving a file needs. Reading is included because the run may be permitted to read the new path.
 pub(super) const MOVE: [AccessKind; 2] = [AccessKind::Read, AccessKind::Delete];
 
 impl Server {
@@ -121,7 +121,7 @@ impl Server {
         self.nodes.moved((parent, name), (new_parent, new_name));
         match (aside, target) {
             (Some(origin), _) => self.made.add(&facts, origin),
-            // It stands for a file of the user's from now on.
+            // The file replaces a file of the user, so the run no longer counts as its creator.
             (None, Some(target)) if !self.made.has(&target) => self.made.remove(&facts),
             (None, Some(target)) => self.made.remove(&target),
             (None, None) => {}
@@ -129,7 +129,7 @@ impl Server {
         Ok(Reply::Empty)
     }
 
-    /// Moves an entry that exists only in the view.
+    /// Moves a virtual entry.
     fn rename_virtual(
         &self,
         (parent, name, mode): (u64, &OsStr, u32),
@@ -148,7 +148,7 @@ impl Server {
                     return Err(Errno::NOTEMPTY);
                 }
             }
-            // What it contains would have to be put into a folder of the user's.
+            // The virtual folder's entries would have to be moved into a real folder of the user.
             (Ok(_), _) if flags.is_empty() && is_folder_mode(mode) => return Err(Errno::NOTEMPTY),
             (Ok(_) | Err(_), _) => return Err(Errno::EXIST),
         }
@@ -156,7 +156,7 @@ impl Server {
         Ok(())
     }
 
-    /// Requires permission for each kind of access to a file that leaves its path, unless this run created it or moved it aside.
+    /// Requires permission for each access to a file that leaves its path, unless the run created it or moved it aside.
     pub(super) fn permit_leaving(
         &self,
         call: &Call<'_>,
@@ -179,7 +179,7 @@ impl Server {
         Ok(())
     }
 
-    /// Requires permission to give a file this path.
+    /// Requires permission to create or replace the file at `path`.
     fn permit_entering(
         &self,
         call: &Call<'_>,

@@ -1,4 +1,4 @@
-//! Permission for new files, some of which belong to another file.
+//! Permission to create files, including lock and temporary files that belong to another file.
 
 use std::{
     fs::Metadata,
@@ -14,7 +14,7 @@ use crate::{
     server::Server,
 };
 
-/// Permission for a new file.
+/// Permission to create a file.
 pub(super) struct NewFile {
     pub(super) access: WantedAccess,
     pub(super) basis: Basis,
@@ -22,7 +22,8 @@ pub(super) struct NewFile {
 }
 
 impl Server {
-    /// Requires permission to create a file: that to change the file which it belongs to, if there is one.
+    /// Requires permission to create a file. If it belongs to an existing file, requires permission to change that file
+    /// instead.
     pub(super) fn permit_new(&self, call: &Call<'_>, path: &Path) -> Result<NewFile, Stop> {
         let access = WantedAccess { path: absolute(path), kind: AccessKind::Write };
         let owner = if self.gate.permits(&access) { None } else { self.owner(path) };
@@ -38,14 +39,15 @@ impl Server {
         Ok(NewFile { access, basis, origin })
     }
 
-    /// Returns whether the run may create this entry without a question, for itself or for the file that it belongs to.
+    /// Returns `true` if the run may create this entry, or change the file that it belongs to, without a question.
     pub(super) fn may_create(&self, path: &Path) -> bool {
         let permits = |path: &Path, kind| self.gate.permits(&WantedAccess { path: absolute(path), kind });
         permits(path, AccessKind::Write)
             || self.owner(path).is_some_and(|(owner, _)| permits(&owner, AccessKind::ReadWrite))
     }
 
-    /// Returns the existing file that a new one belongs to. One that other programs run by its name belongs to itself.
+    /// Returns the existing file that a new file belongs to. Returns `None` for a file that other programs run because
+    /// of its name.
     fn owner(&self, path: &Path) -> Option<(PathBuf, Metadata)> {
         let (folder, name) = (path.parent()?, path.file_name()?);
         if self.gate.starts_programs(&absolute(path)) {
@@ -64,7 +66,7 @@ impl Server {
         found.or_else(|| if is_made_up(name) { existing(self.used.last(folder)?) } else { None })
     }
 
-    /// Returns whether moving a file there puts it aside, to replace it.
+    /// Returns `true` if the move puts a file aside under a backup name, in order to replace it.
     pub(super) fn is_aside(&self, path: &Path, new_path: &Path) -> bool {
         path.parent() == new_path.parent()
             && new_path

@@ -1,4 +1,4 @@
-//! New entries. Files and folders exist only in the view until something in them is allowed.
+//! Creates files and folders. They exist only in the view until the first file is permitted.
 
 use std::{
     ffi::OsStr,
@@ -19,11 +19,11 @@ use crate::{
 
 const TYPE: u32 = 0o170_000;
 const FOLDER: u32 = 0o040_000;
-/// Permissions that are passed on: neither setuid nor setgid.
+/// Permission bits that are applied. Excludes setuid and setgid.
 const PERMISSIONS: u32 = 0o1777;
 
 impl Server {
-    /// Creates an entry that exists only in the view.
+    /// Creates a virtual file, pipe or socket.
     pub(super) fn make_node(&self, parent: u64, name: &OsStr, mode: u32) -> Result<Vec<u8>, Errno> {
         const REGULAR: u32 = 0o100_000;
         const PIPE: u32 = 0o010_000;
@@ -48,7 +48,7 @@ impl Server {
         self.look_up(parent, name)
     }
 
-    /// Makes a folder that exists only in the view real, parents first.
+    /// Creates the real folder of a virtual one, after its parents.
     pub(super) fn make_real(&self, folder: u64) -> Result<(), Errno> {
         let Kind::Virtual(mode) = self.nodes.kind(folder)? else { return Ok(()) };
         if let Some(parent) = self.nodes.parent(folder) {
@@ -65,14 +65,14 @@ impl Server {
         self.note_made(path)
     }
 
-    /// Notes that this run created the file at a path.
+    /// Records that the run created the file at `path`.
     pub(super) fn note_made(&self, path: &Path) -> Result<FileId, Errno> {
         let facts = self.tree.find(path)?.facts;
         self.made.add(&facts, Origin::Created);
         Ok(FileId::of(&facts))
     }
 
-    /// Returns the path of a new entry.
+    /// Returns the path for a new entry, unless the name is hidden, too long or exists.
     pub(super) fn new_path(&self, parent: u64, name: &OsStr) -> Result<PathBuf, Errno> {
         if name.len() > LONGEST_NAME {
             return Err(Errno::NAMETOOLONG);

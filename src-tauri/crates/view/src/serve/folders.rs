@@ -1,4 +1,4 @@
-//! Lists folders, without hidden names and with the entries that exist only in the view.
+//! Lists folders: real entries except hidden ones, and virtual entries.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -60,7 +60,7 @@ impl Server {
             }
         };
         for (name, child, mode) in self.nodes.virtual_children(node) {
-            // A file of that name may have appeared outside.
+            // Another program may have created a file with that name.
             if !entries.iter().any(|entry| entry.name == name) {
                 entries.push(entry(name, virtual_inode(child), FileType::from_raw_mode(mode)));
             }
@@ -107,7 +107,7 @@ impl Server {
 }
 
 fn entry(name: OsString, inode: u64, kind: FileType) -> FolderEntry {
-    // The type bits of a mode are those of `d_type`, shifted.
+    // `d_type` consists of the type bits of the mode, shifted.
     let kind = u8::try_from(kind.as_raw_mode() >> 12).unwrap_or(0);
     FolderEntry { name, inode, kind }
 }

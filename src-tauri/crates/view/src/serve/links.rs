@@ -1,4 +1,4 @@
-//! Symlinks, and further names of files.
+//! Creates and reads symlinks and hard links.
 
 use std::{
     ffi::OsStr,
@@ -20,7 +20,8 @@ use crate::{
 };
 
 impl Server {
-    /// Creates a symlink. It does not lead to a hidden path, and does not give files a path by which other programs run them.
+    /// Creates a symlink. Refuses hidden targets, and names under which other programs would run files through the
+    /// link.
     pub(super) fn make_link(
         &self,
         call: &Call<'_>,
@@ -43,7 +44,7 @@ impl Server {
         Ok(self.look_up(parent, name)?)
     }
 
-    /// Gives a file another name, which needs permission to change it under both.
+    /// Creates a hard link, which needs permission to change the file under both names.
     pub(super) fn hard_link(
         &self,
         call: &Call<'_>,
@@ -67,7 +68,7 @@ impl Server {
         }
         self.make_real(parent)?;
         let (folder, name) = self.tree.parent(&path)?;
-        // By descriptor, because the name may lead to another file by now.
+        // Use the descriptor, because the name may belong to another file by now.
         let source = format!("/proc/self/fd/{}", place.file.as_raw_fd());
         linkat(CWD, source, &folder, name, AtFlags::SYMLINK_FOLLOW)?;
         drop_attributes(&*self.device, node);
@@ -75,7 +76,7 @@ impl Server {
     }
 }
 
-/// Returns a path relative to the root, without `.` and `..`.
+/// Resolves `.` and `..` in a path and makes it relative to the root.
 fn normal(path: &Path) -> PathBuf {
     let mut normal = PathBuf::new();
     for part in path.components() {

@@ -1,4 +1,4 @@
-//! Locks on open files.
+//! Handles lock requests.
 
 use rustix::io::Errno;
 
@@ -19,12 +19,12 @@ impl Server {
         Ok(wire::lock_found(range, kind))
     }
 
-    /// Sets a lock. If it has to wait, or the kernel has old pages of the file, another thread replies.
+    /// Sets a lock. Another thread replies if the lock must wait, or if the kernel's cached pages are outdated.
     pub(super) fn set_lock(&self, unique: u64, lock: LockRange, waits: bool) -> Result<Reply, Stop> {
         let open = self.files.get(lock.handle)?;
         match self.locks.set(&open, lock) {
             Ok(()) if lock.kind == LockKind::None || !self.is_outdated(&open) => Ok(Reply::Empty),
-            // The lock is held: it is set again, which changes nothing.
+            // The lock is already held; the other thread sets it again, which has no effect, and invalidates the pages.
             Ok(()) => {
                 self.wait_for_lock(Waiting { unique, open, lock })?;
                 Ok(Reply::Silence)
@@ -40,21 +40,21 @@ impl Server {
     fn wait_for_lock(&self, waiting: Waiting) -> Result<(), Errno> {
         let unique = waiting.unique;
         self.locks.wait(waiting)?;
-        // An interruption that came before has found nothing that waits.
+        // An earlier interruption found no waiting request to cancel.
         if self.pending.take_early(unique) && self.locks.take(unique) { Err(Errno::INTR) } else { Ok(()) }
     }
 
-    /// Releases the locks that the owner of a closed descriptor has on its file.
+    /// Releases the range locks of the owner that closed a descriptor of the file.
     pub(super) fn flush(&self, handle: u64, owner: u64) -> Result<Reply, Stop> {
-        // A revoked file has locks, too.
+        // Works for a revoked file too, because it can still hold locks.
         let open = self.files.get(handle)?;
         self.locks.release(FileId::of(&metadata(&open.file)?), owner);
         Ok(Reply::Empty)
     }
 
-    /// Tries a lock that waits, and replies unless it still has to. Runs on a thread of its own.
+    /// Tries to set a waiting lock, and replies unless it must wait longer. Runs on the lock thread.
     pub(crate) fn try_lock(&self, waiting: Waiting) {
-        // An interrupted request must not get the lock.
+        // The request was interrupted and must not get the lock.
         if !self.locks.take(waiting.unique) {
             return;
         }
@@ -67,14 +67,14 @@ impl Server {
             set => set,
         };
         if set.is_ok() {
-            // Another program may have changed the file before it released its lock.
+            // Another program may have changed the file before it released its lock, so invalidate the pages.
             self.is_outdated(&open);
             invalidation::drop_pages(&*self.device, open.node);
         }
         self.reply(unique, set.map(|()| &[][..]));
     }
 
-    /// Notes the content of a file that was locked, and returns whether the kernel may have old pages.
+    /// Records the state of a locked file. Returns `true` if the kernel's cached pages may be outdated.
     fn is_outdated(&self, open: &OpenFile) -> bool {
         let facts = open.to_read().and_then(metadata);
         facts.is_ok_and(|facts| self.nodes.is_outdated(open.node, Stamp::of(&facts)))

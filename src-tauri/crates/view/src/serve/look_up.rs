@@ -1,4 +1,4 @@
-//! Names and attributes, which are free to look at.
+//! Looks up names and returns attributes. Needs no permission.
 
 use std::{ffi::OsStr, fs::Metadata, os::unix::fs::MetadataExt};
 
@@ -14,13 +14,13 @@ use crate::{
     wire::{self, Entry, LONGEST_NAME, Ttl},
 };
 
-/// Group that the kernel reports for one without a place in the user namespace.
+/// Group id that the kernel reports for groups that are not mapped in the user namespace.
 const OVERFLOW: u32 = 65534;
 
-/// Marks inode numbers of entries that exist only in the view.
+/// Bit that is set in the inode numbers of virtual entries.
 const VIRTUAL_INODE: u64 = 1 << 62;
 
-/// Type bits of a mode.
+/// Mask of the file type bits in a mode.
 const TYPE: u32 = 0o170_000;
 
 impl Server {
@@ -55,7 +55,7 @@ impl Server {
                 Ok(Named::Virtual(mode)) => {
                     return Ok(wire::attributes(&self.shown_virtual(node, mode), Ttl::None));
                 }
-                // A file without a name is still there as long as it is open.
+                // A removed file still exists while it is open.
                 Err(error) => metadata(self.files.on(node).ok_or(error)?.to_read()?)?,
             },
         };
@@ -69,7 +69,7 @@ impl Server {
 
     pub(super) fn statistics(&self, node: u64) -> Result<Vec<u8>, Errno> {
         let mut path = self.nodes.path(node)?;
-        // An entry that exists only in the view is on the file system of its nearest real folder.
+        // A virtual entry is on the file system of its nearest real parent.
         while let Err(Errno::NOENT) = self.tree.find(&path) {
             if !path.pop() {
                 break;
@@ -78,7 +78,7 @@ impl Server {
         Ok(wire::statistics(&fstatvfs(&self.tree.find(&path)?.file)?))
     }
 
-    /// Returns the attributes of a file that is still the one that the node stands for.
+    /// Returns the attributes of a node's file, if its path still leads to that file.
     fn named_facts(&self, node: u64) -> Result<Named, Errno> {
         let (path, kind) = (self.nodes.path(node)?, self.nodes.kind(node)?);
         match (kind, self.tree.find(&path)) {
@@ -92,8 +92,8 @@ impl Server {
         }
     }
 
-    /// Returns how long the kernel may use a file's attributes. Another name may change those of a file with several, and
-    /// another program those of a file that it locks.
+    /// Returns how long the kernel may cache a file's attributes. They are not cached for files with several names,
+    /// which can change through another name, and for locked files, which another program can change.
     fn lifetime(&self, node: u64, facts: &Metadata) -> Ttl {
         let has_names = facts.nlink() > 1 && !facts.is_dir();
         if has_names || self.nodes.is_shared(node) { Ttl::None } else { Ttl::Second }
@@ -104,7 +104,7 @@ impl Server {
         let [_, group] = self.ids;
         let mut entry = Entry::of(facts);
         if is_special(facts) {
-            // The kernel would open it without asking.
+            // Remove the permissions, because the kernel would open the file without asking the view.
             entry.mode &= TYPE;
         }
         if entry.group == OVERFLOW {
@@ -132,13 +132,13 @@ impl Server {
     }
 }
 
-/// File behind a name.
+/// Attributes of a node's file.
 enum Named {
     Real(Metadata),
     Virtual(u32),
 }
 
-/// Returns the inode number of an entry that exists only in the view.
+/// Returns the inode number of a virtual entry.
 pub(super) fn virtual_inode(node: u64) -> u64 {
     VIRTUAL_INODE | node
 }

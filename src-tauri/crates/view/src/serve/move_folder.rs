@@ -1,6 +1,6 @@
-//! Moves folders. What a folder contains gets another path, so all of it is checked first.
+//! Moves folders. All files below get new paths, so they are checked first.
 //!
-//! - INVARIANT: no name is created or moved meanwhile, so that what was checked is what is moved.
+//! - INVARIANT: no name is created or moved between the check and the move.
 
 use std::{ffi::OsStr, fs::Metadata, os::unix::fs::MetadataExt, path::Path};
 
@@ -12,7 +12,7 @@ use rustix::{
 use super::{Call, Reply, Stop, absolute, change::MOVE};
 use crate::{gate::AccessKind, server::Server};
 
-/// Maximum number of entries of a folder that is moved. Programs copy a larger one, file by file.
+/// Maximum number of entries below a folder that is moved. For larger folders, programs fall back to copying each file.
 const MOST: usize = 10_000;
 
 impl Server {
@@ -46,9 +46,9 @@ impl Server {
         Ok(Reply::Empty)
     }
 
-    /// Checks that everything in a folder may have its new path, and returns whether this run created all of it.
+    /// Checks that every file in a folder may have its new path. Returns `true` if the run created all of them.
     fn survey(&self, (path, new_path): (&Path, &Path), device: u64, left: &mut usize) -> Result<bool, Errno> {
-        // Programs copy it instead, and each file is judged by its new path.
+        // `EXDEV` makes programs copy the files instead, so that the new path of each file is checked.
         if self.gate.starts_programs(&absolute(new_path)) {
             return Err(Errno::XDEV);
         }
@@ -56,7 +56,7 @@ impl Server {
         for name in self.names_in(path)? {
             *left = left.checked_sub(1).ok_or(Errno::XDEV)?;
             let (inner, new_inner) = (path.join(&name), new_path.join(&name));
-            // A hidden file must not leave its place.
+            // A hidden file must not be moved.
             let facts = self.tree.find(&inner).map_err(|_| Errno::ACCESS)?.facts;
             if facts.dev() != device {
                 return Err(Errno::XDEV);
@@ -71,7 +71,8 @@ impl Server {
         Ok(is_own)
     }
 
-    /// Returns whether other programs run a file by its new path, or by way of it if it is a symlink.
+    /// Returns `true` if other programs would run the file because of its new path, or run files through it if it is a
+    /// symlink.
     pub(super) fn leads_astray(&self, facts: &Metadata, new_path: &Path) -> bool {
         let path = absolute(new_path);
         if facts.is_symlink() { self.gate.leads_to_programs(&path) } else { self.gate.starts_programs(&path) }

@@ -1,4 +1,4 @@
-//! Opens files: the operation that waits for permission.
+//! Opens files. An open may wait for permission.
 
 use std::{fs::Metadata, os::unix::ffi::OsStrExt, path::Path};
 
@@ -17,13 +17,13 @@ use crate::{
     wire::{self, TRUNCATE},
 };
 
-/// Flags of the program's open that are passed on.
+/// Flags of the program's `open` that are applied to the real file.
 const PASSED: OFlags =
     OFlags::RDWR.union(OFlags::WRONLY).union(OFlags::SYNC).union(OFlags::DSYNC).union(OFlags::NOATIME);
 
 impl Server {
     pub(super) fn open(&self, call: &Call<'_>, node: u64, flags: u32) -> Result<Vec<u8>, Stop> {
-        // The kernel looks the path up again.
+        // `ESTALE` makes the kernel look up the path again.
         let path = self.nodes.path(node).map_err(|_| Errno::STALE)?;
         match self.nodes.kind(node).map_err(|_| Errno::STALE)? {
             Kind::Virtual(mode) => self.create(call, node, &path, (mode, flags)),
@@ -45,7 +45,7 @@ impl Server {
         let place = self.tree.find(path).map_err(|error| self.if_replaced(node, error))?;
         self.check(node, file, &place.facts)?;
         let (access, basis) = self.permit(call, path, kind, Some(&place.facts))?;
-        // It may have been replaced since it was found, also by a file with the same inode number.
+        // The file may have been replaced since it was found, even by one with the same inode number.
         let opened = self.tree.open(path, passed(flags), Mode::empty());
         let opened = opened.map_err(|error| self.if_replaced(node, error))?;
         let facts = metadata(&opened)?;
@@ -59,7 +59,7 @@ impl Server {
         Ok(wire::opened(handle, keeps_pages))
     }
 
-    /// Creates the real file of an entry that exists only in the view.
+    /// Creates the real file of a virtual entry.
     fn create(
         &self,
         call: &Call<'_>,
@@ -76,14 +76,14 @@ impl Server {
         if let Some(parent) = self.nodes.parent(node) {
             self.make_real(parent)?;
         }
-        // Opening the parent first refuses a hidden one.
+        // Fails if the parent folder is hidden.
         self.tree.parent(path)?;
         let create = passed(flags) | OFlags::CREATE | OFlags::EXCL;
         let opened = match self.tree.open(path, create, Mode::from_raw_mode(mode & 0o777)) {
             Ok(opened) => opened,
             Err(error) => {
                 self.nodes.retire_node(node);
-                // Another program created it in the meantime, so the kernel has to look it up again.
+                // Another program has created the file in the meantime, so the kernel must look it up again.
                 return Err(if error == Errno::EXIST { Errno::STALE } else { not_opened(error) }.into());
             }
         };
@@ -91,32 +91,32 @@ impl Server {
         let file = FileId::of(&facts);
         self.made.add(&facts, origin);
         self.nodes.became_real(node, file);
-        // The permission to write includes reading what the run itself writes.
+        // Permission to write also permits the run to read the file that it has created.
         let is_writable = kind_of(flags) != AccessKind::Read;
         let handle = self.keep(OpenFile::new(opened, node, (access, basis == Basis::Once), is_writable))?;
         Ok(wire::opened(handle, false))
     }
 
-    /// Checks that the file is the one that the node stands for, and can be served.
+    /// Checks that the opened file is the node's file, and is a regular file.
     fn check(&self, node: u64, file: FileId, facts: &Metadata) -> Result<(), Errno> {
         if FileId::of(facts) != file {
             return Err(self.replaced(node));
         }
         match facts.file_type() {
             kind if kind.is_file() => Ok(()),
-            // A link that has the inode number of the removed file.
+            // The file was replaced by a symlink that reuses its inode number.
             kind if kind.is_symlink() => Err(self.replaced(node)),
             _ => Err(Errno::ACCESS),
         }
     }
 
-    /// Returns the error of an open. A file that was removed, or became a link or a pipe, was replaced: a program that creates
-    /// files, such as SQLite, expects the path to be looked up again.
+    /// Returns the error for a failed open. If the file was removed, or replaced by a symlink or a pipe, the kernel
+    /// must look up the path again: programs that create files, such as SQLite, expect that.
     fn if_replaced(&self, node: u64, error: Errno) -> Errno {
         if matches!(error, Errno::NOENT | Errno::LOOP | Errno::NXIO) { self.replaced(node) } else { error }
     }
 
-    /// Forgets a node whose file was replaced, and returns the error that makes the kernel look its path up again.
+    /// Retires a node whose file was replaced, and returns the error that makes the kernel look up its path again.
     fn replaced(&self, node: u64) -> Errno {
         self.nodes.retire_node(node);
         Errno::STALE
@@ -126,7 +126,7 @@ impl Server {
         let node = open.node;
         let (handle, open) = self.files.add(open)?;
         self.nodes.hold(node);
-        // A revocation after the permission was checked, and before the file was added, has not seen it.
+        // A revocation between the permission check and the registration of the file has missed it, so check again.
         if open.is_permitted(|access| self.gate.permits(access)) {
             return Ok(handle);
         }
@@ -135,8 +135,8 @@ impl Server {
     }
 }
 
-/// Refuses to change the shared memory of an SQLite database with a write-ahead log: a mapping here is not the one that programs
-/// outside have, so their changes would be lost.
+/// Refuses write access to the shared memory file of an SQLite database in WAL mode. Programs outside the sandbox would
+/// not share the mapping, so changes would be lost.
 pub(super) fn refuse_shared_memory(path: &Path) -> Result<(), Errno> {
     if path.as_os_str().as_bytes().ends_with(b"-shm") { Err(Errno::ACCESS) } else { Ok(()) }
 }
@@ -155,7 +155,7 @@ fn passed(flags: u32) -> OFlags {
     OFlags::from_bits_retain(flags) & PASSED
 }
 
-/// Hides that a file became a symlink or a pipe without a reader.
+/// Replaces the errors for a symlink and for a pipe without a reader, so that the run does not learn about them.
 fn not_opened(error: Errno) -> Errno {
     if matches!(error, Errno::LOOP | Errno::NXIO) { Errno::ACCESS } else { error }
 }

@@ -1,4 +1,4 @@
-//! Requests of a fake kernel, as bytes, against real files.
+//! Tests of the operations: a fake kernel sends requests as bytes, and the files are real.
 
 mod locking;
 mod moving;
@@ -25,7 +25,7 @@ use crate::{
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Collects what is written to the kernel.
+/// Kernel that collects the messages it receives.
 struct FakeKernel(Mutex<mpsc::Sender<Vec<u8>>>);
 
 impl Device for FakeKernel {
@@ -38,13 +38,13 @@ impl Device for FakeKernel {
     }
 }
 
-/// Permits some accesses and keeps the tickets of the others.
+/// Gate that permits a fixed set of accesses, and keeps the tickets of the others.
 #[derive(Default)]
 struct FakeGate {
     permitted: Mutex<Vec<WantedAccess>>,
     asked: Mutex<HashMap<WantedAccess, Vec<Ticket>>>,
     withdrawn: Mutex<Vec<u64>>,
-    /// Number of checks after which nothing is permitted any more, if limited.
+    /// Number of checks that may still succeed, or `None` for no limit.
     permits_times: Mutex<Option<u32>>,
 }
 
@@ -74,7 +74,7 @@ impl Gate for FakeGate {
     }
 }
 
-/// A served folder, and the kernel that asks about it.
+/// Served folder, and the fake kernel that sends requests.
 struct Scene {
     dir: tempfile::TempDir,
     server: Arc<Server>,
@@ -96,7 +96,7 @@ impl Scene {
         let (sender, written) = mpsc::channel();
         let gate = Arc::new(FakeGate::default());
         let root = fs::File::open(dir.path()).unwrap();
-        // Hidden paths are absolute in the view, whose root is the folder; inodes are found at the real path.
+        // Hidden paths are relative to the view's root, but their inodes are read at the absolute path, so list both.
         let hidden = vec![PathBuf::from("/secret"), dir.path().join("secret")];
         let device = Arc::new(FakeKernel(Mutex::new(sender)));
         let ids = [rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw()];
@@ -104,7 +104,7 @@ impl Scene {
         Self { dir, server, gate, written, last: std::cell::Cell::new(0) }
     }
 
-    /// Sends a request and returns its number.
+    /// Sends a request and returns its unique number.
     fn send(&self, opcode: u32, node: u64, body: &[u8]) -> u64 {
         let unique = self.last.get() + 2;
         self.last.set(unique);
@@ -120,7 +120,7 @@ impl Scene {
         unique
     }
 
-    /// Returns the reply to a request. Notifications are skipped.
+    /// Returns the reply to a request. Skips notifications.
     fn reply(&self, unique: u64) -> Answer {
         loop {
             let message = self.written.recv_timeout(PATIENCE).expect("a reply");
@@ -145,14 +145,14 @@ impl Scene {
         Ok(u64::from_ne_bytes(reply[..8].try_into().unwrap()))
     }
 
-    /// Opens a file with an answer to the question, and returns its handle.
+    /// Opens a file, answers the question, and returns the handle.
     fn open(&self, node: u64, flags: i32, allowed: bool) -> Result<u64, i32> {
         let unique = self.send(14, node, &[flags.to_ne_bytes(), [0; 4]].concat());
         self.answer(allowed);
         self.reply(unique).map(|reply| u64::from_ne_bytes(reply[..8].try_into().unwrap()))
     }
 
-    /// Answers everything that is asked.
+    /// Answers all pending questions.
     fn answer(&self, allowed: bool) {
         for ticket in std::mem::take(&mut *self.gate.asked.lock().unwrap()).into_values().flatten() {
             if allowed { ticket.allow() } else { ticket.deny() }
@@ -218,7 +218,7 @@ fn looking_asks_nothing_and_hidden_files_do_not_exist() {
     assert_eq!(inode, fs::metadata(scene.path("a.txt")).unwrap().ino());
     assert_eq!(scene.look_up(1, "missing"), Err(errno(Errno::NOENT)));
     assert_eq!(scene.look_up(1, &"x".repeat(256)), Err(errno(Errno::NAMETOOLONG)));
-    // By its name, and by another name of the same file.
+    // Hidden both by its name and by another name of the same file.
     assert_eq!(scene.look_up(1, "secret"), Err(errno(Errno::NOENT)));
     assert_eq!(scene.look_up(1, "linked"), Err(errno(Errno::NOENT)));
     assert_eq!(scene.names(1), [".", "..", "a.txt", "link", "sub"]);
@@ -238,9 +238,9 @@ fn an_open_waits_and_then_reads_the_real_file() {
     assert_eq!(scene.read(handle, 0).unwrap(), b"content");
     assert_eq!(scene.read(handle, 3).unwrap(), b"tent");
     assert_eq!(scene.read(handle, 7).unwrap(), b"");
-    // The answer was for one open.
+    // The answer applied to one open only.
     assert_eq!(scene.open(node, READ, false), Err(errno(Errno::ACCESS)));
-    // A permission needs no question.
+    // A standing permission needs no question.
     scene.gate.permitted.lock().unwrap().push(wanted("/a.txt", AccessKind::Read));
     scene.call(14, node, &[0; 8]).unwrap();
     assert_eq!(scene.asked(), []);
@@ -255,10 +255,10 @@ fn an_answer_is_not_used_for_a_file_that_was_replaced() {
     fs::rename(scene.path("other"), scene.path("a.txt")).unwrap();
     scene.answer(true);
     assert_eq!(scene.reply(unique), Err(errno(Errno::STALE)));
-    // Or by a link to a hidden file.
+    // The file is replaced by a link to a hidden file.
     let node = scene.look_up(1, "a.txt").unwrap();
     let unique = scene.send(14, node, &[0; 8]);
-    // Its other name keeps its number from being used again.
+    // The additional name prevents the inode number from being reused.
     fs::hard_link(scene.path("a.txt"), scene.path("kept")).unwrap();
     fs::remove_file(scene.path("a.txt")).unwrap();
     std::os::unix::fs::symlink("secret", scene.path("a.txt")).unwrap();
@@ -283,7 +283,7 @@ fn a_new_file_exists_only_in_the_view_until_it_is_allowed() {
     let handle = scene.open(allowed, WRITE, true).unwrap();
     scene.write(handle, b"hello").unwrap();
     assert_eq!(fs::read(scene.path("new")).unwrap(), b"hello");
-    // The run may remove what it created; anything else needs permission.
+    // The run may remove the file that it created; any other file needs permission.
     scene.call(10, 1, &named(&[], "new")).unwrap();
     assert!(!scene.path("new").exists());
     let unique = scene.send(10, 1, &named(&[], "a.txt"));
@@ -326,7 +326,7 @@ fn a_rename_needs_permission_to_read_remove_and_write() {
     }
     scene.reply(unique).unwrap();
     assert_eq!(fs::read(scene.path("b.txt")).unwrap(), b"content");
-    // A hidden file is neither a source nor a target.
+    // A hidden file cannot be moved or replaced.
     let body = [&1_u64.to_ne_bytes()[..], b"b.txt\0secret\0"].concat();
     assert_eq!(scene.call(12, 1, &body), Err(errno(Errno::ACCESS)));
 }
@@ -353,7 +353,7 @@ fn a_file_that_is_open_for_writing_can_be_truncated() {
     assert_eq!(scene.asked(), [wanted("/a.txt", AccessKind::Write)]);
     scene.answer(false);
     assert_eq!(scene.reply(unique), Err(errno(Errno::ACCESS)));
-    // A file that is open for reading does not permit it.
+    // A file that is open for reading does not permit truncation.
     scene.open(node, READ, true).unwrap();
     let unique = scene.send(4, node, &truncate);
     assert_eq!(scene.asked(), [wanted("/a.txt", AccessKind::Write)]);
@@ -384,7 +384,7 @@ fn a_permission_that_ends_before_the_file_is_open_does_not_open_it() {
     let scene = Scene::new();
     let node = scene.look_up(1, "a.txt").unwrap();
     let unique = scene.send(14, node, &[0; 8]);
-    // The permission was given, and has ended before its answer arrives.
+    // The permission is revoked before the answer arrives.
     let asked = std::mem::take(&mut *scene.gate.asked.lock().unwrap());
     asked.into_values().flatten().for_each(Ticket::retry);
     while scene.asked().is_empty() {
@@ -396,7 +396,7 @@ fn a_permission_that_ends_before_the_file_is_open_does_not_open_it() {
     asked.into_values().flatten().for_each(Ticket::retry);
     let handle = u64::from_ne_bytes(scene.reply(unique).unwrap()[..8].try_into().unwrap());
     assert_eq!(scene.read(handle, 0).unwrap(), b"content");
-    // The gate permits it when it is checked, and not any more when the file has been opened.
+    // The gate permits the first check, but not the second one after the open.
     *scene.gate.permits_times.lock().unwrap() = Some(1);
     assert_eq!(scene.call(14, node, &[0; 8]), Err(errno(Errno::ACCESS)));
 }
@@ -428,7 +428,7 @@ fn a_file_with_the_inode_of_a_removed_one_is_not_the_runs_own() {
     assert!(made.has(&facts));
     fs::write(&other, "").unwrap();
     assert!(!made.has(&fs::metadata(&other).unwrap()));
-    // Whether the number is used again depends on the file system; the time of creation differs in any case.
+    // The file system may reuse the inode number, but the creation time always differs.
     fs::remove_file(&first).unwrap();
     while std::time::SystemTime::now() <= facts.created().unwrap() + Duration::from_millis(20) {
         std::thread::yield_now();
@@ -472,7 +472,7 @@ fn a_thread_that_ends_does_not_wait() {
     scene.server.interrupt(unique);
     assert_eq!(scene.reply(unique), Err(errno(Errno::INTR)));
     assert_eq!(*scene.gate.withdrawn.lock().unwrap(), [unique]);
-    // A late answer changes nothing: the next reply is that of the next request.
+    // A late answer has no effect: the next reply belongs to the next request.
     scene.answer(true);
     scene.look_up(1, "a.txt").unwrap();
     scene.look_up(1, "sub").unwrap();

@@ -1,4 +1,4 @@
-//! Builds replies and notifications.
+//! Encodes replies and notifications.
 
 use std::{
     ffi::OsStr,
@@ -10,21 +10,21 @@ use rustix::{fs::StatVfs, io::Errno};
 
 use super::MAX_WRITE;
 
-/// Features that are used if the kernel offers them: locks of both kinds, parallel lookups, asynchronous and large reads and writes, many pages in
-/// one request, and dropping cached pages when a file changed. Not `ATOMIC_O_TRUNC`: an open that truncates would hold the
-/// file's lock while it waits.
+/// FUSE features to enable if the kernel supports them: both kinds of locks, parallel lookups, asynchronous reads,
+/// large writes, many pages per request, and dropping cached pages when a file has changed. Excludes `ATOMIC_O_TRUNC`:
+/// a truncating open would hold the file's lock while it waits for permission.
 pub(crate) const INIT_FLAGS: u32 = 1 | (1 << 1) | (1 << 5) | (1 << 10) | (1 << 12) | (1 << 18) | (1 << 22);
 
-/// Protocol version that replies follow.
+/// Major and minor protocol version of the replies.
 const VERSION: [u32; 2] = [7, 31];
 
-/// Outcome of the negotiation.
+/// Parameters that the view and the kernel agree on.
 pub(crate) struct Negotiated {
     pub(crate) max_readahead: u32,
     pub(crate) flags: u32,
 }
 
-/// Time for which the kernel may use an entry or its attributes without asking again.
+/// Time for which the kernel may cache an entry or attributes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ttl {
     None,
@@ -40,7 +40,7 @@ impl Ttl {
     }
 }
 
-/// Attributes of a file as the kernel displays them.
+/// Attributes of a file or virtual entry that are sent to the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) inode: u64,
@@ -56,7 +56,7 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// Returns the attributes of a real file.
+    /// Returns the attributes of a real file, unmodified.
     pub(crate) fn of(facts: &Metadata) -> Self {
         Self {
             inode: facts.ino(),
@@ -86,7 +86,7 @@ impl Entry {
     }
 }
 
-/// Returns the header of a reply with `length` bytes of content.
+/// Encodes the header of a reply with `length` bytes of content.
 pub(crate) fn message(unique: u64, error: Option<Errno>, length: usize) -> Vec<u8> {
     header(unique, error.map_or(0, |error| -error.raw_os_error()), length)
 }
@@ -111,7 +111,7 @@ pub(crate) fn init(negotiated: &Negotiated) -> Vec<u8> {
     reply
 }
 
-/// Builds the reply to a lookup.
+/// Encodes the reply to a lookup.
 pub(crate) fn entry(node: u64, entry: &Entry, ttl: Ttl) -> Vec<u8> {
     let mut reply = Vec::with_capacity(128);
     for number in [node, 0, ttl.seconds(), ttl.seconds(), 0] {
@@ -130,7 +130,7 @@ pub(crate) fn attributes(entry: &Entry, ttl: Ttl) -> Vec<u8> {
     reply
 }
 
-/// Builds the reply to an open.
+/// Encodes the reply to an open.
 pub(crate) fn opened(handle: u64, keeps_pages: bool) -> Vec<u8> {
     const KEEP_CACHE: u32 = 1 << 1;
     let mut reply = handle.to_ne_bytes().to_vec();
@@ -146,7 +146,7 @@ pub(crate) fn seek(offset: u64) -> Vec<u8> {
     offset.to_ne_bytes().to_vec()
 }
 
-/// Builds the reply to a search for a lock that conflicts: a range and the kernel's number for its kind.
+/// Encodes the reply to a query for a conflicting lock: its first and last byte, and its `l_type`.
 pub(crate) fn lock_found((start, end): (u64, u64), kind: u32) -> Vec<u8> {
     let mut reply = [start.to_ne_bytes(), end.to_ne_bytes()].concat();
     reply.extend(numbers(&[kind, 0]));
@@ -164,7 +164,7 @@ pub(crate) fn statistics(found: &StatVfs) -> Vec<u8> {
     reply
 }
 
-/// Builds the notification that drops a node's attributes and, unless `attributes_only`, its pages.
+/// Encodes a notification that invalidates a node's attributes and, unless `attributes_only` is `true`, its pages.
 pub(crate) fn invalidate(node: u64, attributes_only: bool) -> Vec<u8> {
     const INVALIDATE_INODE: i32 = 2;
     let offset: i64 = if attributes_only { -1 } else { 0 };
@@ -175,7 +175,7 @@ pub(crate) fn invalidate(node: u64, attributes_only: bool) -> Vec<u8> {
     notification
 }
 
-/// Builds the notification that drops a name from the kernel's cache.
+/// Encodes a notification that removes a name from the kernel's cache.
 pub(crate) fn forget_name(parent: u64, name: &OsStr) -> Vec<u8> {
     const INVALIDATE_ENTRY: i32 = 3;
     let length = u32::try_from(name.len()).unwrap_or(0);
@@ -187,7 +187,7 @@ pub(crate) fn forget_name(parent: u64, name: &OsStr) -> Vec<u8> {
     notification
 }
 
-/// Entries of a folder, up to the size that the kernel asked for.
+/// Encoded directory entries, up to the size that the kernel requested.
 pub(crate) struct Folder {
     bytes: Vec<u8>,
     most: usize,
@@ -199,7 +199,7 @@ impl Folder {
         Self { bytes: Vec::new(), most }
     }
 
-    /// Adds an entry, unless the reply is full. `next` is the position after it.
+    /// Adds an entry, or returns `false` if the reply is full. `next` is the offset of the next entry.
     pub(crate) fn add(&mut self, name: &OsStr, inode: u64, kind: u8, next: u64) -> bool {
         const FIELDS: usize = 24;
         let name = name.as_bytes();

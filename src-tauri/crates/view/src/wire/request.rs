@@ -1,4 +1,4 @@
-//! Parses requests. Every length is checked, although the kernel sends them.
+//! Parses requests. Checks every length, although the kernel sends the requests.
 
 mod attribute_change;
 mod body;
@@ -12,28 +12,28 @@ pub(crate) use attribute_change::{AttributeChange, NewTime};
 use body::Body;
 pub(crate) use lock_range::{LockKind, LockRange};
 
-/// A request that does not have the protocol's form.
+/// Error for bytes that are not a valid request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Malformed;
 
-/// Request with its header.
+/// Parsed request.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Request<'a> {
     pub(crate) header: Header,
     pub(crate) operation: Operation<'a>,
 }
 
-/// Fields that every request has.
+/// Fields that all requests have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
     opcode: u32,
     pub(crate) unique: u64,
     pub(crate) node: u64,
-    /// Thread that made the system call, in the pid namespace of the mount.
+    /// Thread that made the system call, as an id in the pid namespace of the mount.
     pub(crate) process: u32,
 }
 
-/// Operation with its arguments.
+/// Operation of a request, with its arguments.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Operation<'a> {
     Init {
@@ -96,7 +96,7 @@ pub(crate) enum Operation<'a> {
         handle: u64,
         data_only: bool,
     },
-    /// A descriptor was closed, which releases the locks of its owner.
+    /// A descriptor was closed. Releases the locks of its owner.
     Flush {
         handle: u64,
         owner: u64,
@@ -130,11 +130,12 @@ pub(crate) enum Operation<'a> {
     Interrupt {
         unique: u64,
     },
-    /// Extended attributes, `CREATE` and the rest, which the kernel then does itself or refuses.
+    /// Operation that the view does not implement, such as extended attributes and `CREATE`. The kernel falls back or
+    /// fails.
     Unsupported,
 }
 
-/// Start of a search for data or holes.
+/// Target of `lseek` with `SEEK_DATA` or `SEEK_HOLE`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum SeekFrom {
     Data,
@@ -142,7 +143,6 @@ pub(crate) enum SeekFrom {
 }
 
 impl<'a> Request<'a> {
-    /// Parses one request.
     pub(crate) fn parse(bytes: &'a [u8]) -> Result<Self, (Option<Header>, Malformed)> {
         let (header, body) = Header::parse(bytes).map_err(|malformed| (None, malformed))?;
         let operation = Operation::parse(header, body).map_err(|malformed| (Some(header), malformed))?;
@@ -290,7 +290,7 @@ impl SeekFrom {
     }
 }
 
-/// Flag of an open that truncates the file.
+/// Flag of `open` that truncates the file.
 pub(crate) const TRUNCATE: u32 = rustix::fs::OFlags::TRUNC.bits();
 
 #[cfg(test)]

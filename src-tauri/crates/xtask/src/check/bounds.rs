@@ -1,7 +1,7 @@
-//! Checks that each limit in the documentation equals the one in the code.
+//! Checks that each limit in the documentation is the one in the code.
 //!
-//! - `bounds.txt` names the line of code of each limit. A size or time on a page without such a line is an error, so no
-//!   figure exists in the documentation alone. Measurements belong in `docs/reference/benchmarks.md`.
+//! - `bounds.txt` names the line of code for each limit. A size or time on a page without such a line is an error, so
+//!   that the documentation contains no other figures. Measurements belong on `docs/reference/benchmarks.md`.
 
 use crate::parts;
 use anyhow::{Context, bail};
@@ -9,7 +9,7 @@ use std::path::Path;
 
 const BOUNDS: &str = include_str!("bounds.txt");
 
-/// Pages on which every size and time needs a line of code.
+/// Pages on which each size and time needs an entry in `bounds.txt`.
 const WHOLE: [&str; 6] = [
     "README.md",
     "docs/explanation/design-decisions.md",
@@ -19,11 +19,11 @@ const WHOLE: [&str; 6] = [
     "docs/reference/policy.md",
 ];
 
-/// Units that make a number a size or a time.
+/// Units of sizes and times.
 const UNITS: [&str; 12] =
     ["ms", "s", "second", "seconds", "minute", "minutes", "hours", "KiB", "MiB", "GiB", "MB", "GB"];
 
-/// Line of the list.
+/// An entry of `bounds.txt`.
 struct Bound<'a> {
     page: &'a str,
     words: &'a str,
@@ -31,7 +31,7 @@ struct Bound<'a> {
     code: &'a str,
 }
 
-/// Checks the pages against the code.
+/// Compares the pages with the code.
 pub(crate) fn check() -> anyhow::Result<()> {
     let (root, bounds) = (parts::root(), list(BOUNDS)?);
     let page = |name: &str| {
@@ -80,7 +80,7 @@ fn look(bound: &Bound<'_>, page: &str, crates: &Path) -> Vec<String> {
     problems
 }
 
-/// Returns the sizes and times of a page that no line covers.
+/// Returns the sizes and times of a page that have no entry.
 fn unknown<'a>(page: &str, bounds: impl Iterator<Item = &'a Bound<'a>>) -> Vec<String> {
     let rest = bounds.fold(page.to_owned(), |rest, bound| rest.replace(bound.words, ""));
     let words = rest.split(' ').map(|word| word.trim_matches(|c: char| !c.is_alphanumeric()));

@@ -1,21 +1,21 @@
-//! Checks that imports between sibling modules have no cycles.
+//! Checks that imports between sibling modules form no cycle.
 //!
-//! - A module includes everything inside it, and a child may name its parent's types.
-//! - A cycle of files that is not within one parent and its children is therefore a cycle of sibling modules.
+//! - A module contains its children, and a child may use the types of its parent.
+//! - A cycle of files is therefore an error only if it is a cycle of sibling modules.
 
 use super::tree::{Arrow, Tree};
 use anyhow::bail;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Sibling modules that each import the others, directly or indirectly.
+/// Sibling modules that import one another, directly or indirectly.
 #[derive(Debug, PartialEq, Eq)]
 struct Circle {
     name: String,
-    /// Imports between them.
+    /// Imports that form the cycle, with their locations.
     seen: Vec<String>,
 }
 
-/// Fails if there is a circle, and lists its imports.
+/// Returns an error that lists the imports of each cycle.
 pub(crate) fn check(trees: &[Tree]) -> anyhow::Result<()> {
     let circles = trees.iter().flat_map(|tree| circles(&tree.name, &tree.arrows()));
     let shown =
@@ -27,7 +27,7 @@ pub(crate) fn check(trees: &[Tree]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the circles among the children of every module of a crate.
+/// Returns the cycles among the children of each module in a crate.
 fn circles(crate_name: &str, arrows: &[Arrow]) -> Vec<Circle> {
     let mut by_parent: BTreeMap<&[String], Siblings> = BTreeMap::new();
     for arrow in arrows {
@@ -52,17 +52,17 @@ fn circles(crate_name: &str, arrows: &[Arrow]) -> Vec<Circle> {
     circles
 }
 
-/// Imports among the children of one module: from, to, and the first location.
+/// Imports between the children of a module: importing module, imported module and location of the first import.
 type Siblings<'a> = BTreeMap<&'a str, BTreeMap<&'a str, &'a str>>;
 
-/// Returns the nearest common parent of an import's ends, and the children that contain them.
-/// `None` if one end contains the other.
+/// Returns the nearest common ancestor of an import's two modules, and the children of it that contain them. Returns
+/// `None` if one of the modules contains the other.
 pub(super) fn siblings(arrow: &Arrow) -> Option<(&[String], &str, &str)> {
     let common = arrow.from.iter().zip(&arrow.to).take_while(|(from, to)| from == to).count();
     Some((arrow.from.get(..common)?, arrow.from.get(common)?, arrow.to.get(common)?))
 }
 
-/// Returns the sets of names that import one another.
+/// Returns the sets of names that import one another, directly or indirectly.
 fn strongly_connected<'a>(level: &Siblings<'a>) -> Vec<BTreeSet<&'a str>> {
     let reach: BTreeMap<_, _> = level.keys().map(|from| (*from, reached(from, level))).collect();
     let reaches = |from: &str, to: &str| reach.get(from).is_some_and(|reached| reached.contains(to));
@@ -92,7 +92,7 @@ mod tests {
 
     const NONE: [&str; 0] = [];
 
-    /// Returns the circles of a crate with these files.
+    /// Returns the cycles in a crate that consists of these files.
     fn of(files: &[(&str, &str)]) -> Vec<String> {
         circles("small", &small(files).arrows()).into_iter().map(|circle| circle.name).collect()
     }

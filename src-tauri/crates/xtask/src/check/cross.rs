@@ -1,8 +1,8 @@
 //! `cargo xtask check --cross`: checks that the code compiles for macOS and Windows.
 //!
-//! - Checks types only, without linking or running. A fake compiler creates empty files for the C
-//!   code of dependencies, so the toolchains of those systems are not needed.
-//! - Checks every crate for macOS. For Windows, checks only crates that do not need Unix ([`FOR_WINDOWS`]).
+//! - Checks types only, without linking or running. A fake C compiler creates empty files for the C code of
+//!   dependencies, so that no toolchains for these systems are needed.
+//! - Checks all crates for macOS, but for Windows only those that need no Unix interfaces ([`FOR_WINDOWS`]).
 
 use crate::process::{self, command};
 use crate::terminal::heading;
@@ -16,8 +16,8 @@ use std::process::Command;
 const MACOS: &str = "aarch64-apple-darwin";
 const WINDOWS: &str = "x86_64-pc-windows-gnu";
 
-/// Packages checked for Windows. The others use sockets, files and processes of Unix: the audit log, git facts, the
-/// protocol, the settings of `srt`, the trusted process, and everything built on it, including the app.
+/// Packages that are checked for Windows. The others use Unix sockets, files or processes: the audit log, git facts,
+/// the protocol, the `srt` settings, the trusted process and everything that depends on it, including the app.
 const FOR_WINDOWS: [&str; 7] = [
     "ironcurtain-client-config",
     "ironcurtain-egress",
@@ -28,12 +28,12 @@ const FOR_WINDOWS: [&str; 7] = [
     "ironcurtain-sandbox",
 ];
 
-/// Fake compiler that creates an empty output file.
+/// Shell script of the fake compiler, which creates an empty output file.
 const COMPILER: &str =
     "#!/bin/sh\nfor word; do\n    [ \"$last\" = -o ] && : > \"$word\"\n    last=$word\ndone\nexit 0\n";
 const ARCHIVER: &str = "#!/bin/sh\nfor word; do\n    case $word in *.a) : > \"$word\" ;; esac\ndone\n";
 
-/// Installs the standard library of each system, and checks everything.
+/// Installs the standard library for each system and checks the crates.
 pub(crate) fn check() -> anyhow::Result<()> {
     let tools = parts::root().join("target/cross");
     fs::create_dir_all(&tools)?;
@@ -51,14 +51,14 @@ pub(crate) fn check() -> anyhow::Result<()> {
     process::run(with(&tools, WINDOWS).args(FOR_WINDOWS.iter().flat_map(|package| ["--package", package])))
 }
 
-/// Returns `cargo check` for a system, with the fake tools.
+/// Returns the `cargo check` command for a system, with the fake tools.
 fn with(tools: &Path, target: &str) -> Command {
     let mut check = cargo::command(&["check", "--target", target]);
     let suffix = target.replace('-', "_");
     for (variable, tool) in [("CC", "compiler"), ("CXX", "compiler"), ("AR", "archiver")] {
         check.env(format!("{variable}_{suffix}"), tools.join(tool));
     }
-    // Without these, build scripts run the system's tools.
+    // Without these variables, build scripts run the tools of the system.
     check.env("SDKROOT", tools).env("MACOSX_DEPLOYMENT_TARGET", "11.0");
     check
 }

@@ -1,12 +1,12 @@
-//! Checks that documentation starts with its subject or a verb: "Returns the grants", not "What ...".
+//! Checks that doc comments start with their subject or a verb: "Returns the grants", not "What ...".
 //!
-//! - The command line's help is exempt.
+//! - Files with `clap` arguments are exempt, because their doc comments are help texts.
 
 use crate::{parts, process};
 use anyhow::{Context, ensure};
 use std::process::Command;
 
-/// Words that no first line may start with.
+/// Words with which no doc comment may start.
 const REFUSED: [&str; 4] = ["What", "Whether", "Where", "How"];
 
 /// Checks every Rust file.
@@ -27,7 +27,7 @@ pub(crate) fn check() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the first word of each documentation block, with its line number.
+/// Returns the first word of each doc comment, with its line number.
 fn first_words(text: &str) -> Vec<(usize, &str)> {
     let mut words = Vec::new();
     let mut inside = false;

@@ -1,10 +1,11 @@
 //! Checks that the documentation matches the checkout.
 //!
-//! - Every link leads to an existing file and heading. Named tests and metrics exist.
-//! - Commands for the user exist: `cargo xtask` commands are parsed here, `ironcurtain` commands by its own tests.
-//! - A file or folder of the checkout named in backticks exists.
-//! - Measurements appear in `docs/reference/benchmarks.md` only.
-//! - Some page shows each picture, and the pictures are small. Each page of `docs` is in the book.
+//! - Every link leads to an existing file and heading. Tests and metrics that pages name exist.
+//! - Commands on pages exist. This module parses `cargo xtask` commands, and tests of the CLI parse `ironcurtain`
+//!   commands.
+//! - Each file or folder of the checkout that a page names in backticks exists.
+//! - Only `docs/reference/benchmarks.md` contains measurements.
+//! - Each picture is small and is shown on some page. The book contains each page of `docs`.
 
 use crate::desktop::{MOST_BYTES, PICTURES};
 use crate::{arguments, parts, process};
@@ -13,16 +14,16 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
-/// Page for measurements, written by `cargo xtask bench --write`.
+/// Page for measurements, which `cargo xtask bench --write` writes.
 const FIGURES: &str = "docs/reference/benchmarks.md";
 
-/// Code that defines the names of `ironcurtain metrics`.
+/// File that defines the metrics of `ironcurtain metrics`.
 const METRICS: &str = "src-tauri/crates/daemon/src/metrics.rs";
 
-/// Page that may name removed things.
+/// Page that may name removed files and commands.
 const HISTORY: &str = "CHANGELOG.md";
 
-/// Pages of the book, in order.
+/// Table of contents of the book.
 const BOOK: &str = "docs/SUMMARY.md";
 
 /// Page for newcomers, and its maximum number of lines.
@@ -76,7 +77,7 @@ pub(crate) fn check() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the pictures that no page shows, and the pages of `docs` missing in the book.
+/// Returns the pictures that no page shows, and the pages of `docs` that are not in the book.
 fn left_out(all: &str, pages: &str, book: &str) -> Vec<String> {
     let pictures = all.lines().filter(|file| file.starts_with(PICTURES)).filter(|file| {
         let name = file.rsplit('/').next().unwrap_or(file);
@@ -91,14 +92,14 @@ fn left_out(all: &str, pages: &str, book: &str) -> Vec<String> {
     unseen.chain(unread.map(|file| format!("`{file}` is not in {BOOK}"))).collect()
 }
 
-/// Returns the name of the function that starts on this line.
+/// Returns the name of the function that this line declares.
 fn function(line: &str) -> Option<&str> {
     let words =
         line.trim_start().strip_prefix("fn ").or_else(|| line.trim_start().strip_prefix("async fn "))?;
     words.split(|c: char| c != '_' && !c.is_ascii_alphanumeric()).next()
 }
 
-/// Returns the links to missing files, and to missing headings.
+/// Returns the links of a page to missing files or missing headings.
 fn links(root: &Path, page: &str, text: &str) -> Vec<String> {
     let folder = root.join(page);
     let folder = folder.parent().unwrap_or(root);
@@ -117,15 +118,15 @@ fn links(root: &Path, page: &str, text: &str) -> Vec<String> {
     .collect()
 }
 
-/// Returns the anchor of a heading, as the site creates it.
+/// Returns the anchor that the site creates for a heading.
 fn heading(line: &str) -> Option<String> {
     let title = line.starts_with('#').then(|| line.trim_start_matches('#').trim())?;
     let kept = title.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
     Some(kept.collect::<String>().to_lowercase().replace(' ', "-"))
 }
 
-/// Returns the names in backticks that look like names of tests or metrics but are missing in the
-/// code. Counters have the suffix `_total`.
+/// Returns the names in backticks that look like tests or metrics but do not exist in the code. A counter has the
+/// suffix `_total`.
 fn tests(text: &str, names: &BTreeSet<String>) -> Vec<String> {
     let is_test = |word: &&str| {
         word.matches('_').count() > 2
@@ -136,10 +137,10 @@ fn tests(text: &str, names: &BTreeSet<String>) -> Vec<String> {
     named.filter(|name| !is_there(name)).map(|name| format!("`{name}` does not exist")).collect()
 }
 
-/// Folders of the checkout in which pages name files.
+/// Top-level folders in which the paths on pages are checked.
 const FOLDERS: [&str; 5] = ["docs/", "tests/", "ui/", "icons/", "src-tauri/"];
 
-/// Returns the files and folders in backticks that do not exist. `crate/module.rs` may omit its `src`.
+/// Returns the paths in backticks that do not exist. A path such as `crate/module.rs` may omit `src`.
 fn files(text: &str, all: &str) -> Vec<String> {
     let named = text.split('`').skip(1).step_by(2).filter(|word| {
         let plain =
@@ -160,7 +161,7 @@ fn files(text: &str, all: &str) -> Vec<String> {
     named.filter(|word| !is_there(word)).map(|word| format!("`{word}` does not exist")).collect()
 }
 
-/// Returns the `cargo xtask` commands that would be refused.
+/// Returns the `cargo xtask` commands that the parser rejects.
 fn commands(text: &str) -> Vec<String> {
     let lines = text.lines().filter_map(|line| line.trim_start().strip_prefix("$ "));
     let quoted = text.split('`').skip(1).step_by(2);
@@ -173,7 +174,7 @@ fn commands(text: &str) -> Vec<String> {
     refused.map(|task| format!("unknown task `cargo xtask {task}`")).collect()
 }
 
-/// Returns the words that resemble measurements.
+/// Returns the words that look like measurements.
 fn figures(text: &str) -> Vec<String> {
     let units = ["us", "µs"];
     let pairs = text.split_whitespace().zip(text.split_whitespace().skip(1));

@@ -1,10 +1,10 @@
-//! Checks that errors are types, which callers can distinguish, and not strings.
+//! Checks that errors are types that callers can distinguish, not strings.
 
 use super::tree::{Kind, Tree, Word};
 use crate::parts;
 use anyhow::ensure;
 
-/// Fails if a `Result` has a `String` as its error.
+/// Returns an error if a `Result` has `String` as its error type.
 pub(crate) fn check(trees: &[Tree]) -> anyhow::Result<()> {
     let root = parts::root();
     let mut found = Vec::new();
@@ -28,7 +28,7 @@ fn look(words: &[Word]) -> Vec<usize> {
         .collect()
 }
 
-/// Returns true if `String` is the second type argument starting here.
+/// Returns `true` if the type arguments that start here have `String` as the second one.
 fn has_text_for_error(words: &[Word]) -> bool {
     let (mut depth, mut commas, mut error) = (1_usize, 0, Vec::new());
     let mut is_arrow = false;

@@ -1,6 +1,6 @@
-//! Checks the layers of crates, and of the daemon's modules: imports point down.
+//! Checks that crates, and modules of the daemon, import only lower layers.
 //!
-//! - `layers.txt` has the order. `docs/explanation/architecture.md` names each of the crates.
+//! - `layers.txt` lists the layers. `docs/explanation/architecture.md` names each crate.
 //! - Modules on one line do not import one another.
 
 use super::circles;
@@ -11,23 +11,23 @@ use anyhow::{Context, bail};
 
 const ORDER: &str = include_str!("layers.txt");
 
-/// Page that describes each crate.
+/// Page that must name each crate.
 const PAGE: &str = "docs/explanation/architecture.md";
 
 /// Crate whose modules have layers.
 const ROOMS_OF: &str = "ironcurtain_daemon";
 
-/// Names from top to bottom. Names of one layer do not import one another.
+/// Names by layer, from top to bottom. Names in the same layer do not import one another.
 type Layers<'a> = Vec<Vec<&'a str>>;
 
-/// Import, and its first location.
+/// An import and its first location.
 struct Import<'a> {
     from: &'a str,
     to: &'a str,
     seen: String,
 }
 
-/// Fails if an import does not point down, if a name is not listed, or if the page omits a crate.
+/// Returns an error if an import leads upwards, a name is not listed or the page omits a crate.
 pub(crate) fn check(packages: &[Package], trees: &[Tree]) -> anyhow::Result<()> {
     let names: Vec<&str> = packages.iter().map(|package| package.name.as_str()).collect();
     let among =
@@ -54,7 +54,7 @@ pub(crate) fn check(packages: &[Package], trees: &[Tree]) -> anyhow::Result<()> 
     Ok(())
 }
 
-/// Returns the lines below a heading.
+/// Parses the layers below a heading of `layers.txt`.
 fn layers(heading: &str) -> anyhow::Result<Layers<'static>> {
     let below = ORDER.lines().skip_while(|line| *line != heading).skip(1);
     let layers: Layers<'static> = below
@@ -67,7 +67,7 @@ fn layers(heading: &str) -> anyhow::Result<Layers<'static>> {
     Ok(layers)
 }
 
-/// Returns a problem for each crate that the page does not name in backticks, with or without its prefix.
+/// Returns a problem for each crate that the page does not name in backticks. It may omit the crate's prefix.
 fn undocumented(page: &str, crates: &Layers<'_>) -> Vec<String> {
     let is_named = |name: &str| {
         let short = name.strip_prefix("ironcurtain-").unwrap_or(name);
@@ -77,7 +77,7 @@ fn undocumented(page: &str, crates: &Layers<'_>) -> Vec<String> {
     missing.map(|name| format!("{PAGE} does not name the crate `{name}`")).collect()
 }
 
-/// Returns the names missing on either side, and the imports that do not point down.
+/// Returns a problem for each name that is missing on one side and each import that leads upwards.
 fn look<'a>(
     kind: &str,
     layers: &Layers<'_>,

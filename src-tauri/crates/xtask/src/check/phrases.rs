@@ -1,8 +1,8 @@
-//! Checks that comments and texts are plain English, by counting awkward phrases.
+//! Checks that comments and texts are plain English by counting awkward phrases.
 //!
-//! - `phrases.txt` lists the phrases; text in backticks does not count.
-//! - Each folder has a limit per 1000 lines. `phrase_ceilings.txt` holds a higher ceiling for each folder that is still above
-//!   it. A ceiling far above the count must be lowered, so it never rises.
+//! - `phrases.txt` lists the phrases. Text in backticks is ignored.
+//! - Each folder has a limit per 1000 lines. `phrase_ceilings.txt` contains a higher limit for a folder that still
+//!   exceeds it. That limit must be lowered when the count decreases.
 
 use crate::{parts, process};
 use anyhow::{Context, bail, ensure};
@@ -12,16 +12,16 @@ use std::process::Command;
 /// Maximum number of hits per 1000 comment lines.
 const COMMENTS: usize = 15;
 
-/// Maximum number of hits per 1000 lines of the documentation and the window.
+/// Maximum number of hits per 1000 lines of documentation and window text.
 const TEXTS: usize = 30;
 
-/// Minimum divisor for a folder's count, so that one hit in a small folder does not matter.
+/// Minimum number of lines that is assumed for a folder, so that one hit in a small folder is accepted.
 const LEAST_LINES: usize = 200;
 
-/// Maximum difference between a ceiling and the count.
+/// Maximum difference between a ceiling and the actual count.
 const SLACK: usize = 5;
 
-/// Lines and hits of one folder.
+/// Number of lines and the hits of a folder.
 #[derive(Debug, Default)]
 struct Tally {
     lines: usize,
@@ -53,12 +53,12 @@ pub(crate) fn check() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Parses the list of phrases, each padded with spaces.
+/// Parses the list of phrases and adds a space on each side.
 fn phrases(list: &str) -> Vec<String> {
     list.lines().filter(|line| !line.starts_with('#')).map(|line| format!(" {line} ")).collect()
 }
 
-/// Parses the ceilings by folder.
+/// Parses the ceilings, by folder.
 fn ceilings(list: &str) -> anyhow::Result<BTreeMap<&str, usize>> {
     let lines = list.lines().filter(|line| !line.starts_with('#'));
     let parsed = lines.map(|line| match line.split_once(' ') {
@@ -68,7 +68,7 @@ fn ceilings(list: &str) -> anyhow::Result<BTreeMap<&str, usize>> {
     parsed.collect()
 }
 
-/// Returns the folder to which a file's lines are added, or `None` for a file without our text.
+/// Returns the folder to which a file's lines are counted, or `None` if the file contains no text of this project.
 fn folder(file: &str) -> Option<String> {
     let (path, extension) = file.rsplit_once('.')?;
     if !["rs", "js", "html", "md"].contains(&extension) || path.contains("/vendor/") {
@@ -83,17 +83,17 @@ fn folder(file: &str) -> Option<String> {
     })
 }
 
-/// Returns true if a folder contains texts for users, of which every line counts.
+/// Returns `true` if all lines of the folder are texts for users.
 fn is_text(folder: &str) -> bool {
     ["docs", "ui"].contains(&folder)
 }
 
-/// Returns the limit for a folder without a ceiling.
+/// Returns the limit for a folder that has no ceiling.
 fn limit(folder: &str) -> usize {
     if is_text(folder) { TEXTS } else { COMMENTS }
 }
 
-/// Adds the lines and hits of one file.
+/// Adds the lines and hits of a file to a tally.
 fn count(file: &str, text: &str, phrases: &[String], tally: &mut Tally) {
     let every_line = folder(file).is_some_and(|folder| is_text(&folder));
     for (line, number) in text.lines().zip(1..) {
@@ -109,7 +109,7 @@ fn count(file: &str, text: &str, phrases: &[String], tally: &mut Tally) {
     }
 }
 
-/// Returns the lower-case words of a line outside backticks, each padded with spaces.
+/// Returns the lower-case words of a line outside backticks, separated and surrounded by spaces.
 fn words(line: &str) -> String {
     let plain: String = line.split('`').step_by(2).collect::<Vec<_>>().join(" code ").to_lowercase();
     let words =

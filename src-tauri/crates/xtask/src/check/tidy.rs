@@ -1,14 +1,14 @@
-//! Checks file headers, file lengths, forbidden words, and paths of this machine, which no other tool checks.
+//! Checks file headers, file lengths, unfinished work and paths of this machine, which no other tool checks.
 
 use crate::{parts, process, terminal};
 use anyhow::{Context, bail};
 use std::process::Command;
 
-/// Number of lines from which a file is reported, and from which it is refused.
+/// Number of lines from which a file is reported, and number from which it is an error.
 const LONG: usize = 400;
 const TOO_LONG: usize = 600;
 
-/// Words that mark unfinished work. They are assembled here, so that this file may contain them.
+/// Words that mark unfinished work. They are assembled so that this file passes the check.
 const UNFINISHED: [&str; 5] = [
     concat!("to", "do!("),
     concat!("unim", "plemented!("),
@@ -17,7 +17,7 @@ const UNFINISHED: [&str; 5] = [
     concat!("#[ig", "nore"),
 ];
 
-/// Checks every file that is or could be committed.
+/// Checks every file that is, or could be, committed.
 pub(crate) fn check() -> anyhow::Result<()> {
     let root = parts::root();
     let mut list = Command::new("git");
@@ -26,7 +26,7 @@ pub(crate) fn check() -> anyhow::Result<()> {
     let places = [Some(root.display().to_string()), std::env::var("HOME").ok().filter(|home| home.len() > 6)];
     let mut problems = Vec::new();
     for file in files.lines() {
-        // Skip binary files, and files that were just removed.
+        // Binary files and removed files are skipped.
         let Ok(text) = std::fs::read_to_string(root.join(file)) else { continue };
         problems.extend(look(file, &text).into_iter().map(|problem| format!("{file}: {problem}")));
         for place in places.iter().flatten().filter(|place| text.contains(place.as_str())) {
@@ -42,7 +42,7 @@ pub(crate) fn check() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the problems of one file.
+/// Returns the problems of a file.
 fn look(file: &str, text: &str) -> Vec<String> {
     let mut problems = Vec::new();
     if file.ends_with(".rs") {
@@ -67,7 +67,7 @@ fn look(file: &str, text: &str) -> Vec<String> {
     problems
 }
 
-/// Returns true if the text contains the word as a whole word.
+/// Returns `true` if the text contains this whole word.
 fn has_word(text: &str, word: &str) -> bool {
     text.match_indices(word).any(|(at, _)| {
         let before = text.get(..at).and_then(|t| t.chars().next_back());

@@ -1,7 +1,7 @@
-//! Parses a crate's source into a tree of modules, each with the tokens of its file.
+//! Parses the source of a crate into a tree of modules with the tokens of each file.
 //!
-//! - Contains only code compiled outside tests: items under `#[cfg(test)]`, and their files, are skipped.
-//! - Module files must be at Cargo's default locations; `#[path]` is not supported.
+//! - Contains only code that is compiled outside tests. Items under `#[cfg(test)]` and their files are skipped.
+//! - Module files must be at the default paths. `#[path]` is not supported.
 
 mod imports;
 mod words;
@@ -13,18 +13,18 @@ use anyhow::{Context, bail};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// Path of a module from the root of its crate; empty for the root.
+/// Path of a module from the crate root, which has an empty path.
 pub(crate) type ModulePath = Vec<String>;
 
-/// Program or library of the workspace.
+/// A program or library of the workspace.
 #[derive(Debug)]
 pub(crate) struct Tree {
-    /// Name of the package, or of the program in a package with several.
+    /// Name of the package, or of the program if the package has several.
     pub(crate) name: String,
     modules: BTreeMap<ModulePath, Module>,
 }
 
-/// Module in its own file or in its parent's.
+/// A module in its own file or in that of its parent.
 #[derive(Debug)]
 struct Module {
     file: PathBuf,
@@ -32,25 +32,25 @@ struct Module {
     imports: Vec<imports::Import>,
 }
 
-/// Target of a path: a module, or an item in it.
+/// Module or item to which a path leads.
 #[derive(Debug)]
 struct Target {
     module: ModulePath,
-    /// True if the target is the module itself.
+    /// `true` if the target is the module itself.
     whole: bool,
 }
 
-/// Import: a module that names an item of another.
+/// An import: a module that names an item of another module.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Arrow {
     pub(crate) from: ModulePath,
     pub(crate) to: ModulePath,
-    /// First file and line of the import.
+    /// File and line of the first such import.
     pub(crate) seen: String,
 }
 
 impl Tree {
-    /// Reads the crate with this root file.
+    /// Parses the crate with this root file.
     pub(crate) fn read(name: &str, root: &Path) -> anyhow::Result<Self> {
         let mut tree = Self { name: name.to_owned(), modules: BTreeMap::new() };
         let folder = root.parent().context("the crate's root file has no parent folder")?;
@@ -58,7 +58,7 @@ impl Tree {
         Ok(tree)
     }
 
-    /// Returns the top-level modules.
+    /// Returns the names of the top-level modules.
     pub(crate) fn rooms(&self) -> impl Iterator<Item = &str> {
         self.modules.keys().filter_map(|path| match path.as_slice() {
             [room] => Some(room.as_str()),
@@ -66,7 +66,7 @@ impl Tree {
         })
     }
 
-    /// Returns the types that are public regardless of their module, each with the module's path.
+    /// Returns all `pub` types, even in private modules, with the path of their module.
     pub(crate) fn public_types(&self) -> impl Iterator<Item = (&str, String)> {
         self.modules.iter().flat_map(|(path, module)| {
             let at: String = path.iter().map(|name| format!("::{name}")).collect();
@@ -74,12 +74,12 @@ impl Tree {
         })
     }
 
-    /// Returns the tokens of each module, with its file.
+    /// Returns the tokens of all modules, with the modules' files.
     pub(crate) fn files(&self) -> impl Iterator<Item = (&Path, &[Word])> {
         self.modules.values().map(|module| (module.file.as_path(), module.words.as_slice()))
     }
 
-    /// Returns the imports between modules of this crate, one for each pair.
+    /// Returns the imports between modules of this crate, one for each pair of modules.
     pub(crate) fn arrows(&self) -> Vec<Arrow> {
         let mut arrows: BTreeMap<(&ModulePath, ModulePath), usize> = BTreeMap::new();
         for (path, module) in &self.modules {
@@ -98,7 +98,7 @@ impl Tree {
         arrows.into_iter().map(arrow).collect()
     }
 
-    /// Adds the module at `path`; the files of its children are in `folder`.
+    /// Adds the module at `path`. The files of its children are in `folder`.
     fn add_file(&mut self, path: ModulePath, file: &Path, folder: &Path) -> anyhow::Result<()> {
         let text =
             std::fs::read_to_string(file).with_context(|| format!("failed to read `{}`", file.display()))?;
@@ -132,16 +132,16 @@ impl Tree {
         Ok(())
     }
 
-    /// Returns the modules from which a module names an item, with the line.
+    /// Returns the modules whose items a module names, with the line.
     ///
-    /// Excludes re-exports (`pub use child::Thing`): a module that names the item through them imports the module that defines
-    /// it.
+    /// Re-exports (`pub use child::Thing`) are ignored: a module that uses the re-export imports the module that
+    /// defines the item.
     fn named_in(&self, path: &[String], module: &Module) -> BTreeSet<(ModulePath, usize)> {
         let mut named = BTreeSet::new();
         for import in &module.imports {
             let passed_on = import.public && !words::has_ident(&module.words, &import.name);
             let target = self.defining(path, &import.path, &mut Vec::new());
-            // Items of a module that is imported as a whole are used through paths.
+            // If a whole module is imported, its items are used through paths.
             let used = target.filter(|target| !passed_on && (!target.whole || import.name == "*"));
             named.extend(used.map(|target| (target.module, import.line)));
         }
@@ -152,7 +152,7 @@ impl Tree {
         named
     }
 
-    /// Returns the module of this crate that defines a path as seen from another module.
+    /// Returns the module of this crate in which a path, as seen from another module, is defined.
     fn defining(&self, from: &[String], segments: &[String], asked: &mut Vec<ModulePath>) -> Option<Target> {
         let whole = [from, &["::".to_owned()], segments].concat();
         if asked.contains(&whole) {
@@ -164,7 +164,7 @@ impl Tree {
             "crate" => self.below(Vec::new(), rest, asked),
             "self" => self.below(from.to_vec(), rest, asked),
             "super" => self.below(from.split_last()?.1.to_vec(), rest, asked),
-            // A single segment may be a local name; `use` and longer paths are unambiguous.
+            // A single segment may be a local name, whereas `use` and longer paths are unambiguous.
             _ if segments.len() == 1 => None,
             _ => {
                 let child = [from, std::slice::from_ref(first)].concat();
@@ -203,7 +203,7 @@ impl Tree {
                 return Some(found);
             }
         }
-        // For example, a name that a macro defines.
+        // The name may be defined by a macro.
         Some(Target { module: at, whole: false })
     }
 
@@ -217,7 +217,7 @@ impl Tree {
     ) -> Option<Target> {
         let import = self.modules.get(at)?.imports.iter().find(|import| import.name == name)?;
         if import.path.first().is_some_and(|first| first == name) {
-            // From another crate, such as `use serde::{self, ...}`.
+            // The path leads to another crate, as in `use serde::{self, ...}`.
             return None;
         }
         self.defining(at, &[import.path.as_slice(), rest].concat(), asked)
@@ -228,7 +228,7 @@ impl Tree {
 pub(crate) mod tests {
     use super::*;
 
-    /// Creates a crate from these files, the first of which is its root.
+    /// Creates a crate from these files. The first is its root.
     pub(crate) fn small(files: &[(&str, &str)]) -> Tree {
         let folder = tempfile::tempdir().unwrap();
         for (name, text) in files {

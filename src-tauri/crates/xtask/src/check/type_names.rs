@@ -4,10 +4,10 @@ use super::tree::Tree;
 use anyhow::bail;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Modules that replace others on systems without a sandbox, with the same names.
+/// Modules that replace others on systems without a sandbox and therefore define the same names.
 const STAND_IN: &str = "unsupported";
 
-/// Fails if a name is used twice.
+/// Returns an error if two public types have the same name.
 pub(crate) fn check(trees: &[Tree]) -> anyhow::Result<()> {
     let types = trees
         .iter()

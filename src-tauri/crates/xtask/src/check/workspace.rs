@@ -1,4 +1,4 @@
-//! Packages of the workspace, as reported by Cargo.
+//! Lists the packages of the workspace, as Cargo reports them.
 
 use super::tree::Tree;
 use crate::{cargo, process};
@@ -6,17 +6,17 @@ use anyhow::Context;
 use serde_json::Value;
 use std::path::PathBuf;
 
-/// A package.
+/// A package of the workspace.
 #[derive(Debug)]
 pub(crate) struct Package {
     pub(crate) name: String,
-    /// Names of the packages that its programs are compiled from.
+    /// Names of the packages that are compiled into its library and programs.
     pub(crate) dependencies: Vec<String>,
-    /// Roots of its library and programs, with their names.
+    /// Name and root file of the library and of each program in the package.
     roots: Vec<(String, PathBuf)>,
 }
 
-/// Lists the packages with Cargo.
+/// Returns the packages that Cargo reports.
 pub(crate) fn packages() -> anyhow::Result<Vec<Package>> {
     let mut command = cargo::command(&["metadata", "--no-deps", "--format-version", "1"]);
     let answer = process::answer(&mut command).context("`cargo metadata` failed")?;
@@ -25,7 +25,7 @@ pub(crate) fn packages() -> anyhow::Result<Vec<Package>> {
     packages.context("unexpected output of `cargo metadata`")
 }
 
-/// Parses the source of every library and program.
+/// Parses the source of all libraries and programs.
 pub(crate) fn trees(packages: &[Package]) -> anyhow::Result<Vec<Tree>> {
     let roots = packages.iter().flat_map(|package| &package.roots);
     roots.map(|(name, root)| Tree::read(name, root)).collect()
@@ -33,7 +33,7 @@ pub(crate) fn trees(packages: &[Package]) -> anyhow::Result<Vec<Tree>> {
 
 fn package(said: &Value) -> Option<Package> {
     let text = |value: &Value, key: &str| Some(value.get(key)?.as_str()?.to_owned());
-    // Dependencies of tests and build scripts have a kind.
+    // The dependencies of tests and build scripts have a kind.
     let compiled = list(said, "dependencies").filter(|other| other.get("kind").is_some_and(Value::is_null));
     let program = |target: &&Value| list(target, "kind").any(|kind| kind == "lib" || kind == "bin");
     let targets = list(said, "targets").filter(program);

@@ -1,17 +1,17 @@
-//! The list of system packages.
+//! List of the system packages.
 
-/// Purpose of a package.
+/// Purpose for which packages are needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// Compiling.
+    /// Compiling the workspace without the app.
     Compile,
     /// Running servers in sandboxes.
     Sandbox,
     /// Compiling and running the app.
     App,
-    /// Making packages.
+    /// Building distribution packages.
     Packages,
-    /// Testing the packages in a bare system.
+    /// Testing the distribution packages in a bare system.
     CleanRoot,
     /// Tests that need no display.
     Tests,
@@ -19,31 +19,31 @@ pub(crate) enum Purpose {
     DisplayTests,
 }
 
-/// Package with its names in each distribution.
+/// A package and its name in each distribution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Package {
-    /// Debian and Ubuntu.
+    /// Name in Debian and Ubuntu.
     pub(crate) apt: &'static str,
-    /// Fedora, if known.
+    /// Name in Fedora, if known.
     pub(crate) dnf: Option<&'static str>,
-    /// Arch, if known.
+    /// Name in Arch Linux, if known.
     pub(crate) pacman: Option<&'static str>,
-    /// Sign that it is installed, without a package manager.
+    /// Evidence that the package is installed.
     pub(crate) proof: Proof,
 }
 
-/// Sign that a package is installed.
+/// Evidence that a package is installed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Proof {
-    /// A program in `PATH`.
+    /// A program that is found on `PATH`.
     Program(&'static str),
-    /// A module of `pkg-config`; on Debian, the package manager is used instead.
+    /// A `pkg-config` module. On Debian, the package manager is queried instead.
     Module(&'static str),
-    /// Debian's package manager only; elsewhere it is part of the other packages.
+    /// The Debian package manager. Elsewhere, the package is part of another one.
     Apt,
 }
 
-/// Returns the packages that these purposes need, in order.
+/// Returns the packages that these purposes need, in a fixed order.
 pub(crate) fn wanted(purposes: &[Purpose]) -> impl Iterator<Item = &'static Package> {
     let wanted = |purpose: &Purpose| purposes.contains(purpose);
     LIST.iter().filter(move |(purpose, _)| wanted(purpose)).map(|(_, package)| package)
@@ -78,18 +78,18 @@ const LIST: &[(Purpose, Package)] = &[
     (CleanRoot, debian("debootstrap", Program("debootstrap"))),
     (Tests, named("nodejs", "nodejs", "nodejs", Program("node"))),
     (Tests, named("npm", "nodejs-npm", "npm", Program("npm"))),
-    // Browser for the Playwright server.
+    // The browser that the Playwright server controls.
     (Tests, debian("chromium-headless-shell", Program("chromium-headless-shell"))),
-    // Folders of two users, in tests that do not run as root.
+    // Subordinate user ids, for tests with the folders of two users that do not run as root.
     (Tests, named("uidmap", "shadow-utils", "shadow", Program("newuidmap"))),
-    // The system's Python: a sandbox does not show one in a home directory.
+    // The system's Python, because a sandbox does not show one in a home directory.
     (Tests, named("python3", "python3", "python", Program("/usr/bin/python3"))),
     (Tests, named("python3-pip", "python3-pip", "python-pip", Program("/usr/bin/pip3"))),
     (Tests, named("git", "git", "git", Program("git"))),
-    // Needed by `srt`.
+    // `srt` needs this program.
     (Tests, named("socat", "socat", "socat", Program("socat"))),
     (Tests, named("ripgrep", "ripgrep", "ripgrep", Program("rg"))),
-    // Ordinary programs, which runs start.
+    // Ordinary programs that the tests start in runs.
     (Tests, named("vim", "vim-enhanced", "vim", Program("vim"))),
     (Tests, named("sqlite3", "sqlite", "sqlite", Program("sqlite3"))),
     (Tests, named("util-linux", "util-linux", "util-linux", Program("setpriv"))),
@@ -109,7 +109,7 @@ const LIST: &[(Purpose, Package)] = &[
     (DisplayTests, debian("xdotool", Program("xdotool"))),
     (DisplayTests, debian("imagemagick", Program("import"))),
     (DisplayTests, debian("openbox", Program("openbox"))),
-    // Other window managers, a compositor, and Wayland, for races with the dialog.
+    // Other window managers, a compositor and Wayland, to test race conditions of the dialog.
     (DisplayTests, debian("metacity", Program("metacity"))),
     (DisplayTests, debian("i3-wm", Program("i3"))),
     (DisplayTests, debian("xfwm4", Program("xfwm4"))),
@@ -121,7 +121,7 @@ const LIST: &[(Purpose, Package)] = &[
     (DisplayTests, debian("libsecret-tools", Program("secret-tool"))),
     (DisplayTests, debian("webkit2gtk-driver", Program("WebKitWebDriver"))),
     (DisplayTests, debian("xfce4-panel", Program("xfce4-panel"))),
-    // A panel that supports embedded icons only.
+    // A panel that supports only XEmbed icons.
     (DisplayTests, debian("tint2", Program("tint2"))),
     (DisplayTests, debian("libglib2.0-bin", Program("gdbus"))),
     (DisplayTests, debian("fonts-dejavu-core", Apt)),

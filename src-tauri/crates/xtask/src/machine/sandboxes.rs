@@ -1,16 +1,16 @@
-//! Checks that bubblewrap can create sandboxes on this machine, and that files can be served to them.
+//! Checks that bubblewrap can create sandboxes on this machine and that FUSE is available for them.
 
 use anyhow::{Context, bail};
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
-/// Device of file systems in user space. Every user may open it on a desktop; containers reserve it for root.
+/// FUSE device. On a desktop, every user may open it; in a container, it may be reserved for root.
 const FUSE: &str = "/dev/fuse";
 
 const UBUNTU: &str = "/proc/sys/kernel/apparmor_restrict_unprivileged_userns";
 
-/// Makes the device available and creates an empty sandbox; the error explains what prevents it.
+/// Makes the FUSE device available and creates an empty sandbox. The error explains a failure.
 pub(crate) fn must_work() -> anyhow::Result<()> {
     let found = std::fs::metadata(FUSE)
         .with_context(|| format!("failed to find `{FUSE}`; run: sudo modprobe fuse"))?;

@@ -1,4 +1,5 @@
-//! Packages the shim as a bundle (`.mcpb`), which users open in a desktop client. IronCurtain itself is installed separately.
+//! Packages the shim as a bundle (`.mcpb`), which users open in a desktop client. They install IronCurtain itself
+//! separately.
 
 use super::tree::{copy, mode, write};
 use super::{Making, NAME, ours, quietly};
@@ -8,7 +9,7 @@ use std::path::PathBuf;
 /// Name of the shim program.
 const SHIM: &str = "ironcurtain-shim";
 
-/// Creates the bundle.
+/// Builds the bundle. Returns its path.
 pub(super) fn make(making: &Making<'_>) -> anyhow::Result<PathBuf> {
     let tree = making.folder.join("bundle");
     let manifest = ours("src-tauri/linux/bundle-manifest.json")?.replace("VERSION", &making.version);
@@ -19,7 +20,7 @@ pub(super) fn make(making: &Making<'_>) -> anyhow::Result<PathBuf> {
     quietly(making.tool("strip").arg("--strip-unneeded").arg(&shim))?;
     mode(&shim, 0o755)?;
     let bundle = making.folder.join(format!("{NAME}-{}.mcpb", making.version));
-    // Use a fixed timestamp and no owner.
+    // All files get a fixed timestamp and no owner.
     let script = "find . -exec touch -d \"@$1\" {} + ; find . -type f | LC_ALL=C sort | zip -q -X -@ \"$2\"";
     quietly(making.tool("sh").current_dir(&tree).args(["-ec", script, "sh", &making.moment]).arg(&bundle))?;
     std::fs::remove_dir_all(tree)?;

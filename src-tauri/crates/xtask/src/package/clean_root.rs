@@ -1,7 +1,7 @@
-//! Tests the .deb in a bare Debian: installs it with its dependencies, uses it, and removes it.
+//! Tests the `.deb` in a bare Debian: installs it with its dependencies, uses it and removes it.
 //!
-//! - Needs root on Debian and a network, some minutes, and temporarily 1.5 GB.
-//! - The demo is not part of the package and is copied next to its programs for the test.
+//! - Needs root on Debian and network access, some minutes, and 1.5 GB of temporary space.
+//! - The demo is not in the package. The test copies it next to the installed programs.
 
 use super::{NAME, Packages, quietly};
 use crate::process::{self, command};
@@ -11,11 +11,11 @@ use anyhow::ensure;
 use std::fs;
 use std::path::Path;
 
-/// Debian release for the test.
+/// Debian release in which the package is tested.
 const RELEASE: &str = "bookworm";
 
-/// Enters the root with its own devices, processes and temporary folders, and runs the remaining arguments there. Uses
-/// `pivot_root`: in a `chroot`, the kernel refuses to create user namespaces.
+/// Shell script that enters the new root with its own devices, processes and temporary folders, and runs the remaining
+/// arguments there. It uses `pivot_root`, because the kernel does not create user namespaces in a `chroot`.
 const ENTER: &str = r#"
     cd "$0"; mount --bind . .; cd "$0"
     mount -t proc proc proc; mount --rbind /dev dev; mount -t tmpfs run run; mount -t tmpfs tmp tmp
@@ -23,7 +23,7 @@ const ENTER: &str = r#"
     mkdir -p .old; pivot_root . .old; umount -l /.old; rmdir /.old
     exec env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root CI=true DEBIAN_FRONTEND=noninteractive "$@""#;
 
-/// Runs the whole test. `demo` is the built demo program.
+/// Runs the test. `demo` is the path of the demo program.
 pub(super) fn prove(packages: &Packages, demo: &Path) -> anyhow::Result<()> {
     let root = parts::root().join("target/clean-root");
     remove(&root)?;

@@ -37,7 +37,7 @@ fn metadata(arguments: &[&str]) -> anyhow::Result<Value> {
     Ok(serde_json::from_str(&answer)?)
 }
 
-/// Returns the packages that our programs are compiled from, in order.
+/// Returns all packages that are compiled into the programs, in a fixed order.
 fn components(metadata: &Value) -> Vec<Value> {
     let by_id = |of: &'static str| -> BTreeMap<&str, &Value> {
         let resolve = metadata.get("resolve").unwrap_or(&Value::Null);
@@ -62,7 +62,7 @@ fn components(metadata: &Value) -> Vec<Value> {
     seen.iter().filter_map(|id| packages.get(id)).map(|package| component(package)).collect()
 }
 
-/// Returns the packages compiled into one, without dependencies of tests and build scripts.
+/// Returns the packages on which a package depends, except those of tests and build scripts.
 fn compiled_in(node: &Value) -> impl Iterator<Item = &str> {
     let is_compiled = |dependency: &&Value| {
         list(dependency, "dep_kinds").any(|kind| kind.get("kind").is_some_and(Value::is_null))
@@ -79,7 +79,7 @@ fn component(package: &Value) -> Value {
     if let (Some(fields), Some(license)) =
         (facts.as_object_mut(), package.get("license").and_then(Value::as_str))
     {
-        // Deprecated separator.
+        // `/` is a deprecated separator of licences.
         let license = license.replace('/', " OR ");
         fields.insert("licenses".to_owned(), json!([{ "expression": license }]));
     }

@@ -1,4 +1,4 @@
-//! Checks packages: reproducible, complete, and removed without leftovers.
+//! Checks that packages are reproducible and complete, and that removing them leaves no files.
 
 use super::tree::PROGRAMS;
 use super::{NAME, Packages, quietly};
@@ -10,7 +10,7 @@ use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Files in a package in addition to the programs.
+/// Files in a package that are not programs.
 const FILES: [&str; 12] = [
     "/usr/lib/systemd/user/ironcurtain.service",
     "/usr/share/applications/io.github.ironcurtain-desktop.desktop",
@@ -26,7 +26,7 @@ const FILES: [&str; 12] = [
     "/usr/share/zsh/site-functions/_ironcurtain",
 ];
 
-/// Checks packages that were built twice.
+/// Checks packages that were built twice from the same programs.
 pub(super) fn look(one: &Packages, two: &Packages) -> anyhow::Result<Totals> {
     let mut totals = Totals::default();
     let facts: [fn(&Packages, &Packages) -> anyhow::Result<()>; 6] =
@@ -45,7 +45,7 @@ fn same(one: &Packages, two: &Packages) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Checks that every file exists and belongs to root, and that no other user can write it.
+/// Checks that all files exist, belong to root and are writable only by root.
 fn complete(packages: &Packages, _: &Packages) -> anyhow::Result<()> {
     let deb = quietly(command("dpkg-deb").arg("--contents").arg(&packages.deb))?;
     let rpm = quietly(command("rpm").args(["-qplv"]).arg(&packages.rpm))?;
@@ -66,10 +66,13 @@ fn complete(packages: &Packages, _: &Packages) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Checks that the bill of materials has our packages and dependencies, with licences.
+/// Checks that the bill of materials contains the project's packages and dependencies, with licences.
 fn listed(packages: &Packages, _: &Packages) -> anyhow::Result<()> {
     let list: Value = serde_json::from_str(&fs::read_to_string(&packages.parts)?)?;
-    let components = list.get("components").and_then(Value::as_array).context("no components")?;
+    let components = list
+        .get("components")
+        .and_then(Value::as_array)
+        .context("the bill of materials has no components")?;
     for name in ["ironcurtain-daemon", "tokio", "rusqlite", "tauri"] {
         let one = components.iter().find(|one| one.get("name").is_some_and(|found| found == name));
         let one = one.with_context(|| format!("the bill of materials lacks `{name}`"))?;
@@ -80,7 +83,7 @@ fn listed(packages: &Packages, _: &Packages) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Checks that the bundle format's own tool accepts the bundle, and that the shim in it runs.
+/// Checks that the bundle format's own tool accepts the bundle and that its shim runs.
 fn bundled(packages: &Packages, _: &Packages) -> anyhow::Result<()> {
     let folder = packages.bundle.with_file_name("unpacked");
     let program = parts::root().join("target/clients/node_modules/@anthropic-ai/mcpb/dist/cli/cli.js");
@@ -101,7 +104,8 @@ fn bundled(packages: &Packages, _: &Packages) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Installs the .deb in an empty root on a system with AppArmor user namespace rules, and checks that removal leaves nothing.
+/// Installs the `.deb` in an empty root that has AppArmor rules for user namespaces, and checks that removing it
+/// leaves no files.
 fn installed(packages: &Packages, _: &Packages) -> anyhow::Result<()> {
     let root = packages.deb.with_file_name("root");
     for folder in ["var/lib/dpkg/info", "var/lib/dpkg/updates", "etc/apparmor.d/abi", "usr/bin", "tmp"] {
@@ -117,7 +121,7 @@ fn installed(packages: &Packages, _: &Packages) -> anyhow::Result<()> {
     let version =
         process::answer(command(said.trim()).arg("--version")).context("the program does not run")?;
     ensure!(version.starts_with(NAME), "unexpected version `{version}`");
-    // An upgrade keeps the profile.
+    // An upgrade must keep the AppArmor profile.
     dpkg(&root, &["--install"], &packages.deb)?;
     ensure!(profile.is_file(), "an upgrade removes the AppArmor profile");
     dpkg(&root, &["--purge"], Path::new(NAME))?;
@@ -126,8 +130,8 @@ fn installed(packages: &Packages, _: &Packages) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Installs the .rpm in an empty root, and checks that removal leaves no file. Its scripts are not run here, because an
-/// empty root cannot run them; they are the same as in the .deb, whose test runs them.
+/// Installs the `.rpm` in an empty root and checks that removing it leaves no files. Its scripts cannot run in an
+/// empty root; they are those of the `.deb`, whose test runs them.
 fn installed_by_rpm(packages: &Packages, _: &Packages) -> anyhow::Result<()> {
     let root = packages.rpm.with_file_name("rpm-root");
     fs::create_dir_all(&root)?;
@@ -164,7 +168,7 @@ fn dpkg(root: &Path, doing: &[&str], what: &Path) -> anyhow::Result<()> {
     quietly(dpkg.args(doing).arg(what)).map(drop)
 }
 
-/// Returns all files and folders except those of the package manager.
+/// Returns all files and folders except those of the package manager itself.
 fn files(root: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let mut all = Vec::new();
     for entry in fs::read_dir(root)? {

@@ -5,11 +5,11 @@ use super::{BUGS, MAINTAINER, Making, NAME, SUMMARY, ours, quietly};
 use anyhow::Context;
 use std::path::{Path, PathBuf};
 
-/// Required packages.
+/// Packages on which the Fedora package depends.
 const REQUIRES: [&str; 5] =
     ["bubblewrap", "dbus-libs", "gtk3", "libayatana-appindicator-gtk3", "webkit2gtk4.1"];
 
-/// Macros that make the build reproducible and independent of this machine.
+/// RPM macros that make the build reproducible and independent of this machine.
 const SAME: [&str; 8] = [
     "_buildhost localhost",
     "_build_id_links none",
@@ -56,7 +56,7 @@ pub(super) fn make(making: &Making<'_>, tree: &Path) -> anyhow::Result<PathBuf> 
         .context("`rpmbuild` created no package")
 }
 
-/// Returns the files of the tree, one per line, without folders that belong to the distribution.
+/// Lists the files of the tree, one per line, without folders that belong to the distribution.
 fn files(tree: &Path, folder: &Path) -> anyhow::Result<String> {
     let mut entries: Vec<PathBuf> =
         std::fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<std::io::Result<_>>()?;

@@ -1,4 +1,4 @@
-//! Lays out the tree of files for the packages.
+//! Creates the file tree from which the packages are built.
 
 use super::{Making, NAME, ours, quietly};
 use crate::{cargo, parts, process};
@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// Our programs.
+/// Programs in the packages.
 pub(super) const PROGRAMS: [&str; 6] = [
     "ironcurtain",
     "ironcurtain-desktop",
@@ -16,7 +16,7 @@ pub(super) const PROGRAMS: [&str; 6] = [
     "ironcurtain-shim",
 ];
 
-/// Programs that others start, each with the content of its manual page.
+/// Programs that other programs start, with the description for their manual pages.
 const STARTED: [(&str, &str, &str); 5] = [
     (
         "ironcurtain-desktop",
@@ -37,7 +37,7 @@ const STARTED: [(&str, &str, &str); 5] = [
     ),
 ];
 
-/// Files of the checkout, with their destinations.
+/// Files of the checkout and their destinations in the tree.
 const FILES: [(&str, &str); 8] = [
     ("src-tauri/linux/ironcurtain.desktop", "usr/share/applications/io.github.ironcurtain-desktop.desktop"),
     ("src-tauri/linux/ironcurtain.service", "usr/lib/systemd/user/ironcurtain.service"),
@@ -49,14 +49,14 @@ const FILES: [(&str, &str); 8] = [
     ("LICENSE", "usr/share/doc/ironcurtain/copyright"),
 ];
 
-/// Shells, and the path of each one's completion script.
+/// Shells and the paths of their completion scripts.
 const SHELLS: [(&str, &str); 3] = [
     ("bash", "usr/share/bash-completion/completions/ironcurtain"),
     ("zsh", "usr/share/zsh/site-functions/_ironcurtain"),
     ("fish", "usr/share/fish/vendor_completions.d/ironcurtain.fish"),
 ];
 
-/// Creates the tree and returns its root. `parts` is the bill of materials.
+/// Creates the tree and returns its root folder. `parts` is the file with the bill of materials.
 pub(super) fn lay(making: &Making<'_>, parts: &Path) -> anyhow::Result<PathBuf> {
     let root = making.folder.join("tree");
     for program in PROGRAMS {
@@ -95,7 +95,7 @@ pub(super) fn lay(making: &Making<'_>, parts: &Path) -> anyhow::Result<PathBuf> 
     Ok(root)
 }
 
-/// Compresses a manual or changelog without a name or timestamp.
+/// Compresses a manual page or changelog without storing its name or a timestamp.
 pub(super) fn pack(making: &Making<'_>, file: &Path) -> anyhow::Result<()> {
     quietly(making.tool("gzip").args(["-9", "-n", "-f"]).arg(file)).map(drop)
 }
@@ -118,7 +118,7 @@ pub(super) fn mode(path: &Path, mode: u32) -> anyhow::Result<()> {
     Ok(fs::set_permissions(path, fs::Permissions::from_mode(mode))?)
 }
 
-/// Makes every folder accessible to all users, regardless of the umask.
+/// Makes all folders readable for all users, whatever the umask is.
 pub(super) fn folders(root: &Path) -> anyhow::Result<()> {
     mode(root, 0o755)?;
     for entry in fs::read_dir(root)? {

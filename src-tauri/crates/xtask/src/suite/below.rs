@@ -1,7 +1,9 @@
-//! Repeats the tests that could depend on the location of the checkout and the home, with programs below `/tmp`.
+//! Repeats the tests that could depend on the location of the checkout or the home directory, with programs below
+//! `/tmp`.
 //!
-//! - Every sandbox has a private `/tmp`, so a home, program or grant below the host's `/tmp` is mounted differently.
-//! - Built programs and the servers' packages are linked or copied, not built again.
+//! - Every sandbox has a private `/tmp`, so that a home directory, program or grant below the host's `/tmp` is mounted
+//!   differently.
+//! - Programs and server packages are linked or copied, not built again.
 
 use super::report::Report;
 use super::runner;
@@ -13,21 +15,21 @@ use anyhow::Context;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Directory that is private in every sandbox.
+/// Directory that is private in each sandbox.
 const TMP: &str = "/tmp";
 
-/// Test programs, and the modules in them about mounts, views, homes and protected places.
+/// Test programs, with their modules about mounts, views, home directories and protected paths.
 const TESTS: [(&str, &[&str]); 2] = [
     ("sandbox", &["grants::", "host_read::", "runtimes::", "special::", "view::"]),
     ("system", &["containment::", "mount_stability::", "protected::", "visibility::", "workspace::"]),
 ];
 
-/// Returns true if the checkout is already below it.
+/// Returns `true` if the checkout is already below `/tmp`.
 pub(crate) fn is_here() -> bool {
     parts::root().canonicalize().is_ok_and(|root| root.starts_with(TMP))
 }
 
-/// Copies everything needed, and runs the tests.
+/// Copies all needed files and runs the tests.
 pub(crate) fn run(built: &[Built]) -> anyhow::Result<Report> {
     let place = Place::new()?;
     let copies = place.copy(built)?;
@@ -45,7 +47,7 @@ fn modules(program: &str) -> &'static [&'static str] {
     TESTS.iter().find(|(name, _)| *name == program).map_or(&[], |(_, modules)| *modules)
 }
 
-/// Folder below `/tmp` with the copies, removed when dropped.
+/// Folder below `/tmp` that contains the copies. Dropping it removes the folder.
 struct Place(PathBuf);
 
 impl Place {
@@ -55,7 +57,7 @@ impl Place {
         Ok(Self(PathBuf::from(made.trim_end())))
     }
 
-    /// Copies programs and packages to the paths that tests expect, and returns the copied tests.
+    /// Copies programs and packages to the paths that tests expect. Returns the copied test programs.
     fn copy(&self, built: &[Built]) -> anyhow::Result<Vec<Built>> {
         let target = self.0.join("target");
         for registry in ["npm", "pypi"] {
@@ -79,17 +81,18 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        // Ignore the error: leftovers do no harm.
+        // Files that remain are harmless, so the error is ignored.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
-/// Returns true for the programs of all packages except the app, and the tests that start sandboxes.
+/// Returns `true` for the programs of all packages except the app, and for tests that start sandboxes.
 fn is_needed(built: &Built) -> bool {
     if built.test { !modules(&built.name).is_empty() } else { built.package != parts::root() }
 }
 
-/// Links files on the same file system, because the packages take more than a gigabyte. Copies them otherwise.
+/// Links files if they are on the same file system, because the packages need more than a gigabyte. Otherwise copies
+/// them.
 fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
     let folder = to.parent().context("the path has no parent folder")?;
     std::fs::create_dir_all(folder)?;

@@ -1,11 +1,11 @@
-//! Results of test programs: the numbers of passed and failed tests, and their durations.
+//! Results of test programs: the numbers of passed and failed tests, and the durations of the tests.
 
 use crate::totals::Totals;
 
-/// Number of slow tests that are listed.
+/// Number of slow tests to list.
 const SLOWEST: usize = 20;
 
-/// Results of some tests.
+/// Results of one or several test programs.
 #[derive(Debug, Default)]
 pub(crate) struct Report {
     pub(crate) totals: Totals,

@@ -1,4 +1,4 @@
-//! Runs test programs concurrently, each in a separate process with a timeout.
+//! Runs test programs, each in its own process with a time limit, and several at once.
 
 use super::report::{Report, TestTime};
 use crate::cargo::Built;
@@ -11,21 +11,20 @@ use std::process::Command;
 use std::sync::Mutex;
 use std::time::Duration;
 
-/// Timeout for a test program, longer than any takes on a slow machine.
+/// Maximum time for a test program, which none needs even on a slow machine.
 const LIMIT: Duration = Duration::from_secs(20 * 60);
 
-/// Number of unit test programs that run concurrently. Many of their tests wait for a timer, which
-/// leaves processors idle.
+/// Number of unit test programs that run at once. Many of their tests wait for a timer, which leaves processors idle.
 const AT_ONCE: usize = 3;
 
-/// Program whose tests run one at a time, because they use up a user's resource limits.
+/// Test program whose tests run one at a time, because they use up the resource limits of the user.
 const SEQUENTIAL: &str = "escape";
 
-/// Programs whose tests start sandboxes, use servers from npm and PyPI, or fill disks.
+/// Test programs whose tests start sandboxes, use servers from npm and PyPI, or fill disks.
 const WITH_SANDBOX: [&str; 4] = ["autostart", "escape", "sandbox", "suite"];
 
-/// Module of the system tests that measures the memory of its process. It runs separately, because
-/// concurrent tests would distort the result.
+/// Module of the system tests that measures the memory of its process. It runs alone, because concurrent tests would
+/// change the result.
 const UNDISTURBED: &str = "memory::";
 
 /// A group of tests.
@@ -43,7 +42,7 @@ pub(crate) enum Part {
     Display,
 }
 
-/// Runs the tests of this part.
+/// Runs the tests of a part.
 pub(crate) fn run(built: &[Built], part: Part) -> anyhow::Result<Report> {
     let mut programs: Vec<&Built> = built.iter().filter(|b| b.test && part.has(b)).collect();
     programs.sort_by_key(|tests| (&tests.package, &tests.name));
@@ -53,7 +52,7 @@ pub(crate) fn run(built: &[Built], part: Part) -> anyhow::Result<Report> {
         match part {
             Part::System => program.args(["--skip", UNDISTURBED, &format!("--test-threads={}", threads())]),
             Part::Memory => program.args([UNDISTURBED, "--test-threads=1"]),
-            // Displays draw without a graphics card, which takes a core for each test.
+            // Without a graphics card, the display of each test needs a whole core to draw.
             Part::Crates | Part::Sandbox | Part::Display => &mut program,
         };
         program
@@ -62,8 +61,8 @@ pub(crate) fn run(built: &[Built], part: Part) -> anyhow::Result<Report> {
     Ok(report)
 }
 
-/// Runs test programs, `at_once` at a time. Prints the output of each when it has exited, except the result of each
-/// test if only one runs at a time.
+/// Runs test programs, `at_once` at a time. Prints the output of each program when it exits. If only one runs at a
+/// time, prints the result of each test immediately.
 pub(super) fn run_all(
     programs: &[&Built],
     at_once: usize,
@@ -97,7 +96,7 @@ fn run_one(tests: &Built, mut command: Command, prints_at_once: bool, report: &M
         Ok(())
     });
     let Ok(mut report) = report.lock() else { return };
-    // Keep the result even if standard output is closed. Other stages print too, so print all lines together.
+    // The result is kept even if standard output is closed. Other stages print too, so all lines are printed at once.
     let _ = say(&lines.join("\n"));
     if let Err(problem) = ended {
         complain(&format!("{problem:#}"));
@@ -105,11 +104,11 @@ fn run_one(tests: &Built, mut command: Command, prints_at_once: bool, report: &M
     report.add(one);
 }
 
-/// Returns the command that runs a test program.
+/// Returns the command for running a test program.
 ///
-/// Resets signals to their default action, as in a program started from a terminal. A shell makes
-/// its background jobs ignore some signals, and children inherit that, so the tests could not
-/// terminate their processes. The variable makes the test harness print the duration of each test.
+/// Resets signals to their default actions, as for a program started on a terminal. A shell makes its background jobs
+/// ignore some signals, which children inherit, so that tests could not terminate their processes. The variable makes
+/// the test harness print the duration of each test.
 pub(super) fn program(tests: &Built, path: &Path) -> Command {
     let mut program = Command::new("env");
     program.args(["--default-signal", "RUSTC_BOOTSTRAP=1"]).arg(path).current_dir(&tests.package);
@@ -121,7 +120,7 @@ pub(super) fn program(tests: &Built, path: &Path) -> Command {
 }
 
 impl Report {
-    /// Runs a test program and adds its results. Returns an error if its exit status contradicts its summary.
+    /// Runs a test program and adds its results. Returns an error if the exit status contradicts the summary.
     fn watch(
         &mut self,
         command: &mut Command,
@@ -146,13 +145,13 @@ impl Report {
     }
 }
 
-/// Returns the number of tests that run concurrently if most of them wait for processes.
+/// Returns the number of tests that run at once, given that most of them wait for processes.
 fn threads() -> usize {
     std::thread::available_parallelism().map_or(2, |cores| cores.get() * 2)
 }
 
 impl Part {
-    /// Returns whether it has tests in this program.
+    /// Returns `true` if the part includes tests of this program.
     fn has(self, tests: &Built) -> bool {
         let (system, display) = (tests.name == "system", tests.name == "desktop");
         let sandbox = WITH_SANDBOX.contains(&tests.name.as_str());

@@ -1,12 +1,11 @@
-//! Checks the conditions of Allow against the whole history at once, instead of tracking state from
-//! event to event.
+//! Checks the conditions of Allow against the complete history of events, without a state machine.
 
 use super::super::{By, Event, HOLD, HOVER, InView, REST, TRAVEL};
 
 /// Events with their times in milliseconds.
 type History<'a> = &'a [(u32, Event)];
 
-/// Returns the missing condition if `last` at `now` must not allow.
+/// Returns a missing condition if `last` at `now` must not allow the call.
 pub(super) fn missing(slow: bool, before: History<'_>, now: u32, last: Event) -> Option<&'static str> {
     let (by, pressed) = match last {
         Event::Action => return unarmed(before, By::Key, now),
@@ -39,7 +38,7 @@ pub(super) fn missing(slow: bool, before: History<'_>, now: u32, last: Event) ->
     unarmed(&before[..pressed], by, began)
 }
 
-/// Returns the condition that a press at `began` is missing.
+/// Returns a condition that a press at `began` does not meet.
 fn unarmed(earlier: History<'_>, by: By, began: u32) -> Option<&'static str> {
     if began < ms(REST) || earlier.iter().any(|(at, event)| disturbs(event) && began - at < ms(REST)) {
         return Some("no rest before the press");
@@ -65,7 +64,7 @@ fn unarmed(earlier: History<'_>, by: By, began: u32) -> Option<&'static str> {
     }
 }
 
-/// Returns the missing condition of the pointer's choice of Allow.
+/// Returns the missing condition for choosing Allow with the pointer.
 fn unpointed(earlier: History<'_>, began: u32) -> Option<&'static str> {
     let left = earlier.iter().rposition(|(_, event)| *event == Event::OffAllow);
     let arrived = left.map_or(0, |at| at + 1);
@@ -84,8 +83,8 @@ fn unpointed(earlier: History<'_>, began: u32) -> Option<&'static str> {
         Some((_, came, _)) if came + ms(HOVER) > began => return Some("not long enough on Allow"),
         Some(_) => {}
     }
-    // Movement counts after the last disturbance that was not itself a valid press. After a
-    // deliberate one it counts at once.
+    // Movement counts after the last disturbance that was not a valid press. After a press on another control, it
+    // counts immediately.
     let reset = (0..earlier.len()).rev().find(|at| {
         let (moment, event) = earlier[*at];
         let counted = || unarmed(&earlier[..*at], By::Pointer, moment).is_none();
@@ -97,7 +96,7 @@ fn unpointed(earlier: History<'_>, began: u32) -> Option<&'static str> {
         Some(at) => (at + 1, earlier[at].0 + ms(REST)),
     };
     let counts = |at: usize, moment: u32| at >= first && moment >= from;
-    // Measure from the point where movement began to count, or from any later one.
+    // Movement is measured from the first point at which it counts, or from any later one.
     let start = points.iter().rposition(|(at, moment, _)| !counts(*at, *moment)).unwrap_or(0);
     let measured = points.get(start..).unwrap_or(&[]);
     let goes_far = measured.iter().enumerate().any(|(number, (_, _, from))| {
@@ -108,7 +107,7 @@ fn unpointed(earlier: History<'_>, began: u32) -> Option<&'static str> {
     if goes_far { None } else { Some("no movement on Allow") }
 }
 
-/// Returns the missing condition of a finger's choice of Allow.
+/// Returns the missing condition for choosing Allow with a finger.
 fn untouched(earlier: History<'_>) -> Option<&'static str> {
     let Some(last) = earlier.iter().rposition(|(_, event)| disturbs(event)) else {
         return Some("no first touch");
@@ -121,7 +120,7 @@ fn untouched(earlier: History<'_>) -> Option<&'static str> {
     }
 }
 
-/// Returns whether this disturbance is a deliberate press in the dialog or its consequence.
+/// Returns `true` if this disturbance is a press on another control of the dialog, or a consequence of one.
 fn deliberate(history: History<'_>, at: usize) -> bool {
     let (moment, event) = history[at];
     if event == Event::Inside {
@@ -133,7 +132,7 @@ fn deliberate(history: History<'_>, at: usize) -> bool {
         && disturbance_before(history, at).is_some_and(|at| deliberate(history, at))
 }
 
-/// Returns whether a rest, or a deliberate press and its consequences, precedes this index.
+/// Returns `true` if a rest, or presses on other controls with their consequences, precede this index.
 fn follows_a_choice(history: History<'_>, at: usize) -> bool {
     let (moment, _) = history[at];
     match disturbance_before(history, at) {
@@ -150,7 +149,7 @@ fn disturbs(event: &Event) -> bool {
     matches!(event, Event::Press | Event::Inside | Event::Changed | Event::Down(_) | Event::Action)
 }
 
-/// Returns the press to which a release refers. For a repeating key, it is the first press since the last release.
+/// Returns the press to which a release belongs. For a repeating key, it is the first press since the last release.
 fn press_of(before: History<'_>, by: By) -> Option<usize> {
     let from = before.iter().rposition(|(_, event)| match by {
         By::Key => matches!(event, Event::Up(By::Key) | Event::Focused(false)),

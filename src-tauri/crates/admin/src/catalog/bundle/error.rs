@@ -1,16 +1,16 @@
-//! Errors of adding a bundle.
+//! Errors from adding a bundle.
 
 use super::unpacked::UnpackError;
 use ironcurtain_config::ConfigError;
 use std::io;
 
-/// Failure to add a bundle.
+/// Error from adding a bundle.
 #[derive(Debug, thiserror::Error)]
 pub enum BundleError {
     /// The bundle could not be unpacked.
     #[error(transparent)]
     Unpack(#[from] UnpackError),
-    /// No folder name could be generated.
+    /// The system provided no random bytes for a folder name.
     #[error("failed to unpack the bundle: {0}")]
     Folder(io::Error),
     /// The manifest is invalid.
@@ -19,26 +19,26 @@ pub enum BundleError {
     /// The manifest could not be read.
     #[error("failed to read the bundle's `manifest.json`: {0}")]
     NoManifest(io::Error),
-    /// The manifest is too large.
+    /// The manifest is larger or has more settings than allowed.
     #[error("the bundle's `manifest.json` is larger than {} KB or has more than {} settings", .0 >> 10, .1)]
     LongManifest(u64, usize),
-    /// A required setting is missing.
+    /// A required setting has no value.
     #[error("the bundle requires `--set {name}=...`: {title}{proposal}")]
     Missing {
         /// Name of the setting.
         name: String,
-        /// Description of the setting by the bundle's author.
+        /// Description of the setting, as written by the bundle's author.
         title: String,
-        /// Default suggested by the bundle.
+        /// Default value that the bundle suggests, as a clause of the message.
         proposal: String,
     },
     /// The bundle does not have this setting.
     #[error("unknown setting `{0}`; the bundle has `{1}`")]
     Unknown(String, String),
-    /// A setting with a single value has several.
+    /// A setting that takes one value was given several.
     #[error("expected one value for `{0}`, found {1}")]
     Several(String, usize),
-    /// The value of a path setting is not an existing file or folder.
+    /// The value of a path setting is not the absolute path of an existing file or folder.
     #[error("`{0}` must be the absolute path of an existing file or folder, found `{1}`")]
     NoPath(String, String),
     /// A value has the wrong type.
@@ -48,28 +48,28 @@ pub enum BundleError {
         name: String,
         /// Invalid value.
         value: String,
-        /// Expected type, in words.
+        /// Expected type, as words.
         kind: String,
     },
-    /// A secret was given on the command line, where other programs can read it.
+    /// A secret was given on the command line, which other programs can read.
     #[error(
         "`{0}` is a secret and must not be on the command line; leave it out, and store it with `ironcurtain secrets set {1}`"
     )]
     Secret(String, String),
-    /// The bundle refers to one of the user's secrets.
+    /// The bundle refers to a secret that does not belong to it.
     #[error("the bundle refers to `{0}`, which is not one of its own secrets; nothing was added")]
     NotItsSecret(String),
-    /// Another server has a secret of the same name.
+    /// Another server already has a secret with this name.
     #[error(
         "the secret `{secret}` already belongs to the server `{server}`; choose another name for this server"
     )]
     SecretOfAnother {
         /// Name of the secret.
         secret: String,
-        /// Server that uses it.
+        /// Server to which the secret belongs.
         server: String,
     },
-    /// The other servers could not be read.
+    /// The configured servers could not be read.
     #[error(transparent)]
     Servers(#[from] ConfigError),
     /// The command contains an unknown placeholder.

@@ -1,4 +1,4 @@
-//! Generates the entry of a bundle's server by replacing the `${...}` placeholders in its command.
+//! Creates the entry of a bundle's server by replacing the `${...}` placeholders in its command.
 
 use super::super::foreign::mentions_secret;
 use super::error::BundleError;
@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Values for the `${...}` placeholders in a bundle's command.
+/// Values of the `${...}` placeholders in a bundle's command.
 pub(super) struct Fill<'a> {
     pub(super) folder: &'a Path,
     pub(super) home: &'a Path,
@@ -30,8 +30,8 @@ impl Fill<'_> {
         let mut filled = Map::new();
         for (key, template) in env {
             let Some(text) = self.filled(&template)? else { continue };
-            // Only a value that consists of one setting may refer to a secret: the user entered it,
-            // or it names the bundle's own secret.
+            // A value may refer to a secret only if it consists of a single setting: either the user entered it, or it
+            // names the bundle's own secret.
             if self.setting(&template).is_none() && named(&text) != Ok(None) {
                 return Err(BundleError::NotItsSecret(text));
             }
@@ -43,7 +43,8 @@ impl Fill<'_> {
         Ok(fields.map(|(key, value)| (key.to_owned(), value)).into_iter().collect())
     }
 
-    /// Returns the arguments for one template: all values of a setting, or none if the setting was left out.
+    /// Returns the arguments for one template. A setting with several values becomes several arguments, and an omitted
+    /// one none.
     fn argument(&self, text: &str) -> Result<Vec<String>, BundleError> {
         match self.setting(text) {
             Some(values) => Ok(values.clone()),
@@ -51,13 +52,13 @@ impl Fill<'_> {
         }
     }
 
-    /// Returns the values of a setting if the text consists only of its placeholder.
+    /// Returns the values of a setting if the text is exactly its placeholder.
     fn setting(&self, text: &str) -> Option<&Vec<String>> {
         let key = text.strip_prefix("${user_config.")?.strip_suffix('}')?;
         self.values.get(key)
     }
 
-    /// Replaces all placeholders in a text. Returns `None` if it contains a setting that was left out.
+    /// Replaces all placeholders in the text. Returns `None` if it contains an omitted setting.
     fn filled(&self, text: &str) -> Result<Option<String>, BundleError> {
         let (mut done, mut rest) = (String::new(), text);
         while let Some((before, after)) = rest.split_once("${") {
@@ -82,7 +83,7 @@ impl Fill<'_> {
     }
 }
 
-/// Rejects text from the bundle that refers to one of the user's secrets.
+/// Returns an error if text from the bundle refers to one of the user's secrets.
 pub(super) fn not_a_secret(text: &str) -> Result<(), BundleError> {
     if mentions_secret(text) { Err(BundleError::NotItsSecret(text.to_owned())) } else { Ok(()) }
 }

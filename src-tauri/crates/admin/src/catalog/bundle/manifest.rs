@@ -1,7 +1,7 @@
-//! Manifest of a bundle: description, start command, and settings for the user to fill in.
+//! Manifest of a bundle: its description, its start command and the settings that the user fills in.
 //!
-//! - Ignores unknown keys; manifests have more than are needed here.
-//! - Displays suggested files and folders, but never uses them as defaults.
+//! - Ignores unknown keys, because manifests contain more than IronCurtain needs.
+//! - Suggested files and folders are displayed, but never used as defaults.
 
 use super::error::BundleError;
 use serde::Deserialize;
@@ -14,10 +14,10 @@ use std::path::Path;
 /// File name of the manifest.
 pub(super) const FILE: &str = "manifest.json";
 
-/// Maximum size of the manifest in bytes.
+/// Maximum size of the manifest: 1 MiB.
 const LONGEST: u64 = 1024 * 1024;
 
-/// Maximum number of settings.
+/// Maximum number of settings in a manifest.
 const MOST_SETTINGS: usize = 100;
 
 /// Manifest of a bundle.
@@ -31,11 +31,11 @@ pub struct BundleManifest {
     /// Description by the author.
     #[serde(default)]
     pub description: String,
-    /// Author, as claimed by the bundle.
+    /// Author that the bundle names, unverified.
     #[serde(default)]
     pub author: BundleAuthor,
     pub(super) server: BundleServer,
-    /// Settings by key.
+    /// Settings that the user fills in, by key.
     #[serde(default)]
     pub user_config: BTreeMap<String, BundleSetting>,
 }
@@ -72,21 +72,21 @@ pub(super) struct PlatformOverride {
     pub(super) env: BTreeMap<String, String>,
 }
 
-/// Setting for the user to fill in.
+/// A setting that the user fills in.
 #[derive(Debug, Clone, Deserialize)]
 pub struct BundleSetting {
     #[serde(rename = "type")]
     kind: String,
-    /// Short description by the author.
+    /// Short description of the setting.
     #[serde(default)]
     pub title: String,
-    /// Longer description by the author.
+    /// Longer description of the setting.
     #[serde(default)]
     pub description: String,
-    /// True if the setting is mandatory.
+    /// `true` if the setting requires a value.
     #[serde(default)]
     pub required: bool,
-    /// True if the setting may have several values.
+    /// `true` if the setting may have several values.
     #[serde(default)]
     pub multiple: bool,
     #[serde(default)]
@@ -112,16 +112,16 @@ pub enum SettingKind {
     Folder,
     /// A file.
     File,
-    /// Text to store as a secret.
+    /// Text that is stored as a secret.
     Secret,
 }
 
-/// The user's values for a bundle's settings.
+/// The user's values for the settings of a bundle.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct BundleAnswers {
-    /// Values by setting.
+    /// Values of each setting.
     pub values: BTreeMap<String, Vec<String>>,
-    /// Optional secrets to leave out.
+    /// Optional secrets that the user has omitted.
     pub without: BTreeSet<String>,
 }
 
@@ -144,7 +144,7 @@ impl BundleManifest {
 }
 
 impl BundleSetting {
-    /// Returns the type of the value. An unknown type is treated as text.
+    /// Returns the type of the value. An unknown type counts as text.
     #[must_use]
     pub fn kind(&self) -> SettingKind {
         match self.kind.as_str() {
@@ -157,7 +157,7 @@ impl BundleSetting {
         }
     }
 
-    /// Returns whether the value is a file or folder.
+    /// Returns `true` if the value is the path of a file or folder.
     #[must_use]
     pub fn is_path(&self) -> bool {
         matches!(self.kind(), SettingKind::Folder | SettingKind::File)
@@ -174,7 +174,7 @@ impl BundleSetting {
         }
     }
 
-    /// Returns the values for a server; `None` if the setting is optional and was left out.
+    /// Returns the values of the setting. Returns `None` if it is optional and has no value.
     pub(super) fn values(
         &self,
         key: &str,
@@ -199,7 +199,7 @@ impl BundleSetting {
             };
         }
         let proposed = self.proposed();
-        // Only the user may choose a folder.
+        // Only the user may choose a file or folder.
         if !self.is_path() && !proposed.is_empty() {
             return Ok(Some(proposed));
         }
@@ -231,7 +231,7 @@ impl BundleSetting {
         }
     }
 
-    /// Describes the allowed numbers.
+    /// Describes the range of allowed numbers.
     fn range(&self) -> String {
         match (self.min, self.max) {
             (Some(min), Some(max)) => format!("a number from {min} to {max}"),
@@ -242,7 +242,7 @@ impl BundleSetting {
     }
 }
 
-/// Returns the name of the secret for a setting of a server.
+/// Returns the name of the stored secret for a setting of a server.
 #[must_use]
 pub fn secret_name(server: &str, key: &str) -> String {
     format!("{server}-{key}")

@@ -1,4 +1,4 @@
-//! Valid, invalid and hostile bundles.
+//! Tests with valid, invalid and hostile bundles.
 
 use super::unpacked::unpack;
 use super::*;

@@ -1,6 +1,6 @@
-//! Unpacks a bundle.
+//! Unpacks the ZIP archive of a bundle.
 //!
-//! - INVARIANT: writes nothing outside the folder, and creates no symlinks.
+//! - INVARIANT: writes nothing outside the target folder and creates no symlinks.
 //! - Does not run the bundle's code.
 
 use ironcurtain_paths::bounded_read;
@@ -11,16 +11,16 @@ use std::path::{Path, PathBuf};
 use zip::ZipArchive;
 use zip::result::ZipError;
 
-/// Maximum unpacked size in bytes.
+/// Maximum total size of the unpacked files: 1 GiB.
 const MOST_BYTES: u64 = 1 << 30;
 
-/// Maximum packed size in bytes. Limits the file list, which is kept in memory.
+/// Maximum size of the archive: 256 MiB. It also limits the file list, which is kept in memory.
 const MOST_PACKED: u64 = 256 << 20;
 
-/// Maximum number of files.
+/// Maximum number of files in a bundle.
 const MOST_FILES: usize = 50_000;
 
-/// Failure to unpack a bundle.
+/// Error from unpacking a bundle.
 #[derive(Debug, thiserror::Error)]
 pub enum UnpackError {
     /// The file could not be read as a ZIP archive.
@@ -31,10 +31,10 @@ pub enum UnpackError {
         /// Error of the ZIP reader.
         source: ZipError,
     },
-    /// A file in the bundle is unsafe to unpack.
+    /// A path in the bundle is a symlink or leads outside the folder.
     #[error("`{0}` in the bundle is a symlink or outside its folder; nothing was added")]
     Outside(String),
-    /// The bundle is too large.
+    /// The bundle exceeds a size limit or the maximum number of files.
     #[error(
         "the bundle is larger than {} MB packed or {} MB unpacked, or has more than {MOST_FILES} files; nothing was added",
         MOST_PACKED >> 20,
@@ -51,10 +51,10 @@ pub enum UnpackError {
     },
 }
 
-/// Unpacks a bundle to a folder, replacing its previous content.
+/// Unpacks a bundle into a folder, whose previous content is removed.
 ///
 /// # Errors
-/// [`UnpackError`], in which case the folder is removed.
+/// Returns an [`UnpackError`] on failure, in which case the folder is removed.
 pub(super) fn unpack(bundle: &Path, folder: &Path) -> Result<(), UnpackError> {
     let read = |source| UnpackError::Read { file: bundle.to_path_buf(), source };
     let file = bounded_read::open(bundle).map_err(|problem| read(problem.into()))?;
@@ -109,7 +109,7 @@ fn make(folder: &Path) -> Result<(), UnpackError> {
     made.map_err(|source| UnpackError::Write { path: folder.to_path_buf(), source })
 }
 
-/// Removes a folder, if it exists.
+/// Removes a folder if it exists.
 fn remove(folder: &Path) -> Result<(), UnpackError> {
     match fs::remove_dir_all(folder) {
         Err(source) if source.kind() != io::ErrorKind::NotFound => {

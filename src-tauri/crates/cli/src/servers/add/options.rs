@@ -9,13 +9,13 @@ use ironcurtain_secrets::{SecretName, SecretNameError};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// Maximum size of a snippet in bytes.
+/// Maximum size of a settings snippet, in bytes.
 const LONGEST_SNIPPET: u64 = 64 * 1024;
 
-/// Package runners whose packages are installed.
+/// Package runners whose packages IronCurtain installs.
 pub(super) const RUNNERS: [&str; 2] = ["npx", "uvx"];
 
-/// Forms of a server, for `--help`.
+/// Description of the accepted forms of a server, for `--help`.
 const FORMS: &str = "\
 Servers can be named as:
   memory                        an id from `ironcurtain servers catalog`
@@ -65,23 +65,23 @@ pub struct AddOptions {
 }
 
 impl AddOptions {
-    /// Returns the file of the bundle, if the server is one.
+    /// Returns the path of the bundle if the user named one.
     pub(super) fn bundle_file(&self) -> Option<&Path> {
         let [only] = self.what.as_slice() else { return None };
         Some(Path::new(only)).filter(|file| Bundle::is_named_so(file))
     }
 
-    /// Returns whether the user named a folder where the package is installed.
+    /// Returns `true` if the user named a folder that contains the installed package.
     pub(super) fn is_installed(&self) -> bool {
         self.from.is_some()
     }
 
-    /// Returns whether client settings are read from standard input.
+    /// Returns `true` if standard input contains the client settings.
     pub(super) fn reads_stdin(&self) -> bool {
         self.what == ["-"]
     }
 
-    /// Returns the server to add. Asks for the registry of a package if it is ambiguous.
+    /// Returns the server to add. Asks the user for the package registry if it is ambiguous.
     pub(super) fn addition(
         &self,
         home: &Home,
@@ -135,9 +135,9 @@ impl AddOptions {
     }
 }
 
-/// Returns whether a word names a file with client settings, or standard input.
+/// Returns `true` if the word names a file with client settings, or standard input.
 fn is_file(what: &str) -> bool {
-    // A scoped npm package name resembles a path; it is a path only if that file exists.
+    // A scoped npm package looks like a path. It is a path only if the file exists.
     let is_package = what.starts_with('@') && !Path::new(what).exists();
     let is_path =
         !what.contains("://") && what.ends_with(".json") || what.contains('/') && !what.contains(':');
@@ -145,7 +145,7 @@ fn is_file(what: &str) -> bool {
     what == "-" || is_path && !is_package && (!is_text || Path::new(what).exists())
 }
 
-/// Asks which registry has a package.
+/// Asks the user for the registry of a package.
 fn asked_registry(name: &str, screen: Screen) -> anyhow::Result<&'static str> {
     let question = format!("`{name}` is not in the catalog. Is it a package of npm (n) or PyPI (p)? [n/p]");
     match screen.answer(&question)?.to_lowercase().as_str() {
@@ -155,7 +155,7 @@ fn asked_registry(name: &str, screen: Screen) -> anyhow::Result<&'static str> {
     }
 }
 
-/// Reads a file, or standard input for `-`.
+/// Reads the settings snippet from a file, or from standard input for `-`.
 fn snippet(file: &str) -> anyhow::Result<String> {
     let mut text = String::new();
     if file == "-" {
@@ -175,7 +175,7 @@ fn snippet(file: &str) -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// Error of an option that is not `NAME=VALUE`.
+/// Error for an option value that is not `NAME=VALUE`.
 #[derive(Debug, thiserror::Error)]
 pub enum NotASetting {
     #[error("expected `NAME=VALUE`")]
@@ -189,7 +189,7 @@ fn setting(text: &str) -> Result<(String, String), NotASetting> {
     Ok((name.to_owned(), value.to_owned()))
 }
 
-/// Parses `KEY=NAME`: a variable or header, and the name of the secret to pass in it.
+/// Parses `KEY=NAME`: a variable or header, and the name of the secret that it contains.
 pub fn given_secret(text: &str) -> Result<(String, SecretName), NotASetting> {
     let (key, name) = setting(text)?;
     Ok((key, SecretName::try_from(name.as_str())?))

@@ -1,4 +1,4 @@
-//! Parses command lines that contain a server's command, and formats the result of `servers add`.
+//! Parses the server's command in the arguments of `servers add`, and formats its result.
 
 use super::options::{AddOptions, RUNNERS};
 use crate::lines::TextLines;
@@ -12,12 +12,12 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Options of `servers add` that take a value.
+/// Options of `servers add` that have a value.
 const WITH_VALUE: [&str; 5] = ["--name", "--from", "--set", "--secret", "--without"];
 
-/// Inserts `--` before a program such as `npx`, so that everything after `servers add npx` becomes the server's command.
+/// Inserts `--` before a program such as `npx`, so that all later words belong to the server's command.
 ///
-/// This allows `servers add npx -y NAME` as printed in servers' documentation.
+/// Documentation of servers often contains a command such as `npx -y NAME`.
 pub fn command_words(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut words: Vec<OsString> = words.collect();
     let is = |at: usize, word: &str| words.get(at).is_some_and(|found| found == word);
@@ -32,7 +32,7 @@ pub fn command_words(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
     words
 }
 
-/// Result of adding a server.
+/// Result of `servers add`.
 pub(super) struct AddedReport<'a> {
     pub(super) home: &'a Home,
     pub(super) options: &'a AddOptions,
@@ -40,7 +40,7 @@ pub(super) struct AddedReport<'a> {
     pub(super) server: &'a Server,
     pub(super) added: &'a AddedServer,
     pub(super) annotations: Option<&'a Path>,
-    /// The server was tried and shown before.
+    /// `true` if the server was tried and its tools were shown.
     pub(super) tried: bool,
 }
 
@@ -80,7 +80,7 @@ impl AddedReport<'_> {
     fn unannotated(&self) -> anyhow::Result<String> {
         let name = &self.server.name;
         let trial = PolicyTrial::open(self.home.clone(), &PolicyFiles::default(), &self.home.person)?;
-        // The empty name matches no annotated tool.
+        // No annotated tool has an empty name.
         let fate = UnannotatedCalls::judged(&trial, name, "");
         if fate == UnannotatedCalls::Refused {
             return Ok(format!("Its tools are refused until you run: ironcurtain servers annotate {name}"));
@@ -91,7 +91,7 @@ impl AddedReport<'_> {
     }
 }
 
-/// Returns a warning if this computer's Node.js is older than the server needs.
+/// Returns a warning if the installed Node.js is older than the server needs.
 fn old_node(needed: u32) -> Option<String> {
     let output = Command::new("node").arg("--version").stdin(Stdio::null()).output().ok()?;
     too_old(std::str::from_utf8(&output.stdout).ok()?, needed)

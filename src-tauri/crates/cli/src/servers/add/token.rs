@@ -1,4 +1,4 @@
-//! Token for a server at an address, typed by the user.
+//! Token that the user types for a server at an address.
 
 use crate::screen::Screen;
 use crate::secrets::TypedSecret;
@@ -7,14 +7,14 @@ use ironcurtain_config::Servers;
 use ironcurtain_config::home::Home;
 use ironcurtain_secrets::SecretName;
 
-/// Token to store once its server is added.
+/// A typed token, which is stored as a secret when the server is added.
 pub(super) struct Token {
     name: SecretName,
     typed: TypedSecret,
 }
 
 impl Token {
-    /// Prompts for the token, and refers to it in the server's entry.
+    /// Prompts for the token and refers to its secret in the server's entry.
     pub(super) fn typed(home: &Home, adding: &mut Addition, screen: Screen) -> anyhow::Result<Self> {
         let name = SecretName::try_from(format!("{}-token", adding.name).as_str())?;
         let others = Servers::load(home)?;
@@ -34,7 +34,7 @@ impl Token {
         Ok(Self { name, typed })
     }
 
-    /// Stores the token.
+    /// Stores the token as a secret.
     pub(super) fn keep(self) -> anyhow::Result<()> {
         self.typed.keep(&self.name)
     }

@@ -10,12 +10,12 @@ fn of(id: &str) -> Question {
     of_file(id, &format!("/home/u/{id}.txt"), id)
 }
 
-/// Pages through the batch to its end and returns the shown text.
+/// Pages to the end of the batch and returns the displayed text.
 fn page_through(user: &SimulatedUser) -> String {
     page_through_and_type(user, "\n")
 }
 
-/// Like [`page_through`], with this input at the end.
+/// Like [`page_through`], but types this input at the end.
 fn page_through_and_type(user: &SimulatedUser, at_its_end: &str) -> String {
     user.types("b\n");
     let mut seen = String::new();
@@ -41,7 +41,7 @@ fn a_batch_is_allowed_after_every_row_was_shown() {
     for asked in [of("second"), other, grave, of("third"), of("over")] {
         answers.push(user.is_asked(asked));
     }
-    // Redraws, to include the questions that arrived since.
+    // Redraws, so that the batch includes the questions that arrived since.
     user.types("d\n");
     user.sees(" Enter: back. ");
     user.types("\n");
@@ -56,7 +56,7 @@ fn a_batch_is_allowed_after_every_row_was_shown() {
     assert_eq!(shown.matches(" if allowed | claude may read it").count(), 4, "{shown}");
     assert!(!shown.contains("other.txt") && !shown.contains("grave.txt"), "{shown}");
     user.sees(PROMPT);
-    // One question arrives and one is withdrawn after the batch was shown.
+    // After the batch was shown, one question arrives and one is withdrawn.
     let late = user.is_asked(of("late"));
     user.terminal.withdraw("over", Withdrawn::Cancelled);
     user.types("all 4\n");
@@ -76,7 +76,7 @@ fn a_partly_shown_batch_is_not_allowed() {
     let user = SimulatedUser::at(80);
     let first = user.is_asked(of("first"));
     user.sees(PROMPT);
-    // Without other questions, `b` is an invalid answer and denies.
+    // Without other questions, `b` is not a valid answer and denies the call.
     user.types("b\n");
     assert_eq!(answer_of(first), NO);
     let first = user.is_asked(of("first"));
@@ -88,14 +88,14 @@ fn a_partly_shown_batch_is_not_allowed() {
         user.types("\n");
         user.sees(PROMPT);
         match typed {
-            // Leaves before the end.
+            // The user leaves the batch before its end.
             None => {
                 user.types("b\n");
                 user.sees(" Enter: ");
                 user.types("q\n");
             }
             Some("all 2\n") => {
-                // Types the approval within the half second, in the same input.
+                // The user types the approval in the first half second, together with the input for paging.
                 page_through_and_type(&user, "\nall 2\n");
                 user.sees(PROMPT);
                 user.types("\n");

@@ -1,4 +1,4 @@
-//! Tests of typed denials, of notices, and of the front end without a user.
+//! Tests of denials on the terminal, of notices, and of the front end without a user.
 
 use super::super::super::tests::{broker, question, scope};
 use super::super::super::{Answer, Consent, DenialReach, NobodyToAsk, QuestionOutcome};

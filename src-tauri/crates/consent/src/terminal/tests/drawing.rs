@@ -92,7 +92,7 @@ fn the_worst_effect_is_repeated_next_to_the_answer() {
     assert!(lines.len() > 24);
     let (_, last) = lines.split_at(lines.len() - 3);
     assert_eq!(last[..2], [" The worst of these 17 things: DELETE", " worst      | /home/u/photos"]);
-    // A single effect is not repeated.
+    // The worst effect is not repeated if there is only one effect.
     let alone = Question { consequences: vec![worst], ..question("q") };
     let lines = rows::question(&alone, &choices(&alone), 80, false).lines;
     assert_eq!(lines.iter().filter(|line| line.contains("/home/u/photos")).count(), 1);

@@ -1,4 +1,4 @@
-//! A simulated user at a pseudoterminal.
+//! A simulated user who reads and types on a pseudoterminal.
 
 use super::slot;
 use crate::{Answer, Consent, Question, Terminal};
@@ -10,10 +10,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
-/// Time limit for every wait in a test.
+/// Maximum duration of each wait in a test.
 pub(super) const BOUND: Duration = Duration::from_secs(10);
 
-/// A simulated user at a terminal.
+/// A simulated user who reads and types on a pseudoterminal.
 pub(super) struct SimulatedUser {
     keyboard: File,
     pub(super) tty: File,
@@ -59,7 +59,7 @@ impl SimulatedUser {
         tcsetwinsize(&self.tty, size).unwrap();
     }
 
-    /// Waits until the terminal shows this, and returns the output up to there.
+    /// Waits until the terminal shows this text. Returns the output up to and including the text.
     #[track_caller]
     pub(super) fn sees(&self, words: &str) -> String {
         let deadline = Instant::now() + BOUND;

@@ -1,34 +1,34 @@
-//! Error from creating or changing a grant in the settings window.
+//! Error type for creating and changing grants in the window.
 
 use ironcurtain_egress::{HostError, RuleError as HostRuleError};
 use ironcurtain_grants::GrantError;
 use ironcurtain_paths::PathError;
 use std::io;
 
-/// Error from creating or changing a grant in the settings window.
+/// Reason why a grant cannot be created or changed. The texts are shown in the window.
 #[derive(Debug, thiserror::Error)]
 pub enum GrantRequestError {
-    /// The client has never connected.
+    /// The client has never connected, so it has not been identified.
     #[error("the client `{0}` has not connected yet; start one of its servers through IronCurtain first")]
     UnknownClient(String),
-    /// No session exists to bind the grant to.
+    /// The grant is for a session, but no session of this client and server is active.
     #[error("the session has ended; choose another duration")]
     NoSession,
-    /// No access is selected.
+    /// The request contains no kind of access.
     #[error("no access is selected; choose read, write or delete")]
     NoAccess,
-    /// The right to delete cannot be permanent.
+    /// The request is for permanent permission to delete.
     #[error("deleting cannot be granted permanently; choose a duration, or leave out deleting")]
     RemovesForAlways,
     /// The path is not valid UTF-8.
     #[error("the path is not valid UTF-8, so agents cannot name it")]
     NotUtf8,
-    /// Resolving the path failed.
+    /// The path cannot be resolved.
     #[error("`{path}` cannot be granted: {problem}")]
     Path {
-        /// Path.
+        /// Path for display.
         path: String,
-        /// Reason.
+        /// Error from resolving the path.
         problem: PathError,
     },
     /// The path is neither a file nor a folder.
@@ -39,51 +39,53 @@ pub enum GrantRequestError {
         "`{0}` cannot be granted: it is or contains your home, keys or IronCurtain's own files; pick a folder inside it"
     )]
     Limits(String),
-    /// An autostart file, whose writing requires approval each time.
+    /// The path is an autostart file, and the request is for write access.
     #[error("your programs run `{0}` automatically, so each write requires your approval; leave out writing")]
     RunsLater(String),
     /// The host pattern is invalid.
     #[error("{0}")]
     Host(#[from] HostRuleError),
-    /// The host is not a single host.
+    /// The text is not a single host.
     #[error("{0}; name a single host")]
     NoHost(#[from] HostError),
-    /// The server is not configured.
+    /// No server has this name.
     #[error("unknown server `{0}`; it may have been removed")]
     NoServer(String),
-    /// The server does not run in a sandbox on this computer.
+    /// The server is unsandboxed or remote, so a grant for a host would have no effect.
     #[error("`{0}` does not run in a sandbox on this computer, so granting a host has no effect")]
     NotHeld(String),
-    /// The server's entry blocks the host even with a grant.
+    /// The server's entry blocks the host even if it is granted.
     #[error("the entry of `{server}` blocks `{host}` even with a grant; allow the host under Servers")]
     OutOfReach {
         /// Name of the server.
         server: String,
-        /// Host and port.
+        /// Requested host and port, as `HOST:PORT`.
         host: String,
     },
-    /// The tool has no annotation.
+    /// The tool has no annotation, so the effect of its calls is unknown.
     #[error("the tool `{0}` is not annotated yet; review the server's tools under Servers")]
     UnknownTool(String),
-    /// The effect of the tool depends on the arguments of each call.
-    #[error("`{0}` acts on what each call names, so it cannot be granted as a whole; create a rule instead")]
+    /// The effect of the tool depends on its arguments, which are judged per call.
+    #[error(
+        "the effect of `{0}` depends on its arguments, so it cannot be granted as a whole; create a rule instead"
+    )]
     NamesThings(String),
-    /// A tool that may delete, move or run something cannot be granted permanently.
+    /// The tool may delete, move or run something, and the request is for a permanent grant.
     #[error("`{0}` may delete or run something, so it cannot be granted permanently; choose a duration")]
     ToolForAlways(String),
-    /// The grant does not exist, or is not for files.
+    /// The grant no longer exists, or is not for files.
     #[error("the file grant does not exist; it may have been revoked")]
     Gone,
-    /// The new terms exceed the grant.
+    /// The change would extend the access of the grant.
     #[error("the change exceeds the grant; create a new grant instead")]
     Wider,
-    /// Creating a random id failed.
+    /// The operating system provided no random bytes for the id.
     #[error("failed to create the grant: {0}")]
     NoName(#[from] io::Error),
-    /// Recording or storing the grant failed.
+    /// The grant cannot be recorded or stored.
     #[error(transparent)]
     Grant(#[from] GrantError),
-    /// The new grant is active, but revoking the old one failed.
+    /// The new grant is active, but the old one could not be revoked.
     #[error("the new grant is active, but revoking the old one failed: {0}")]
     OldOneStays(String),
 }

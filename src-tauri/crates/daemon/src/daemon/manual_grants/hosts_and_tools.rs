@@ -1,4 +1,4 @@
-//! Grants of hosts and tools, where a grant has an effect and a question could offer it.
+//! Grants for hosts and tools. Refuses them if they would have no effect, or if a question could not offer them.
 
 use super::super::Daemon;
 use super::GrantRequestError;
@@ -8,14 +8,14 @@ use ironcurtain_grants::Granted;
 use ironcurtain_policy::{ArgumentRoles, Role, ToolAnnotation, ToolScope, ToolUse};
 use ironcurtain_visible as visible;
 
-/// Port of a host that is typed without one.
+/// Port that is used if the user types a host without one.
 const DEFAULT_PORT: u16 = 443;
 
 impl Daemon {
-    /// Parses one port of one host, and checks that a grant opens it to the server.
+    /// Parses a host with its port, and checks that a grant would make it reachable for the server.
     pub(super) fn host(&self, server: &str, text: &str) -> Result<Granted, GrantRequestError> {
         let text = text.trim();
-        // The proxy's own rules give the best error message.
+        // Validate with the proxy's own rules first, because their error messages are the most helpful.
         HostRules::new([text], [""; 0], false)?;
         let target = HostPort::parse(text, Some(DEFAULT_PORT))?;
         let settings = self.0.reloader.settings();
@@ -36,7 +36,7 @@ impl Daemon {
         Ok(Granted::Host(target))
     }
 
-    /// Returns a tool as a whole, if its calls have no arguments with a role.
+    /// Returns a grant object for a whole tool, if none of the tool's arguments is judged.
     pub(super) fn tool(
         &self,
         server: &str,
@@ -52,14 +52,14 @@ impl Daemon {
             return Err(GrantRequestError::NamesThings(shown()));
         }
         let what = ToolUse::new(tool.to_owned(), Vec::new());
-        // The caller rejects `Lifetime::Once`.
+        // The caller refuses `Lifetime::Once`.
         if lifetime != Lifetime::Once && !may_last(&what, lifetime) {
             return Err(GrantRequestError::ToolForAlways(shown()));
         }
         Ok(Granted::Tool(ToolScope::Use(what)))
     }
 
-    /// Returns the tools of a server that can be granted as a whole.
+    /// Returns the names of the server's tools that can be granted as a whole.
     pub(super) fn grantable_tools(&self, server: &str) -> Vec<String> {
         let snapshot = self.0.services.snapshot();
         let tools = snapshot.annotations.tools(server).filter(|(_, annotation)| has_no_roles(annotation));
@@ -67,7 +67,7 @@ impl Daemon {
     }
 }
 
-/// Returns `true` if no argument of the tool has a role.
+/// Returns `true` if no argument of the tool is judged.
 fn has_no_roles(tool: &ToolAnnotation) -> bool {
     let has_none = |roles: &ArgumentRoles| {
         let conditional = roles.when.iter().flat_map(|when| &when.roles);

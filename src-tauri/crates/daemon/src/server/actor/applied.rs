@@ -1,4 +1,4 @@
-//! Grants and policy applied to one server so far.
+//! State of the grants and the policy as applied to one server.
 
 use crate::server::mounted::{self, Mounted};
 use ironcurtain_grants::mounts::Need;
@@ -7,50 +7,50 @@ use ironcurtain_policy::OpenFolder;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Versions of the grants and the policy that something was derived from.
+/// Versions of the grant table and the policy.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Versions {
-    /// Version of the grant table.
+    /// Version of the grant table, which increases with each change.
     pub grants: u64,
-    /// Version of the policy.
+    /// Version of the policy, which increases with each change.
     pub policy: u64,
 }
 
 impl Versions {
-    /// Returns `true` if neither version is older than in `others`.
+    /// Returns `true` if both versions are at least as new as in `others`.
     #[must_use]
     pub fn have_reached(self, others: Self) -> bool {
         self.grants >= others.grants && self.policy >= others.policy
     }
 }
 
-/// Grants and policy applied to the server so far.
+/// Grants, policy and mounts as applied to one server.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Applied {
-    /// Versions that this state reflects.
+    /// Versions of the grants and the policy that this state reflects.
     pub versions: Versions,
-    /// Newest grant table whose revocations are proven to be complete in the sandbox and on the network. The server may not
-    /// have noticed yet.
+    /// Version of the newest grant table whose revocations are complete in the sandbox and on the network. The server
+    /// itself may still report old roots.
     pub within: u64,
-    /// Number of restarts because the server still held something that was revoked.
+    /// Number of restarts because the server kept using access that was revoked.
     pub restarts: u64,
-    /// Paths that could not be mounted, and why.
+    /// Paths that could not be mounted, with the reasons.
     pub failed: BTreeMap<CanonicalPath, String>,
-    /// Folders that are read-only in this session, and why.
+    /// Folders that are read-only for the rest of the session, with the reasons.
     pub(super) read_only: BTreeMap<CanonicalPath, String>,
-    /// Folders that the policy always opens to the server.
+    /// Folders that a policy rule opens to the server.
     pub(super) opened: Arc<[OpenFolder]>,
-    /// Current mounts of the sandbox.
+    /// Current mounts of the server's sandbox.
     pub(super) mounted: Vec<Mounted>,
 }
 
 impl Applied {
-    /// Returns the needs of all mounts in the sandbox.
+    /// Returns the paths that are mounted, with their access.
     pub(in crate::server) fn mounted(&self) -> impl Iterator<Item = &Need> {
         self.mounted.iter().map(|mounted| &mounted.need)
     }
 
-    /// Returns the first path to be written that is read-only in this session, with the reason.
+    /// Returns the first of the `written` paths that is read-only for the rest of the session, with the reason.
     #[must_use]
     pub fn withheld<'a>(
         &'a self,
@@ -65,20 +65,20 @@ impl Applied {
         })
     }
 
-    /// Returns `true` if the path is mounted in its current version with the access needed.
+    /// Returns `true` if the current file or folder at the path is mounted with the needed access.
     #[must_use]
     pub fn shows(&self, need: &Need) -> bool {
         mounted::shows(&self.mounted, need)
     }
 
-    /// Returns `true` if the path is mounted in its current version with the access needed because the policy always opens it.
+    /// Returns `true` if a policy rule opens the path with the needed access, and it is mounted like that.
     #[must_use]
     pub fn opens(&self, need: &Need) -> bool {
         let opens = |o: &OpenFolder| o.path.contains(&need.path) && (o.writable || !need.writable);
         self.opened.iter().any(opens) && self.shows(need)
     }
 
-    /// Returns `true` if the path is not mounted, or mounted in its current version.
+    /// Returns `true` unless a mount shows an older file or folder than the current one at the path.
     #[must_use]
     pub fn is_current(&self, path: &CanonicalPath) -> bool {
         mounted::is_current(&self.mounted, path)

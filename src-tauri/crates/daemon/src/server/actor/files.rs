@@ -1,4 +1,4 @@
-//! Files that an `srt` sandbox reads, removed together with the server.
+//! Files that an `srt` sandbox reads. They are removed together with the server.
 
 use crate::server::process::Containment;
 use crate::server::start_error::ContainmentError;
@@ -18,7 +18,7 @@ impl SessionFiles {
 
 impl Drop for SessionFiles {
     fn drop(&mut self) {
-        // Leftovers are removed at the next start.
+        // If this fails, the next start removes the directory.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }

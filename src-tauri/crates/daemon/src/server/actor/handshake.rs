@@ -1,4 +1,4 @@
-//! Sends `initialize` to a started process.
+//! Performs the `initialize` handshake with a new process.
 
 use super::running::{Handshake, Running};
 use super::{Actor, ServerState};
@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 impl Actor {
-    /// Replays the client's `initialize` to a process, if the client has sent one.
+    /// Sends the client's `initialize` to a process. Does nothing if the client has not sent one.
     pub(super) fn initialize(&self, running: &mut Running) {
         let Some((params, number)) = self.replay.initialize_params() else { return };
         running.initialize_number = Some(number);
@@ -47,7 +47,7 @@ impl Actor {
                     is_this
                 });
             };
-            // Fails only if the actor has exited.
+            // Ignore the error, which occurs only if the actor has exited.
             let _ = send.send(replay.answered(&connection, up, answer, held));
         };
         initialize(negotiation, Box::new(answered));

@@ -1,4 +1,4 @@
-//! Keeps the masks of a sandbox in place when programs outside replace or move the masked files.
+//! Restores the masks of a sandbox after programs outside it have replaced or moved masked files.
 
 use super::{Actor, Running};
 use crate::server::control::LostMask;
@@ -6,7 +6,7 @@ use ironcurtain_audit::{Entry, Event};
 use ironcurtain_sandbox::{ControlAnswer, ControlOp};
 
 impl Actor {
-    /// Asks the supervisor to check that every mask is in place.
+    /// Has the supervisor verify that every mask is in place. Restarts the server if it does not confirm that.
     pub(super) async fn check(&mut self) {
         self.act_on_due().await;
         let Some(control) = self.running.as_mut().and_then(Running::control) else { return };
@@ -18,7 +18,7 @@ impl Actor {
                 let lost = control.uncovered();
                 self.report_lost_masks(lost).await;
             }
-            // Without an answer, the masks may be missing.
+            // Without confirmation, masks may be missing.
             Ok(_) | Err(_) => {
                 self.restart("its supervisor did not confirm that all hidden paths are still hidden").await
             }

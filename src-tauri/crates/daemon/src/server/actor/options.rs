@@ -1,4 +1,4 @@
-//! Parameters of a server's actor.
+//! Options for starting a server's actor.
 
 use crate::identity_gate::IdentityGate;
 use crate::metrics::Metrics;
@@ -20,51 +20,51 @@ use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-/// Parameters to start an actor with.
+/// Options for starting a server's actor.
 pub struct ActorOptions {
-    /// Configuration of the server.
+    /// Entry of the server in `mcp-servers.json`.
     pub server: Server,
-    /// Paths of our helper programs.
+    /// Locations of our helper programs, and the secret store.
     pub programs: ServerPrograms,
-    /// Containment of the server, or why it cannot run.
+    /// Containment of the server, or the reason why it cannot be started.
     pub containment: Result<Containment, ContainmentError>,
-    /// Network of the server, if it has one.
+    /// Network access of the server, or `None` if it has none.
     pub network: Option<Arc<ServerNetwork>>,
-    /// Folders and protected paths around the sandbox.
+    /// Session folder and protected paths.
     pub around: Surroundings,
-    /// Resolves granted paths.
+    /// Resolver that checks granted paths before they are mounted.
     pub resolver: Resolver,
-    /// Selects the grants that this server may use.
+    /// Returns `true` for grants that this server may use.
     pub may_use: Box<dyn Fn(&StandingGrant) -> bool + Send + Sync>,
-    /// Checks that data under the server's name belongs to this server.
+    /// Refuses the server if grants and secrets under its name belong to another program.
     pub(crate) gate: IdentityGate,
-    /// Rejects programs that another server can modify.
+    /// Refuses a program that another server can modify.
     pub refuses_program: Box<RefusesProgram>,
-    /// Live grants.
+    /// Current grants, including changes.
     pub grants: watch::Receiver<Arc<GrantTable>>,
-    /// Policy, updated as it changes.
+    /// Current policy, including changes.
     pub snapshots: watch::Receiver<Arc<PolicySnapshot>>,
-    /// Outgoing messages to the client.
+    /// Queue of messages to the client.
     pub client: Outbox,
     /// Memory budget for messages that the client has not read.
     pub memory: Allowance,
-    /// Server methods that the client accepts.
+    /// Methods that the client accepts in requests from the server.
     pub client_takes: watch::Receiver<HashSet<String>>,
-    /// Known protocol versions of server programs.
+    /// Protocol versions that server programs have used before.
     pub versions: KnownVersions,
     /// Receives the server's sampling requests.
     pub sampling: mpsc::UnboundedSender<SamplingRequest>,
-    /// Log of the session.
+    /// Log file of the session.
     pub log: SessionLog,
-    /// Audit log.
+    /// Audit log, which records starts and exits of the server.
     pub audit: Audit,
-    /// Metrics.
+    /// Counters and histograms of the daemon.
     pub(crate) metrics: Metrics,
-    /// Watches for autostart files.
+    /// Watches the sandbox's writable folders for autostart files.
     pub(crate) autostart: Autostart,
-    /// Session id, for the audit log.
+    /// Identifier of the session, for the audit log.
     pub session: String,
-    /// Keeps the trusted process from exiting before the actor has.
+    /// Token that keeps the daemon from exiting before the actor has exited.
     pub(crate) waited_for: TaskTrackerToken,
     /// Cancelled once the server may start.
     pub may_start: CancellationToken,

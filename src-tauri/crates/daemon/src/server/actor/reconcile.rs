@@ -1,12 +1,12 @@
-//! Brings the mounts and roots of a server in line with grants and leases.
+//! Updates the mounts and roots of a server after grants, leases or the policy have changed.
 //!
-//! - To add access: mount, notify the server, then wait for its confirmation. To remove: notify, then unmount with proof. A
-//!   server that still holds a file is killed and restarted.
-//! - Access that remains granted stays mounted throughout, so calls that need no other access are not delayed.
-//! - Every wait has a bound. Changes of grants or policy are mounted and unmounted during the wait, so a slow server cannot
-//!   delay a revocation.
-//! - INVARIANT: each version of the roots is waited for once. A change that does not affect this server's roots does not
-//!   restart the wait.
+//! - To add access: mounts, notifies the server, then waits for its confirmation. To remove access: notifies the
+//!   server, then unmounts and requires proof. A server that still holds a file is killed and restarted.
+//! - Access that remains granted stays mounted, so that calls that need no other access are not delayed.
+//! - Every wait has a time limit. Grant and policy changes are mounted and unmounted during the wait, so a slow server
+//!   cannot delay a revocation.
+//! - INVARIANT: waits once per version of the roots. A change that does not affect this server's roots does not restart
+//!   the wait.
 
 mod confirmation;
 mod mount_steps;
@@ -28,18 +28,18 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot, watch};
 
-/// Tool with which file servers report their allowed directories.
+/// Name of the tool with which some file servers list their allowed directories.
 const LIST_ALLOWED: &str = "list_allowed_directories";
 
-/// Maximum number of consecutive restarts because access could not be removed.
+/// Maximum number of restarts in a row because access could not be removed.
 const MOST_RESTARTS: usize = 3;
 
-/// Parts of the policy that concern this server.
+/// Parts of the policy that apply to this server.
 pub(super) struct ServerRules {
     version: u64,
-    /// Folders that the policy always opens.
+    /// Folders that a policy rule opens.
     opened: Arc<[OpenFolder]>,
-    /// Set if the server has the tool `list_allowed_directories`.
+    /// `true` if the server has the tool `list_allowed_directories`.
     lists_allowed: bool,
 }
 
@@ -54,7 +54,7 @@ impl ServerRules {
 }
 
 impl Actor {
-    /// Runs until the server has the mounts and roots of the newest grants and policy, and has confirmed them.
+    /// Applies the newest grants and policy. Returns once the server has the mounts and has confirmed its roots.
     pub(super) async fn reconcile(&mut self) {
         let (mut grants, mut snapshots) = (self.options.grants.clone(), self.options.snapshots.clone());
         let mut restarts = 0;
@@ -81,7 +81,7 @@ impl Actor {
                 (applied.mounted, applied.failed) = (self.mounted.clone(), round.failed.clone());
             });
             for reply in refreshed.drain(..) {
-                // Fails if the caller was cancelled.
+                // Ignore the error, which occurs if the caller was cancelled.
                 let _ = reply.send(());
             }
             wait = self.wait_for(round.told, wait);
@@ -94,7 +94,7 @@ impl Actor {
                             refreshed.push(reply);
                             continue;
                         }
-                        // The session is closing.
+                        // All senders were dropped: the session is closing.
                         None => return,
                     },
                 }
@@ -115,7 +115,8 @@ impl Actor {
         }
     }
 
-    /// Computes what the server may see, and returns the versions it was derived from.
+    /// Computes the mounts and roots that the server may have now. Returns the versions of the grants and policy that
+    /// it used.
     pub(super) fn project(&mut self) -> Versions {
         self.follow_policy();
         let table = self.options.grants.borrow().clone();
@@ -124,7 +125,7 @@ impl Actor {
         let leases: Vec<Need> = self.leases.values().flat_map(|leased| &leased.needs).cloned().collect();
         let versions = Versions { grants: table.version, policy: self.server_rules.version };
         if self.options.server.remote.is_some() {
-            // A remote server sees no local files and has no roots.
+            // A remote server has no mounts and no roots.
             return versions;
         }
         self.update_named(&grants);
@@ -151,7 +152,7 @@ impl Actor {
         versions
     }
 
-    /// Updates the autostart files that the user approved, and passes new ones to the watcher.
+    /// Updates the approved autostart files, and passes new ones to the watcher.
     fn update_named(&mut self, grants: &[StandingGrant]) {
         let granted = grants.iter().filter_map(StandingGrant::files);
         let granted = granted.filter(|files| files.kind == GrantKind::File && files.access.write);
@@ -175,7 +176,7 @@ impl Actor {
         self.server_rules = ServerRules::of(&snapshot, &self.options.server.name);
         if self.options.around.protected != snapshot.protected {
             self.options.around.protected = snapshot.protected.clone();
-            // Hidden paths are fixed when the process starts.
+            // The hidden paths of a running process cannot be changed.
             self.hides_too_little = self.options.containment.as_ref().is_ok_and(Containment::hides_paths);
         }
     }
@@ -191,7 +192,8 @@ impl Actor {
         let now: Vec<Need> = self.mounted.iter().map(|m| m.need.clone()).collect();
         let wanted = needed_mounts(&now, &needs);
         self.apply(additions(&now, &wanted), &mut round).await;
-        // The client may initialize at any moment. A server that was not notified of its roots in this round takes no calls after it.
+        // The client may initialize at any moment. If it does, a server that was not notified of its roots in this
+        // round takes no calls before the next round.
         round.takes_calls = self.is_initialized();
         round.told = self.announce_roots();
         let now: Vec<Need> = self.mounted.iter().map(|m| m.need.clone()).collect();
@@ -202,7 +204,7 @@ impl Actor {
         round
     }
 
-    /// Returns `true` if no connection of the server depends on a revoked grant.
+    /// Returns `true` if no open connection of the server depends on a revoked grant.
     async fn network_is_cut_off(&self) -> bool {
         match &self.options.network {
             Some(network) => network.is_within_grants().await,
@@ -226,17 +228,18 @@ impl Actor {
         }
     }
 
-    /// Notifies the server of changed roots if needed. Returns their version while the server has not confirmed it.
+    /// Notifies the server that its roots changed, if needed. Returns their version if the server has yet to confirm
+    /// it.
     fn announce_roots(&mut self) -> Option<u64> {
         let version = self.roots.borrow().version;
         let connection = &self.running.as_ref()?.connection;
         let heard = *connection.told.borrow();
-        // A server that gave up asking before is notified anyway. A stateless server asks when it needs roots.
+        // Skip servers that never request roots, and stateless servers, which request them when needed.
         let never_asks = connection.is_stateless() || (self.asks_for_roots == Some(false) && heard == 0);
         if !self.is_initialized() || self.confirmed_version == version || never_asks {
             return None;
         }
-        // A server that has not asked yet gets the newest roots when it does.
+        // Skip servers that have not requested roots yet, because they will receive the newest ones when they do.
         let may_know = self.asks_for_roots.is_some() || heard > 0;
         if heard != version && self.announced != version && may_know {
             connection.send(notification_line(ROOTS_CHANGED, None), None);
@@ -246,7 +249,7 @@ impl Actor {
         Some(version)
     }
 
-    /// Returns the wait for a version of the roots, continuing the current wait if it is for that version.
+    /// Returns the wait for a version of the roots. Continues `wait` if it is for the same version.
     fn wait_for(&self, told: Option<u64>, wait: Option<Wait>) -> Option<Wait> {
         let version = told?;
         if let Some(wait) = wait.filter(|wait| wait.version == version) {
@@ -258,10 +261,10 @@ impl Actor {
         Some(Wait::begin(connection, shown, (self.asks_for_roots, lists_allowed), self.options.log.clone()))
     }
 
-    /// Applies the outcome of a wait for a version of the roots.
+    /// Handles the result of waiting for a version of the roots.
     fn wait_ended(&mut self, version: u64, outcome: WaitOutcome) {
         match outcome {
-            // This does not reveal whether the server would have asked.
+            // The process exited, so it remains unknown whether the server requests roots.
             WaitOutcome::Ended => {}
             WaitOutcome::Waited { asks_for_roots } => {
                 self.asks_for_roots = asks_for_roots;
@@ -270,7 +273,7 @@ impl Actor {
         }
     }
 
-    /// Returns `true` if the running process was notified that the client is initialized.
+    /// Returns `true` if the running process has received the client's `initialized` notification.
     fn is_initialized(&self) -> bool {
         self.running.as_ref().is_some_and(|running| running.handshake.is_complete())
             && self.replay.is_initialized()
@@ -302,13 +305,13 @@ async fn versions_moved(
         snapshot = snapshots.wait_for(|snapshot| snapshot.version != versions.policy) => snapshot.is_ok(),
     };
     if !versions_moved {
-        // Without a sender they never change again.
+        // Without senders, they never change again.
         std::future::pending().await
     }
 }
 
-/// Returns the next call that only needs current mounts, and postpones all other commands. Returns `None` when all senders are
-/// dropped.
+/// Returns the next call that needs no further access, and postpones all other commands. Returns `None` once all
+/// senders are dropped.
 async fn next_refresh(
     inbox: &mut mpsc::UnboundedReceiver<Command>,
     postponed: &mut VecDeque<Command>,

@@ -1,4 +1,5 @@
-//! Limits a server that recreates a quarantined file: first its folder becomes read-only, then the server is stopped.
+//! Limits a server that keeps recreating quarantined files. First its folder becomes read-only, then the server is
+//! stopped.
 
 use super::{Actor, DownReason, Running};
 pub use crate::server::down::ServerExit;
@@ -8,22 +9,22 @@ use ironcurtain_paths::CanonicalPath;
 use ironcurtain_sandbox::autostart::Countermeasure;
 use std::collections::BTreeMap;
 
-/// Limits on a server that recreated files.
+/// Limits on a server that keeps recreating quarantined files.
 #[derive(Debug, Default)]
 pub(super) struct RecreatedFiles {
-    /// Read-only folders, each with the recreated file.
+    /// Folders that became read-only, each with the file that was recreated in it.
     read_only: BTreeMap<CanonicalPath, String>,
-    /// Reason why the server is no longer started.
+    /// Reason why the server was stopped and must not be restarted, or `None` if it may run.
     reason: Option<String>,
 }
 
 impl RecreatedFiles {
-    /// Returns why the server must not be started, if so.
+    /// Returns the reason why the server must not be started, or `None` if it may.
     pub(super) fn ended(&self) -> Option<DownReason> {
         self.reason.clone().map(DownReason::Recreates)
     }
 
-    /// Returns the read-only folders with the reasons.
+    /// Returns the read-only folders, with messages that explain why.
     pub(super) fn read_only(&self) -> BTreeMap<CanonicalPath, String> {
         let reason = |file: &String| {
             format!(
@@ -39,7 +40,7 @@ impl RecreatedFiles {
 }
 
 impl Actor {
-    /// Applies the limits that the sandbox's watcher demands.
+    /// Applies the limits that the sandbox's watcher requests.
     pub(super) async fn act_on_due(&mut self) {
         let look = self.running.as_mut().and_then(Running::control).and_then(|control| control.look());
         for due in look.map(|look| look.due()).unwrap_or_default() {
@@ -53,7 +54,7 @@ impl Actor {
     async fn close_root(&mut self, root: &str, path: String) {
         let mounted = self.mounted.iter().map(|mounted| &mounted.need);
         let granted = mounted.filter(|need| need.writable).find(|need| need.path.as_str() == root);
-        // A folder that was not granted stays writable; the server is stopped the next time.
+        // A folder that no grant opens stays writable; the next time, the server is stopped.
         let Some(root) = granted.map(|need| need.path.clone()) else { return };
         let server = &self.options.server.name;
         let summary = format!(
@@ -66,7 +67,7 @@ impl Actor {
         self.options.metrics.violation();
         self.record_entry(entry).await;
         self.recreating.read_only.insert(root, path);
-        // Calls get the reason at once, without waiting for the server to confirm its new roots.
+        // Publish the reason now, so that calls get it without waiting for the server to confirm its new roots.
         let read_only = self.recreating.read_only();
         self.applied.send_modify(|applied| applied.read_only = read_only);
         self.reconcile().await;
@@ -82,7 +83,7 @@ impl Actor {
         self.down(why).await;
     }
 
-    /// Makes the restricted paths read-only.
+    /// Removes write access from the needs below a read-only folder.
     pub(super) fn withhold_writing(&self, needs: &mut [Need]) {
         for need in needs.iter_mut().filter(|need| self.recreating.withholds(&need.path)) {
             need.writable = false;

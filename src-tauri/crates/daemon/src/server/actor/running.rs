@@ -1,4 +1,4 @@
-//! Running server process, and how it exits.
+//! Running server process, and its events.
 
 use super::stderr_tail::StderrTail;
 use crate::server::control::SupervisorControl;
@@ -12,10 +12,10 @@ use std::time::Duration;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 
-/// Time limit for a server to exit together with everything in its sandbox before it is restarted.
+/// Maximum time to wait until all processes in a sandbox have exited. Then they are killed.
 const STOP_BOUND: Duration = Duration::from_secs(5);
 
-/// Process, and the handles that keep it alive.
+/// Server process, with the handles that keep it running.
 pub(super) struct Running {
     pub(super) connection: ServerConnection,
     pub(super) hold: ProcessHold,
@@ -23,24 +23,24 @@ pub(super) struct Running {
     pub(super) stderr_tail: StderrTail,
     pub(super) pid: Option<u32>,
     pub(super) handshake: Handshake,
-    /// Number of the `initialize` request that it received.
+    /// Number of the client's `initialize` request that the process received.
     pub(super) initialize_number: Option<u64>,
 }
 
-/// State of the handshake with a process.
+/// State of the `initialize` handshake with a process.
 #[derive(Debug)]
 pub(super) enum Handshake {
-    /// The client has not sent `initialize`, or sends it again.
+    /// The process has received no `initialize`, because the client has yet to send it.
     None,
-    /// The process has not answered.
+    /// The process has not answered `initialize`.
     Open {
         outcome: oneshot::Receiver<HandshakeOutcome>,
-        /// `None` if the client can wait indefinitely.
+        /// Time at which the handshake fails, or `None` if the client itself waits and sets no limit.
         deadline: Option<Instant>,
-        /// Set while the process was only probed for its protocol version.
+        /// `true` while only the version probe was sent.
         is_probed: Arc<AtomicBool>,
     },
-    /// The process has answered.
+    /// The process has answered `initialize`.
     Complete,
 }
 
@@ -66,31 +66,33 @@ impl Running {
         }
     }
 
-    /// Stops the process and waits until all of it has exited, so that the next one starts with a clean folder.
+    /// Stops the process and waits until everything in its sandbox has exited, so that the next process starts in a
+    /// clean folder.
     pub(super) async fn stop(mut self) {
         let Some(control) = self.control() else { return };
         let end = async {
-            // The supervisor kills before it answers. If it cannot be asked, it exits when the connection closes.
+            // The supervisor kills all processes before it answers. If the request fails, it does so when the
+            // connection closes.
             if control.ask(ControlOp::Shutdown).await.is_ok() {
                 control.exit().await;
             }
         };
-        // After the timeout it is killed.
+        // After the time limit, dropping `self` kills the process.
         let _ = tokio::time::timeout(STOP_BOUND, end).await;
     }
 
-    /// Returns a signal that masks of the sandbox may be lost.
+    /// Returns the signal that masks of the sandbox may be lost, or `None` if the sandbox is not watched.
     pub(super) fn check(&mut self) -> Option<Arc<Notify>> {
         Some(self.control()?.look()?.check())
     }
 
-    /// Returns `true` if the mounts can only be changed by a restart.
+    /// Returns `true` if changing the mounts requires a restart.
     pub(super) fn is_fixed(&self) -> bool {
         matches!(self.hold, ProcessHold::Fixed { .. })
     }
 }
 
-/// Waits until masks may be lost; pends forever if there are none.
+/// Waits until masks may be lost. Never completes if `check` is `None`.
 pub(super) async fn uncovered(check: Option<Arc<Notify>>) {
     match check {
         Some(check) => check.notified().await,
@@ -101,23 +103,23 @@ pub(super) async fn uncovered(check: Option<Arc<Notify>>) {
 /// Event of a running process.
 #[derive(Debug)]
 pub(super) enum News {
-    /// The handshake succeeded or failed.
+    /// The `initialize` handshake has succeeded or failed.
     Handshake(HandshakeOutcome),
-    /// The output was closed.
+    /// The process closed its output.
     Ended,
 }
 
-/// Waits for the next event; pends forever if no process runs.
+/// Waits for the next event of the process. Never completes if no process runs.
 pub(super) async fn news(running: Option<&mut Running>) -> News {
     let Some(Running { reading, handshake, .. }) = running else { return std::future::pending().await };
     tokio::select! {
         outcome = handshake_outcome(handshake) => News::Handshake(outcome),
-        // The connection is closed, whether reading failed or reached the end.
+        // Ignore the result: the connection is closed after end of file and after an error.
         _ = &mut reading.ended => News::Ended,
     }
 }
 
-/// Waits for the outcome of the handshake; pends forever if none is pending.
+/// Waits for the result of the handshake. Never completes if no handshake is pending.
 async fn handshake_outcome(handshake: &mut Handshake) -> HandshakeOutcome {
     let Handshake::Open { outcome, deadline, .. } = handshake else { return std::future::pending().await };
     let late = async {

@@ -17,7 +17,7 @@ use std::sync::atomic::Ordering;
 use tokio::time::Instant;
 
 impl Actor {
-    /// Starts the process with all mounts, and sends `initialize` if the client has.
+    /// Starts the process with all mounts, and sends it the client's `initialize` if there is one.
     pub(super) async fn start_server(&mut self) {
         if let Some(reason) = self.recreating.ended() {
             return self.not_running(reason);
@@ -25,7 +25,7 @@ impl Actor {
         if self.quick_ends >= 3 && self.started.elapsed() < STEADY * self.quick_ends.min(15) {
             return self.not_running(DownReason::EndsTooSoon(self.quick_ends));
         }
-        // Counted once for all attempts, because the process that answers the handshake is identified by this number.
+        // Increment once for all attempts, because the number identifies the process that answers the handshake.
         let before = self.starts.fetch_add(1, Ordering::Relaxed);
         if before > 0 {
             self.options.metrics.restarted();
@@ -38,7 +38,8 @@ impl Actor {
         let mounted = needs.iter().cloned().map(Mounted::about_to_be).collect();
         match self.start_process(&needs).await {
             Ok(process) => self.process_started(process, mounted).await,
-            // A single grant that cannot be mounted must not keep the server down, so mount them one by one and report failures.
+            // If a grant cannot be mounted, the server must start without it. Start without grants, then mount them one
+            // by one.
             Err(_) if !needs.is_empty() => match self.start_process(&[]).await {
                 Ok(process) => self.process_started(process, Vec::new()).await,
                 Err(problem) => self.down(problem.into()).await,

@@ -1,4 +1,4 @@
-//! Copies a server's stderr to the session log and keeps the tail.
+//! Copies a server's standard error to the session log, and keeps its last bytes for error messages.
 
 use crate::server::process::ServerStderr;
 use crate::session_log::SessionLog;
@@ -10,13 +10,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::task::JoinHandle;
 
-/// Number of bytes kept.
+/// Number of bytes that are kept.
 const KEPT: usize = 1000;
 
-/// Time limit for reading the rest after the server has exited, because other processes may hold stderr open.
+/// Maximum time to read the rest after the server has exited. Other processes may hold standard error open.
 const END_BOUND: Duration = Duration::from_millis(200);
 
-/// Task that reads stderr, and the tail of the output.
+/// Reader of a server's standard error, and the last bytes that it has read.
 #[derive(Debug)]
 pub(super) struct StderrTail {
     last: Arc<Mutex<VecDeque<u8>>>,
@@ -36,16 +36,16 @@ impl StderrTail {
         Self { last, task }
     }
 
-    /// Returns the tail as one line, without secrets, for display to users and agents.
+    /// Returns the last lines as one line, without secrets, for display to users and agents.
     pub(super) async fn text(&mut self) -> String {
-        // After the timeout, use what was read so far.
+        // After the time limit, use the bytes that have been read.
         let _ = tokio::time::timeout(END_BOUND, &mut self.task).await;
         let last: Vec<u8> = {
             let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
             last.iter().copied().collect()
         };
         let text = String::from_utf8_lossy(&last);
-        // The first line may be cut inside a secret that could not be recognized.
+        // Drop the first line if it is truncated: it may start with part of a secret, which cannot be recognized.
         let whole =
             if last.len() < KEPT { &*text } else { text.split_once('\n').map_or("", |(_, rest)| rest) };
         let lines: Vec<&str> = whole.lines().map(str::trim).filter(|line| !line.is_empty()).collect();

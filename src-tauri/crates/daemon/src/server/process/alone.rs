@@ -1,7 +1,7 @@
-//! Starts a server outside any session to inspect it, with the access that its entry opens and no grants.
+//! Starts a server outside a session in order to inspect it, with the access in its entry and without grants.
 //!
-//! - A program that another server can write is refused.
-//! - Its writable folders are watched for autostart files, as in a session; any that it leaves behind is quarantined.
+//! - Refuses a program that another server can modify.
+//! - Watches its writable folders for autostart files, as in a session, and quarantines files that it leaves behind.
 
 use super::{Containment, Process, RemoteTransport, Start, start};
 use crate::network::{ServesNetwork, unrecorded_dialer};
@@ -19,28 +19,28 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
-/// Memory budget for a remote server outside any session, in MiB.
+/// Memory budget for messages of a remote server outside a session, in MiB.
 const ALONE_MIB: u32 = 64;
 
-/// Other servers that may run at the same time, and the grants that are not limited to a session.
+/// Servers that may run at the same time, and their grants. They decide which programs another server can modify.
 #[derive(Debug, Clone)]
 pub struct ServersBeside {
-    /// Configured servers.
+    /// All servers in `mcp-servers.json`.
     pub servers: Servers,
-    /// Standing grants.
+    /// Grants that are not limited to a session.
     pub grants: Vec<StandingGrant>,
 }
 
-/// Server that was started outside any session.
+/// Server process outside a session.
 #[derive(Debug)]
 pub struct LoneProcess {
-    /// Process of the server.
+    /// Running server.
     pub process: Process,
-    /// Watch of its writable folders, or `None` if they are removed with it.
+    /// Watch of its writable folders, or `None` if they are removed with the server.
     pub watch: Option<LoneWatch>,
 }
 
-/// Starts a server outside any session, with this network.
+/// Starts a server outside a session. `network` is its network access.
 ///
 /// # Errors
 /// Returns [`ServerStartError`] if the server cannot be started.
@@ -92,7 +92,7 @@ fn watch(
 ) -> io::Result<(Option<LoneWatch>, Closed)> {
     let granted = needs.iter().filter(|need| need.writable).map(|need| need.path.clone());
     let roots: Vec<CanonicalPath> = around.writable(profile, view).into_iter().chain(granted).collect();
-    // The first root is a temporary folder that is removed with it.
+    // Skip the first root, a temporary folder that is removed with the server.
     let Some((_, roots @ [_, ..])) = roots.split_first() else { return Ok((None, Closed::new())) };
     let strict = Profile { autostart: AutostartSettings::Strict, ..profile.clone() };
     let name = format!("alone-{}", random_name()?);

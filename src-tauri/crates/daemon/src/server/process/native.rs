@@ -30,7 +30,7 @@ pub(super) async fn start(
     control.started().await?;
     let serving = match start.network.zip(launched.egress) {
         Some((network, egress)) => {
-            // The listener is ready by now, so this does not block.
+            // The listener is ready, so this does not block.
             let listener = tokio::task::spawn_blocking(move || egress.listener()).await;
             Some(network.serve(listener??))
         }
@@ -57,7 +57,7 @@ async fn begin(
     Ok(look)
 }
 
-/// Returns the read-only paths in each folder that the server can write from the start.
+/// Returns the read-only paths in each folder that the server can write to from the start.
 async fn closed(
     look: Option<&SandboxWatch>,
     profile: &Profile,
@@ -74,7 +74,7 @@ async fn closed(
     Ok(closed)
 }
 
-/// Returns the specification of the whole sandbox.
+/// Returns the specification of the sandbox.
 fn spec(
     profile: &Profile,
     view: FileView,

@@ -1,7 +1,7 @@
 //! Starts an unsandboxed server, with the whole environment and the variables of its entry.
 //!
-//! - Its program must belong to root or this user and be writable by nobody else, because no sandbox limits a manipulated
-//!   program.
+//! - The program must belong to root or this user, and must not be writable by others, because no sandbox limits the
+//!   damage of a manipulated program.
 
 use super::{Process, ProcessHold, Start, bound};
 use crate::server::start_error::ServerStartError;
@@ -10,7 +10,7 @@ use std::process::Command;
 
 pub(super) async fn start(start: Start<'_>) -> Result<Process, ServerStartError> {
     let program = start.program()?;
-    // Checked and started by path: most are scripts, which their interpreter opens by path anyway.
+    // Check and start the program by path. Most programs are scripts, which their interpreter opens by path anyway.
     trusted(&program)?;
     let mut command = Command::new(program);
     command.args(&start.server.args).envs(&start.server.env).current_dir(start.around.session_dir.as_path());

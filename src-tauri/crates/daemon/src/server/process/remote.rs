@@ -1,4 +1,4 @@
-//! Starts the connection to a remote server, with the secrets that its headers name.
+//! Opens the connection to a remote server, with secrets in its HTTP headers.
 
 use super::remote_login::Login;
 use super::{Process, ProcessHold, ServerStderr};
@@ -11,20 +11,20 @@ use ironcurtain_secrets::{Filled, SecretStore, filled_headers};
 use std::collections::BTreeMap;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-/// Parameters of the connection.
+/// Options for connecting to a remote server.
 pub(super) struct RemoteStart<'a> {
     pub(super) server: &'a RemoteServer,
-    /// Holds the secrets that the headers name.
+    /// Store of the secrets that the headers refer to.
     pub(super) secrets: &'a SecretStore,
-    /// Opens connections.
+    /// Opens the network connections.
     pub(super) dialer: Dialer,
-    /// Memory budget for its messages.
+    /// Memory budget for messages of the server.
     pub(super) memory: &'a Allowance,
-    /// Keeps the trusted process from exiting while it is held.
+    /// Token that keeps the daemon from exiting while the connection is open.
     pub(super) waited_for: Option<TaskTrackerToken>,
 }
 
-/// Prepares the connection. Nothing is sent before the first message.
+/// Prepares the connection. Sends nothing before the first message.
 pub(super) async fn start(start: RemoteStart<'_>) -> Result<Process, ServerStartError> {
     let RemoteStart { server, secrets, dialer, memory, waited_for } = start;
     let Filled { values, mask } = filled_headers(secrets, server.headers()).await?;

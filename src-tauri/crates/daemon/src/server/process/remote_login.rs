@@ -1,13 +1,13 @@
-//! Credentials that a remote server's entry sends, and advice if the server rejects them.
+//! Credentials for a remote server, and error messages with advice if the server rejects them.
 
 use ironcurtain_config::RemoteServer;
 use ironcurtain_secrets::{SecretName, named_in_header};
 
-/// Credentials for a remote server.
+/// Kind of credentials that are sent to a remote server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Login {
     address: String,
-    /// Address to show in commands, without the query.
+    /// Address for display in commands, without the query.
     typed: String,
     with: LoginWith,
 }
@@ -15,7 +15,7 @@ pub(super) struct Login {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum LoginWith {
     Nothing,
-    /// A value in the entry itself.
+    /// Value that the entry contains directly.
     Plain,
     Secret(SecretName),
 }
@@ -33,7 +33,7 @@ impl Login {
         Self { address: server.to_string(), typed, with }
     }
 
-    /// Returns a message that the server refused the credentials with this status, and what to do.
+    /// Returns an error message for an HTTP status of 401 or 403, with advice.
     pub(super) fn words(&self, status: u16) -> String {
         let Self { address, typed, with } = self;
         let refused = if status == 401 { "did not accept" } else { "refused access to" };

@@ -1,4 +1,4 @@
-//! Starts a server in a sandbox made by `srt`. Grants are part of its settings, so a new grant requires a new sandbox.
+//! Starts a server in an `srt` sandbox. Its settings contain the grants, so each new grant requires a new sandbox.
 
 use super::{Process, ProcessHold, Start, bound};
 use crate::server::start_error::ServerStartError;
@@ -9,7 +9,7 @@ use ironcurtain_grants::mounts::Need;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Variable that names the socket of the user's SSH agent.
+/// Environment variable with the socket path of the user's SSH agent.
 const AGENT: &str = "SSH_AUTH_SOCK";
 
 pub(super) async fn start(
@@ -23,7 +23,7 @@ pub(super) async fn start(
     private_dir(dir)?;
     let files = ServerFiles::of(&start.server.name, dir)?;
     let mut env = environment(start.server, start.around.home.as_path(), None, std::env::vars_os());
-    // `srt` itself is a script, and uses its own folder for temporary files.
+    // `srt` is a script that needs `PATH`, and it creates its own temporary folder.
     env.extend(std::env::var("PATH").ok().map(|path| ("PATH".to_owned(), path)));
     env.remove("TMPDIR");
     let agent = match &start.server.pass_env {
@@ -38,7 +38,7 @@ pub(super) async fn start(
     bound(command, |hold| ProcessHold::Fixed { _hold: hold, package: None }).await
 }
 
-/// Returns the settings of the whole sandbox. Readable paths inside denied folders are listed explicitly, including its own
+/// Returns the `srt` settings. Lists readable paths inside denied folders explicitly, including the sandbox's own
 /// folders.
 fn settings(
     profile: &Profile,
@@ -47,7 +47,7 @@ fn settings(
     files: &ServerFiles,
     agent: Option<&Path>,
 ) -> SrtSettings {
-    // Denying a path that does not exist has no effect, and each one costs `srt` time.
+    // Omit paths that do not exist: denying them has no effect, and each one slows `srt` down.
     let there = |path: &String| Path::new(path).exists();
     let denied = around.denied(profile).into_iter().filter(there).collect();
     let profile = &Profile { deny_write: around.not_written(profile), ..profile.clone() };

@@ -1,19 +1,19 @@
-//! Reads a server's stderr and replaces the secrets that the server was given.
+//! Reads a server's standard error and masks secrets in it.
 
 use ironcurtain_mcp::wire::Input;
 use ironcurtain_secrets::SecretMask;
 use std::io;
 use tokio::io::AsyncReadExt;
 
-/// Maximum length of a partial line that is held until the line ends, in bytes.
+/// Length from which a partial line is returned in pieces, in bytes.
 const PIECE: usize = 4000;
 
-/// Reads a server's stderr in whole lines, or long lines in pieces.
+/// Reader of a server's standard error. Returns complete lines, and long lines in pieces.
 #[derive(Debug)]
 pub struct ServerStderr {
     input: Input,
     mask: SecretMask,
-    /// Bytes read but not yet returned.
+    /// Bytes that were read but have not been returned.
     read: Vec<u8>,
     ended: bool,
 }
@@ -23,12 +23,12 @@ impl ServerStderr {
         Self { input, mask: SecretMask::default(), read: Vec::new(), ended: false }
     }
 
-    /// Replaces these secrets in everything read from now on.
+    /// Masks these secrets in all further output.
     pub(super) fn hide(&mut self, mask: SecretMask) {
         self.mask = mask;
     }
 
-    /// Returns the next lines or a piece of a long line, or `None` at the end. Cancel safe.
+    /// Returns the next lines or a piece of a long line, or `None` at end of file. Cancel safe.
     pub async fn next(&mut self) -> Option<Vec<u8>> {
         loop {
             if let Some(text) = self.take() {
@@ -44,7 +44,7 @@ impl ServerStderr {
         }
     }
 
-    /// Takes the complete part of the bytes that were read.
+    /// Removes and returns the complete lines, or a piece of a long line.
     fn take(&mut self) -> Option<Vec<u8>> {
         let overlap = self.mask.overlap();
         if let Some(end) = self.read.iter().rposition(|&byte| byte == b'\n') {
@@ -55,7 +55,7 @@ impl ServerStderr {
         if self.read.len() < PIECE + overlap {
             return None;
         }
-        // A secret may continue in the next bytes, so a possible beginning is held back.
+        // Hold back the last bytes, because they may be the start of a secret.
         let mut masked = self.mask.apply(&self.read).into_owned();
         self.read = masked.split_off(masked.len().saturating_sub(overlap));
         Some(masked)
@@ -77,7 +77,7 @@ mod tests {
         let mut said = Vec::new();
         for piece in pieces {
             output.write_all(piece).await.unwrap();
-            // Reads piece by piece, as from a program that writes slowly.
+            // Reads in small pieces, as if the program wrote slowly.
             while let Ok(Some(text)) = tokio::time::timeout(std::time::Duration::ZERO, stderr.next()).await {
                 said.extend(text);
             }

@@ -1,8 +1,8 @@
-//! Asks the user about a call.
+//! Asks the user to approve a call.
 //!
-//! - An answer applies to the call as it was shown. The call is resolved and judged again afterwards, and any change in between
+//! - An answer applies to the call as it was shown. The call is resolved and judged again afterwards, and a difference
 //!   leads to a new question.
-//! - Other calls that wait for an identical question are judged again too, and do not inherit its answer.
+//! - Other calls with an identical question are judged again too; the answer does not apply to them.
 
 use super::{Call, proceed};
 use crate::judging::InspectedCall;
@@ -22,28 +22,29 @@ use ironcurtain_policy::{Escalation, GrantKind, PendingApproval, ToolUse, Verdic
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Maximum number of new questions for one call because the files it names changed.
+/// Maximum number of questions per call. New ones are needed if files that the call names change.
 const MOST_QUESTIONS: usize = 3;
 
-/// Maximum number of times one call is judged again, which happens whenever a similar question is answered.
+/// Maximum number of times that a call is judged again. This happens whenever a similar question is answered.
 const MOST_ROUNDS: usize = 200;
 
-/// Call that the user must decide, with the policy that escalated it.
+/// Call that needs the user's approval, with the policy that requires it.
 pub(super) struct Escalated {
     pub(super) escalation: Escalation,
     pub(super) inspected: InspectedCall,
     pub(super) snapshot: Arc<PolicySnapshot>,
 }
 
-/// Outcome of one question.
+/// Result of one question.
 enum Answered {
-    /// The user approved the listed values for this call alone; empty if a new grant decides instead.
+    /// The user approved these values for this call only. Empty if a new grant decides, or if the call must be judged
+    /// again.
     Yes(Vec<PendingApproval>),
-    /// Something else settled the question; the call is judged again.
+    /// The question was closed without an answer, because it is no longer needed. The call is judged again.
     Settled,
 }
 
-/// Asks the user about the call until an answer applies to its current state.
+/// Asks the user until an answer applies to the current state of the call, and then forwards the call.
 pub(super) async fn ask(session: Arc<Session>, call: Call, mut escalated: Escalated) {
     session.counts.asked.fetch_add(1, Ordering::Relaxed);
     session.services.metrics.decided("escalate");
@@ -65,7 +66,7 @@ pub(super) async fn ask(session: Arc<Session>, call: Call, mut escalated: Escala
         }
         let mut again = session.judge(&call.tool, &approved).await;
         if !again.inspected.paths.has_same_kinds(&escalated.inspected.paths) {
-            // The answer was about a different state.
+            // The answer was about a different state, so it does not apply.
             approved.clear();
             again = session.judge(&call.tool, &[]).await;
         }
@@ -84,7 +85,7 @@ pub(super) async fn ask(session: Arc<Session>, call: Call, mut escalated: Escala
     session.refuse(&call, &CallRefusal::KeptChanging);
 }
 
-/// Asks one question.
+/// Asks the user once.
 async fn question(
     session: &Session,
     call: &Call,
@@ -152,26 +153,26 @@ async fn question(
     };
     let Some(approval) = answer else { return Ok(Answered::Settled) };
     let now = session.judge(&call.tool, &[]).await;
-    // A call that is denied by now, or has changed, gets no approval.
+    // If the call is now denied or its files have changed, discard the approval and judge the call again.
     if matches!(now.verdict, Verdict::Deny(_)) || !now.inspected.paths.has_same_kinds(&inspected.paths) {
         return Ok(Answered::Yes(Vec::new()));
     }
     if approval.lifetime == Lifetime::Once {
-        // The question showed a diff against a file that has changed since, so it is asked again.
+        // The question showed a diff of a file that has changed since, so ask again.
         if compared.is_some_and(|compared| !compared.is_current()) {
             return Ok(Answered::Yes(Vec::new()));
         }
         return Ok(Answered::Yes(escalation.values.clone()));
     }
-    // From now on the grant decides, for this call too: once revoked, it allows nothing.
+    // Store a grant, which then decides on this call too: once it is revoked, it allows nothing.
     exchange.grant(&approval, grantable.opened_by(approval.offer.reach)).await?;
-    // Allowing a host does not answer a rule that asks about the call itself.
+    // A grant for a host does not answer a rule that requires approval for the call itself.
     let itself = if approval.offer.reach == Reach::Host { escalation.values.clone() } else { Vec::new() };
     Ok(Answered::Yes(itself))
 }
 
 impl Session {
-    /// Returns the nearest folder around all of these paths that a grant opens for reading.
+    /// Returns the innermost folder that a grant makes readable and that contains all requested paths.
     fn open_around(&self, requested: &[RequestedAccess]) -> Option<CanonicalPath> {
         let table = self.services.grants.now();
         let usable = table.grants.iter().filter(|grant| self.may_use(&grant.subject));
@@ -183,8 +184,8 @@ impl Session {
     }
 }
 
-/// Returns everything that distinguishes this call from others with an identical question: the exact arguments, the task, the
-/// questioned values and the files at its paths.
+/// Returns the details in which calls with an identical question can differ: exact arguments, task options, values to
+/// approve, and files at the paths.
 fn facts(call: &Call, escalation: &Escalation, paths: &FoundPaths) -> Vec<String> {
     let mut facts = vec![
         serde_json::to_string(escalation.call.transport_arguments()).unwrap_or_default(),

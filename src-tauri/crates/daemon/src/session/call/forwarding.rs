@@ -1,8 +1,8 @@
-//! Forwards an allowed call: records its decision, then sends it.
+//! Records the decision on an allowed call, and then sends the call to the server.
 //!
-//! - INVARIANT: only [`send`] sends a call, and it needs the permit and the audit entry of the decision. If the entry cannot be
-//!   written, the call is not sent.
-//! - Calls that arrive in one batch are recorded and sent batch, in order.
+//! - INVARIANT: only [`send`] sends a call. It requires the permit and the recorded decision, so a call whose decision
+//!   cannot be recorded is not sent.
+//! - Calls that arrive together are recorded and sent as one batch, in order.
 
 use super::Call;
 use crate::judging::allowed_by;
@@ -17,11 +17,11 @@ use ironcurtain_policy::{Permit, RuleReason};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Calls of one batch that need no separate task to wait for the response.
+/// Calls that can be forwarded together, because none needs a task that waits for its response.
 #[derive(Default)]
 pub(in crate::session) struct CallBatch(Vec<(Pending, Box<Ready>)>);
 
-/// Call that is sent as soon as its decision is recorded.
+/// Call that can be sent once its decision is recorded.
 struct Ready {
     call: Call,
     permit: Permit,
@@ -30,7 +30,7 @@ struct Ready {
 }
 
 impl CallBatch {
-    /// Adds a call, or fails if it cannot be serialized.
+    /// Adds a call. Refuses it if the request cannot be serialized.
     pub(super) fn add(
         &mut self,
         session: &Session,
@@ -47,7 +47,7 @@ impl CallBatch {
         }
     }
 
-    /// Forwards all calls, with one write to the audit log and one to the server.
+    /// Forwards all calls, with a single write to the audit log and to the server.
     pub(in crate::session) async fn forward(&mut self, session: &Arc<Session>) {
         if self.0.is_empty() {
             return;
@@ -69,7 +69,7 @@ impl CallBatch {
     }
 }
 
-/// Forwards a call that holds nothing open, so the connection's reader can pass on the response.
+/// Forwards a call without leases. The connection's reader forwards the response.
 pub(super) async fn forward_alone(
     session: &Arc<Session>,
     call: &Call,
@@ -82,7 +82,7 @@ pub(super) async fn forward_alone(
     send(session, call, granted(authorization), connection, (decision, request), then)
 }
 
-/// Forwards a call. The response goes to `then`, with the audit entry of the decision.
+/// Forwards a call. Passes the response to `then`, with the number of the decision's audit entry.
 pub(super) async fn forward(
     session: &Session,
     call: &Call,
@@ -96,7 +96,7 @@ pub(super) async fn forward(
     send(session, call, granted(authorization), connection, (decision, request), then)
 }
 
-/// Returns the audit entry of the decision and the request to send.
+/// Returns the audit entry of the decision, and the request to send.
 fn decision(
     session: &Session,
     call: &Call,
@@ -113,7 +113,7 @@ fn decision(
     Ok((Pending::of(entry)?, request))
 }
 
-/// Passes on the response to a call.
+/// Returns the callback that forwards a call's response to the client.
 fn pass_on(
     session: &Arc<Session>,
     call: &Call,
@@ -127,12 +127,12 @@ fn pass_on(
     }
 }
 
-/// Returns the permit, and whether it rests on a one-time approval.
+/// Returns the permit, and `true` if it depends on an approval for this call only.
 fn granted(authorization: &Authorization) -> (&Permit, bool) {
     (&authorization.permit, !authorization.approved.is_empty())
 }
 
-/// Sends a call whose decision is recorded.
+/// Sends a call whose decision has been recorded.
 fn send(
     session: &Session,
     call: &Call,
@@ -141,7 +141,7 @@ fn send(
     (decision, request): (u64, ServerRequest),
     then: impl FnOnce(ServerAnswer, MemoryShare) + Send + 'static,
 ) -> Result<(), CallRefusal> {
-    // Recording may have taken a while, so check again.
+    // Recording may have taken some time, so check again.
     if session.is_paused() {
         session.not_forwarded(decision, "the agent was paused in the meantime");
         return Err(NotApproved::Stopped(Stop::Paused).into());

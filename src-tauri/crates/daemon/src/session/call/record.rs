@@ -1,4 +1,4 @@
-//! Audit entries about a call, and the response to a refused one.
+//! Records calls in the audit log, and answers refused calls.
 
 use super::Call;
 use crate::judging::{InspectedCall, denied_by};
@@ -35,7 +35,7 @@ impl Session {
         self.services.changed();
     }
 
-    /// Records a call that is denied without asking, because no approval could make it work.
+    /// Records a call that is denied without a question, because no approval could make it succeed.
     pub(super) async fn deny_without_asking(
         &self,
         call: &Call,
@@ -52,7 +52,7 @@ impl Session {
         refusal
     }
 
-    /// Answers with the reason: a tool call gets an error result, any other request a JSON-RPC error.
+    /// Answers with the reason: a tool call gets a result with `isError`, any other request a JSON-RPC error.
     pub(super) fn refuse(&self, call: &Call, refusal: &CallRefusal) {
         if matches!(refusal, CallRefusal::NotApproved(_)) {
             self.counts.denied.fetch_add(1, Ordering::Relaxed);
@@ -65,27 +65,27 @@ impl Session {
         self.finish(&call.ticket, line);
     }
 
-    /// Records that an allowed call was not sent.
+    /// Records that an allowed call was not sent to the server.
     pub(super) fn not_forwarded(&self, decision: u64, why: &str) {
         let mut entry = Entry::end_of(decision, CallResult::Refused, 0);
         entry.summary = format!("not forwarded: {why}");
         self.note_end(entry);
     }
 
-    /// Queues the audit entry for the end of a call.
+    /// Queues the audit entry for the result of a call.
     pub(super) fn note_end(&self, entry: Entry) {
         if let Err(problem) = self.services.audit.note(entry) {
             tracing::error!(%problem, "failed to record the end of a call");
         }
     }
 
-    /// Denies a call of a paused agent without judging it.
+    /// Denies a call while the agent is paused. The call is not judged.
     pub(super) async fn deny_paused(&self, call: &Call) {
         let refusal = CallRefusal::NotApproved(Stop::Paused.into());
         self.deny_unjudged(call, (DecidedBy::Paused, PAUSED), &refusal).await;
     }
 
-    /// Denies a call of a changed tool without judging it.
+    /// Denies a call of a tool whose definition changed. The call is not judged.
     pub(super) async fn deny_changed(&self, call: &Call, refusal: &CallRefusal) {
         self.counts.denied.fetch_add(1, Ordering::Relaxed);
         self.deny_unjudged(call, (DecidedBy::ToolChanged, CHANGED_TOOL_RULE), refusal).await;
@@ -133,7 +133,7 @@ impl Session {
         entry
     }
 
-    /// Records an event that has already happened, so a failing log is only reported.
+    /// Records an event that has already happened. Only logs an error if the audit log fails.
     pub(in crate::session) async fn record(&self, entry: Entry) {
         if let Err(problem) = self.services.audit.record(entry).await {
             tracing::error!(%problem, "failed to record an event");

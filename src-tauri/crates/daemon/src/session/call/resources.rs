@@ -1,6 +1,6 @@
-//! Access that is open for one call alone, because the call needs it or the user approved it.
+//! Access that is added for a single call, because the call needs it or the user approved it.
 //!
-//! - INVARIANT: access that is open for one call alone is either listed as a grant or closed.
+//! - INVARIANT: this access is listed among the grants if the user approved it, and is removed at the end of the call.
 
 use crate::network::HostLease;
 use crate::server::MountLease;
@@ -9,12 +9,13 @@ use crate::session::authorize::Authorization;
 use crate::session::one_time::{OneTimeGrant, opened};
 use ironcurtain_grants::Granted;
 
-/// Mounts and hosts that are open for one call alone.
+/// Mounts and hosts that are available during a single call.
 #[derive(Default)]
 pub(super) struct CallResources {
     pub(super) lease: Option<MountLease>,
     pub(super) hosts: Option<HostLease>,
-    /// Listed grant, if the user approved one. Declared last, so that the access is closed before the grant is unlisted.
+    /// Grant to list, or `None` if the user approved nothing. Declared last, so that the access is removed before the
+    /// listing.
     pub(super) one_time: Option<OneTimeGrant>,
 }
 
@@ -23,7 +24,7 @@ impl CallResources {
         self.lease.is_some() || self.hosts.is_some()
     }
 
-    /// Completes when the access must be closed.
+    /// Completes when the user has revoked the approval or it has expired. Never completes without an approval.
     pub(super) async fn over(once: Option<&mut OneTimeGrant>) {
         match once {
             Some(once) => once.over().await,
@@ -33,7 +34,7 @@ impl CallResources {
 }
 
 impl Session {
-    /// Lists what is open for a call because the user approved it. Closes it if it cannot be listed.
+    /// Lists access that the user approved for one call among the grants. Removes the access if it cannot be listed.
     pub(super) fn list_one_time(
         &self,
         authorization: &Authorization,
@@ -51,7 +52,7 @@ impl Session {
         match self.open_one_time(open) {
             Ok(once) => CallResources { one_time: Some(once), ..resources },
             Err(problem) => {
-                tracing::error!(%problem, "failed to list one-time access, so it is closed");
+                tracing::error!(%problem, "failed to list a one-time grant; removing its access");
                 CallResources::default()
             }
         }

@@ -1,4 +1,4 @@
-//! Mounts what an authorized call needs, then forwards the call.
+//! Mounts the paths that an authorized call needs, then forwards the call.
 
 use super::resources::CallResources;
 use super::{Answered, Call, deliver, forward, forward_alone};
@@ -12,10 +12,11 @@ use ironcurtain_policy::{Permit, Verdict};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
-/// Maximum number of times that grants or policy may change while a call waits for its mounts.
+/// Maximum number of attempts to mount. Each change of the grants or the policy during the wait requires another
+/// attempt.
 const MOST_ROUNDS: usize = 3;
 
-/// Mounts what the call needs, forwards it, then lets the next call in the queue proceed.
+/// Mounts the paths that the call needs, forwards the call, and then releases its place in the queue.
 pub(super) async fn proceed(
     session: Arc<Session>,
     call: Call,
@@ -26,7 +27,7 @@ pub(super) async fn proceed(
     let shown = show_and_forward(&session, &call, &mut authorization, hosts.is_some()).await;
     drop(place);
     match shown {
-        // The connection's reader passes on the response.
+        // The connection's reader forwards the response.
         Ok((None, _)) => {}
         Ok((Some(pending), lease)) => {
             let resources =
@@ -37,7 +38,7 @@ pub(super) async fn proceed(
     }
 }
 
-/// Mounts what the call needs and forwards it, if it is still authorized at that moment.
+/// Mounts the paths that the call needs, and forwards the call if it is still authorized then.
 async fn show_and_forward(
     session: &Arc<Session>,
     call: &Call,
@@ -46,7 +47,7 @@ async fn show_and_forward(
 ) -> Result<(Option<oneshot::Receiver<Answered>>, Option<MountLease>), CallRefusal> {
     for _ in 0..MOST_ROUNDS {
         let lease = show(session, authorization).await?;
-        // Mounting may have required a restart of the server.
+        // Mounting may have restarted the server, so get its current connection.
         let connection = session.server.ready().await?;
         let applied = session.server.applied();
         let failed = authorization.inspected.paths.first_of(&applied.failed);
@@ -54,7 +55,8 @@ async fn show_and_forward(
             let (path, reason) = (path.to_string(), reason.to_owned());
             return Err(ServerError::NotShown { path, reason }.into());
         }
-        // During the wait, a grant may have been revoked, or the policy or the named files may have changed.
+        // While waiting, grants may have been revoked, or the policy or the named files may have changed, so judge
+        // again.
         let Judged { verdict, inspected, by } = session.judge(&call.tool, &authorization.approved).await;
         let now = match verdict {
             Verdict::Allow(permit) if is_as_authorized(&permit, &inspected, authorization) => {
@@ -73,7 +75,7 @@ async fn show_and_forward(
                 return Ok((None, lease));
             }
             let (send, pending) = oneshot::channel();
-            // Fails if the call was cancelled.
+            // Ignore the error, which occurs if the call was cancelled.
             let then = move |decision, answer, held| drop(send.send(Answered { decision, answer, held }));
             forward(session, call, authorization, &connection, then).await?;
             return Ok((Some(pending), lease));
@@ -82,20 +84,21 @@ async fn show_and_forward(
     Err(CallRefusal::Changed)
 }
 
-/// Returns `true` if the permit is for the call that was authorized and, where the user approved it, for the same files.
+/// Returns `true` if the permit is for the authorized call. If the user approved it, the files must have the same types
+/// too.
 fn is_as_authorized(permit: &Permit, inspected: &InspectedCall, authorization: &Authorization) -> bool {
     let stands = || inspected.paths.has_same_kinds(&authorization.inspected.paths);
     permit.call() == authorization.permit.call() && (authorization.approved.is_empty() || stands())
 }
 
-/// Waits until the server has the current mounts, and mounts what the call needs beyond them.
+/// Waits until the server has all current mounts, and adds the mounts that only this call needs.
 async fn show(
     session: &Arc<Session>,
     authorization: &Authorization,
 ) -> Result<Option<MountLease>, CallRefusal> {
     session.server.ready().await?;
     if authorization.needs_nothing() {
-        // The server's reach is judged afterwards, so there is nothing to wait for.
+        // The server's reach is judged later, so do not wait for it to confirm new roots.
         if !session.shows(authorization) {
             session.server.refresh().await?;
         }

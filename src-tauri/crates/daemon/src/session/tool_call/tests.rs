@@ -1,4 +1,4 @@
-//! Tests that client calls are parsed and rebuilt as they were judged.
+//! Tests that calls are parsed and rebuilt exactly as they were judged.
 
 use super::*;
 use crate::judging::JudgingContext;
@@ -14,7 +14,7 @@ fn refused(request: Option<JudgedRequest>, text: &str) -> String {
     ToolCall::read(request, Some(&raw(text))).unwrap_err().to_string()
 }
 
-/// Creates a home with a file behind a symlink, and the context to judge calls in it.
+/// Creates a home directory with a file and a symlink to it, and a context for judging calls.
 fn scene() -> (tempfile::TempDir, JudgingContext) {
     let dir = tempfile::tempdir().unwrap();
     let base = dir.path().canonicalize().unwrap();
@@ -106,7 +106,7 @@ fn an_unknown_field_is_rejected_by_name() {
 
 #[test]
 fn a_tool_named_like_a_request_is_rejected() {
-    let expected = "the tool `resources/read` cannot be called, because a request has that name; rename it at the server";
+    let expected = "the tool `resources/read` cannot be called, because its name is reserved for a request; rename it in the server";
     assert_eq!(refused(None, r#"{"name":"resources/read","arguments":{"uri":"x"}}"#), expected);
 }
 
@@ -128,7 +128,7 @@ fn an_ambiguous_argument_is_rejected() {
         let params = format!(r#"{{"name":"x","arguments":{{"path":{path}}}}}"#);
         ToolCall::read(None, Some(&raw(&params))).map(|call| call.arguments).map_err(|e| e.to_string())
     };
-    // A naive parser would read this object as the text inside it, while the server would receive the object.
+    // A naive parser would read this object as the contained text, but the server would receive the object.
     assert_eq!(
         read(r#"{"$serde_json::private::RawValue":"\"/a\""}"#).unwrap_err(),
         "`path`: `$serde_json::private::RawValue` is not accepted as a name at line 1 column 33"

@@ -1,4 +1,4 @@
-//! Asks whether an agent may work in a folder or with a file, and grants the answer.
+//! Asks whether an agent may work in a folder or with a file, and stores the answer.
 
 use super::PROVENANCE;
 use crate::session::Session;
@@ -14,7 +14,7 @@ use ironcurtain_policy::{Access, AccessSet, GrantKind};
 use serde_json::{Map, Value};
 
 impl Session {
-    /// Asks the question and grants what the user allows.
+    /// Asks the user about a path, and creates the grant that the user selects.
     pub(super) async fn ask_about_path(
         &self,
         (path, kind): &(CanonicalPath, GrantKind),
@@ -83,7 +83,7 @@ impl Session {
         let declined =
             self.services.workspaces.decline((&client.key, &client.view.name), &self.config.name, path);
         if let Err(problem) = declined {
-            tracing::error!(%problem, "failed to store the denial of a proposal, which will be asked again");
+            tracing::error!(%problem, "failed to store the denial of a proposal; it will be proposed again");
         }
         self.services.changed();
     }

@@ -1,11 +1,12 @@
 //! Requests the client's own roots and proposes them to the user.
 //!
-//! - The client's roots are never relayed to a server, and open nothing by themselves.
-//! - INVARIANT: no server can guess the id of our request, so a response to a server is never mistaken for one to us.
-//! - One request is open at a time. The number of requests, the time and size of a response and the number of folders are
-//!   limited, so a client that never answers, or answers with nonsense, causes no harm.
-//! - A client of the stateless protocol is not asked, because a request can only be sent in place of a response its agent
-//!   awaits.
+//! - The client's roots are never forwarded to a server, and open nothing on their own.
+//! - INVARIANT: servers cannot guess the id of our request, so a response to a server is never mistaken for a response
+//!   to us.
+//! - Sends one request at a time. Limits the number of requests, the time and size of each response, and the number of
+//!   proposed folders, so that a faulty client causes no harm.
+//! - Does not ask a client of the stateless protocol, because a request could only replace a response that its agent
+//!   waits for.
 
 use super::named_folder::{self, FolderRefusal};
 use crate::session::Session;
@@ -23,28 +24,28 @@ use std::time::Duration;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 
-/// Maximum number of requests per session.
+/// Maximum number of `roots/list` requests per session.
 const MOST_ASKED: usize = 50;
 
-/// Minimum time between two requests.
+/// Minimum interval between two requests.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// Time limit for a response.
+/// Maximum time to wait for a response.
 const ANSWER_BOUND: Duration = Duration::from_secs(60);
 
 /// Maximum length of a response, in bytes.
 const LONGEST_ANSWER: usize = 256 * 1024;
 
-/// Maximum number of roots read from a response.
+/// Maximum number of roots that are used from one response.
 const MOST_ROOTS: usize = 16;
 
-/// Maximum number of folders proposed per session.
+/// Maximum number of folders that are proposed per session.
 const MOST_PROPOSED: usize = 8;
 
-/// Maximum number of characters of a URI that a message repeats.
+/// Maximum length of a URI in a log message, in characters.
 const LONGEST_ADDRESS: usize = 200;
 
-/// State of requests for the client's roots.
+/// State of the requests for the client's roots.
 #[derive(Debug)]
 pub(in crate::session) struct ClientRoots {
     is_declared: AtomicBool,
@@ -52,17 +53,17 @@ pub(in crate::session) struct ClientRoots {
     asked: Mutex<Option<Request>>,
 }
 
-/// Our pending request.
+/// Pending `roots/list` request.
 #[derive(Debug)]
 struct Request {
     id: Id,
     answer: oneshot::Sender<Response>,
 }
 
-/// Reason why the client's roots are unknown.
+/// Reason why the client's roots are not available.
 #[derive(Debug, thiserror::Error)]
 enum RootsError {
-    /// The kernel returned no random bytes for an id.
+    /// The operating system provided no random bytes for the id.
     #[error("failed to create a request id: {0}")]
     NoId(#[from] io::Error),
     /// The client did not answer in time.
@@ -71,7 +72,7 @@ enum RootsError {
     /// The client answered with an error.
     #[error("the client answered with an error")]
     Refused,
-    /// The response is too long.
+    /// The response has this length in bytes, which is too long.
     #[error("the answer has {0} bytes; at most {LONGEST_ANSWER} are accepted")]
     Long(usize),
     /// The response is not a list of roots.
@@ -80,7 +81,7 @@ enum RootsError {
 }
 
 impl ClientRoots {
-    /// Creates the state. `is_declared` is set if the session was handed over and its client declared roots before.
+    /// Creates the state. `is_declared` is `true` if a continued session's client has declared roots.
     pub(in crate::session) fn new(is_declared: bool) -> Self {
         let roots = Self {
             is_declared: AtomicBool::new(is_declared),
@@ -91,28 +92,28 @@ impl ClientRoots {
         roots
     }
 
-    /// Stores whether the client's `initialize` declared roots.
+    /// Stores whether the client declared the `roots` capability in `initialize`.
     pub(in crate::session) fn declare(&self, has_roots: bool) {
         self.is_declared.store(has_roots, Ordering::Relaxed);
     }
 
-    /// Returns `true` if the client declared roots.
+    /// Returns `true` if the client declared the `roots` capability.
     pub(in crate::session) fn is_declared(&self) -> bool {
         self.is_declared.load(Ordering::Relaxed)
     }
 
-    /// Requests the roots (again), because the client is initialized or reports a change.
+    /// Triggers a request, because the client was initialized or reports that its roots changed.
     pub(in crate::session) fn may_have_changed(&self) {
         if self.is_declared() {
             self.changed.notify_one();
         }
     }
 
-    /// Takes a response from the client, or returns it if it is not for our request.
+    /// Accepts a response of the client. Returns it if it does not answer our request.
     pub(in crate::session) fn take_answer(&self, id: &Id, response: Response) -> Result<(), Response> {
         let mut asked = self.asked();
         match asked.take_if(|request| request.id == *id) {
-            // Fails if the request timed out.
+            // Ignore the error, which occurs if the request has timed out.
             Some(request) => drop(request.answer.send(response)),
             None => return Err(response),
         }
@@ -145,7 +146,7 @@ impl Session {
         *self.client_roots.asked() = Some(Request { id: id.clone(), answer });
         self.to_client.send(request_parts(&id, "roots/list", None));
         let answer = tokio::time::timeout(ANSWER_BOUND, answered).await;
-        // A late response is ignored.
+        // Forget the request, so that a late response is ignored.
         self.client_roots.asked().take_if(|request| request.id == id);
         match answer {
             Ok(Ok(Response::Result(result))) => addresses(result.get()),
@@ -165,7 +166,7 @@ impl Session {
                 Ok(folder) => folder,
                 Err(refusal) => {
                     let address = visible::head(&visible::line(address), LONGEST_ADDRESS);
-                    self.log.write(format!("the client names `{address}`, which is not proposed: {refusal}"));
+                    self.log.write(format!("the client's root `{address}` is not proposed: {refusal}"));
                     continue;
                 }
             };
@@ -185,7 +186,7 @@ impl Session {
     }
 }
 
-/// Parses the URIs of the roots in a response.
+/// Parses the root URIs in a response.
 fn addresses(answer: &str) -> Result<Vec<String>, RootsError> {
     #[derive(Deserialize)]
     struct Roots {

@@ -1,13 +1,14 @@
-//! Resolves the folders that a client names by URI (RFC 8089) and the paths of an entry, and decides which may be proposed.
+//! Resolves folders from a client's `file` URIs (RFC 8089) and paths in a server's entry, and checks whether they may be
+//! proposed.
 //!
-//! - Every refusal has a reason. Anything that is not certainly a folder on this machine, in canonical form, is refused.
+//! - Refuses everything that is not certainly a path on this machine in canonical form. Every refusal has a reason.
 
 use ironcurtain_grants::GrantLimits;
 use ironcurtain_paths::{CanonicalPath, NotCanonicalError, PathError, PathKind, Resolver};
 use ironcurtain_policy::GrantKind;
 use percent_encoding::percent_decode_str;
 
-/// System folders that are never a workspace. Granting one would expose files of the whole system.
+/// System folders that cannot be a workspace. A grant would expose files of the whole system.
 const SYSTEM: [&str; 22] = [
     "/",
     "/bin",
@@ -33,7 +34,7 @@ const SYSTEM: [&str; 22] = [
     "/var",
 ];
 
-/// System folders that are rejected together with everything below them.
+/// System folders that cannot contain a workspace.
 const SYSTEM_AND_BELOW: [&str; 7] = ["/bin", "/boot", "/dev", "/etc", "/proc", "/sbin", "/sys"];
 
 /// Maximum length of a URI, in bytes.
@@ -42,48 +43,48 @@ const LONGEST: usize = 4096;
 /// Reason why a path is not proposed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum FolderRefusal {
-    /// The URI is too long.
+    /// The URI has this length in bytes, which is too long.
     #[error("its address has {0} bytes; at most {LONGEST} are accepted")]
     Long(usize),
-    /// The URI is not a `file` URI.
+    /// The URI does not have the scheme `file`.
     #[error("it is not a `file` URI; write `file:///` and the path")]
     NotAFile,
-    /// The folder is on another machine.
+    /// The URI refers to this other machine.
     #[error("it is on another machine, `{0}`")]
     Elsewhere(String),
-    /// Parsers disagree about the URI.
+    /// The URI has parts that parsers interpret differently.
     #[error("its address has a query, a fragment, a backslash or an encoded slash")]
     Ambiguous,
     /// The path is not UTF-8.
     #[error("its path is not UTF-8")]
     NotUtf8,
-    /// The path is not canonical.
+    /// The path is not in canonical form.
     #[error(transparent)]
     Spelling(#[from] NotCanonicalError),
     /// The path cannot be resolved.
     #[error(transparent)]
     Unresolved(#[from] PathError),
-    /// The path is not a folder, or does not exist.
+    /// The path does not exist, or is not a folder.
     #[error("it is not an existing folder")]
     NoFolder,
-    /// The path is neither a file nor a folder, or does not exist.
+    /// The path does not exist, or is neither a file nor a folder.
     #[error("it is not an existing file or folder")]
     Nothing,
     /// The path is or contains the home directory.
     #[error("it is or contains your home folder")]
     Home,
-    /// The path belongs to the system.
+    /// The path is a system folder, or is below one.
     #[error("it is one of the system's own folders")]
     System,
     /// The path contains or is inside a protected location.
     #[error("it contains or is inside a protected folder")]
     Protected,
-    /// The policy denies it.
+    /// The policy denies access to the path.
     #[error("the policy denies it")]
     Denied,
 }
 
-/// Resolves a URI to a folder, following symlinks. Blocking.
+/// Resolves a URI to a folder, following symlinks. Blocks on file access.
 pub(super) fn resolve(uri: &str, resolver: &Resolver) -> Result<CanonicalPath, FolderRefusal> {
     let path = path(uri)?;
     let found = resolver.resolve(path.as_str())?;
@@ -93,7 +94,7 @@ pub(super) fn resolve(uri: &str, resolver: &Resolver) -> Result<CanonicalPath, F
     }
 }
 
-/// Resolves a path to a file or folder, following symlinks. Blocking.
+/// Resolves a path to a file or folder, following symlinks. Blocks on file access.
 pub(super) fn there(path: &str, resolver: &Resolver) -> Result<(CanonicalPath, GrantKind), FolderRefusal> {
     let found = resolver.resolve(path)?;
     match found.target {
@@ -103,7 +104,7 @@ pub(super) fn there(path: &str, resolver: &Resolver) -> Result<(CanonicalPath, G
     }
 }
 
-/// Parses the path of a URI without resolving it.
+/// Parses the path in a `file` URI without accessing the file system.
 fn path(uri: &str) -> Result<CanonicalPath, FolderRefusal> {
     if uri.len() > LONGEST {
         return Err(FolderRefusal::Long(uri.len()));
@@ -124,7 +125,7 @@ fn path(uri: &str) -> Result<CanonicalPath, FolderRefusal> {
     Ok(CanonicalPath::assume_canonical(without_slash.unwrap_or(&path))?)
 }
 
-/// Checks that a path may be proposed.
+/// Checks that a path may be proposed as a workspace.
 pub(super) fn check(folder: &CanonicalPath, limits: &GrantLimits<'_>) -> Result<(), FolderRefusal> {
     let is_below =
         |system: &&str| CanonicalPath::assume_canonical(system).is_ok_and(|system| system.contains(folder));

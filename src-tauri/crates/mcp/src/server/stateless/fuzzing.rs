@@ -1,4 +1,4 @@
-//! The server side in isolation, for fuzzing.
+//! Server side without a process, for fuzzing.
 
 use super::negotiate::{revision, welcome};
 use super::{ClientSide, Stamp, StatelessServer};
@@ -10,10 +10,10 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use tokio::sync::{Semaphore, mpsc, watch};
 
-/// Server requests that the client supports.
+/// Methods of server requests that the client supports.
 const TAKES: [&str; 2] = ["elicitation/create", SAMPLING];
 
-/// A connection to a server without a process.
+/// Connection to a server without a process.
 pub struct FuzzedServer {
     connection: ServerConnection,
     reader: Reader,
@@ -23,7 +23,8 @@ pub struct FuzzedServer {
 }
 
 impl FuzzedServer {
-    /// Creates a connection from a `server/discover` response or after a handshake. Returns `None` if the version is unsupported.
+    /// Creates a connection to a stateless server with this `server/discover` result, or to a handshake server without
+    /// one. Returns `None` if the protocol version is unsupported.
     #[must_use]
     pub fn new(initialize: &RawValue, discovered: Option<&RawValue>) -> Option<Self> {
         let (to_server, for_server) = mpsc::unbounded_channel();
@@ -69,7 +70,7 @@ impl FuzzedServer {
         Some(Self { connection, reader, for_server, for_client, sampling })
     }
 
-    /// Returns the core's handle.
+    /// Returns the connection, as the core uses it.
     #[must_use]
     pub fn connection(&self) -> &ServerConnection {
         &self.connection
@@ -80,7 +81,7 @@ impl FuzzedServer {
         self.reader.receive(line, None);
     }
 
-    /// Ends the server's output.
+    /// Ends the server's output, as an exit does.
     pub fn ends(&self) {
         self.connection.over(&NoAnswer::Ended(None));
     }
@@ -90,7 +91,7 @@ impl FuzzedServer {
         std::iter::from_fn(|| self.for_server.try_recv().ok()).map(|line| line.bytes().collect()).collect()
     }
 
-    /// Returns the lines sent to the client since the last call. Sampling is always approved.
+    /// Returns the lines sent to the client since the last call. Approves every sampling request.
     pub fn client_receives(&mut self) -> Vec<Vec<u8>> {
         let sampled = std::iter::from_fn(|| self.sampling.try_recv().ok()).map(|request| {
             request.connection.asks_client(request.id.clone(), ClientRequest::Sampling);

@@ -1,4 +1,4 @@
-//! In-flight requests to a stateless server and the input that each one is waiting for.
+//! In-flight requests to a stateless server, and the input that each one is waiting for.
 
 use super::StatelessServer;
 use crate::server::client_answer::ClientRequest;
@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Methods in which a server may ask for input.
+/// Methods that a server may answer with a request for input.
 const WITH_INPUT: [&str; 3] = ["tools/call", "prompts/get", "resources/read"];
 
 /// Maximum number of input rounds per call.
@@ -22,43 +22,43 @@ const MOST_ROUNDS: u32 = 16;
 /// Maximum number of input requests per round.
 const MOST_REQUESTS: usize = 32;
 
-/// Maximum size of a server's state.
+/// Maximum size of a server's state in bytes.
 const LONGEST_STATE: usize = 1024 * 1024;
 
-/// Initial and maximum delay before retrying a call that required no input.
+/// Initial and maximum delay before a call is retried that required no input from the client.
 const PAUSES: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(250)];
 
-/// A call from the core.
+/// Call from the core, kept until it is answered.
 pub(super) struct InputCall {
     method: String,
-    /// Parameters with our `_meta` fields.
+    /// Parameters with our `_meta` fields, for retries.
     params: Box<RawValue>,
-    /// Share of the memory, held while the call may be retried.
+    /// Memory of the call, held as long as it may be retried.
     held: MemoryShare,
     then: OnAnswer,
     rounds: u32,
 }
 
-/// A call waiting for the client.
+/// Call that waits for the client's input.
 struct Waiting {
     call: InputCall,
     state: Option<Box<RawValue>>,
     responses: Fields,
-    /// Our requests to the client, and the server's keys for them.
+    /// Open requests to the client: our id, and the server's key for it.
     open: HashMap<Id, String>,
 }
 
-/// All calls, by our own numbers.
+/// All calls, by a number that we assign.
 #[derive(Default)]
 pub(super) struct Calls {
-    /// Server-side ids of the calls.
+    /// Id of each call at the server; `None` before it is sent.
     sent: HashMap<u64, Option<u64>>,
     waiting: HashMap<u64, Waiting>,
     last: u64,
     last_request: u64,
 }
 
-/// An `input_required` result.
+/// Result of a call, of which the fields of `input_required` are parsed.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Required {
@@ -78,7 +78,7 @@ impl InputCall {
         Self { method: method.to_owned(), params, held, then, rounds: 0 }
     }
 
-    /// Fails the call without a server result.
+    /// Fails the call because of an invalid request for input.
     fn fail(self, why: impl Into<String>) {
         (self.then)(ServerAnswer::Failed(NoAnswer::Input(why.into())), None);
     }
@@ -114,7 +114,7 @@ impl StatelessServer {
         let id = connection.send_request(&method, Some(params), held, Box::new(then));
         match (self.state().calls.sent.get_mut(&number), id) {
             (Some(at), id) => *at = id,
-            // Cancelled while it was sent, or already answered.
+            // The call was cancelled while it was being sent, or has already been answered.
             (None, Some(id)) => connection.withdraw(id, None),
             (None, None) => {}
         }
@@ -207,7 +207,7 @@ impl StatelessServer {
         for (id, InputRequest { method, params }) in for_client {
             if method == SAMPLING {
                 let request = SamplingRequest { id, params, held: None, connection: connection.clone() };
-                // Fails if the session is closed.
+                // Fails only if the session is closed.
                 let _ = self.client_side.sampling.send(request);
                 continue;
             }
@@ -217,7 +217,7 @@ impl StatelessServer {
         Ok(())
     }
 
-    /// Handles the client's response to one of our requests. Returns unrelated responses.
+    /// Handles the client's response to one of our requests. Returns the response if it answers another request.
     pub(in crate::server) fn responded(
         self: &Arc<Self>,
         connection: &ServerConnection,
@@ -239,7 +239,7 @@ impl StatelessServer {
                     state.calls.waiting.insert(number, waiting);
                 }
             }
-            // The protocol cannot report this to the server; the caller gets the client's own error.
+            // The protocol has no way to report a client error to the server, so the caller receives it.
             Response::Error(error) => {
                 drop(state);
                 self.cancel_requests(waiting.open.keys());
@@ -249,7 +249,7 @@ impl StatelessServer {
         None
     }
 
-    /// Retries a call with the required input. A retry without input is delayed.
+    /// Retries a call with the required input. Without input, retries after a delay.
     fn retry(
         self: &Arc<Self>,
         connection: ServerConnection,
@@ -287,7 +287,7 @@ impl StatelessServer {
         });
     }
 
-    /// Cancels a call at the server, or its requests to the client.
+    /// Cancels a call at the server, and its open requests to the client.
     pub(in crate::server) fn cancel(&self, connection: &ServerConnection, number: u64, reason: Option<&str>) {
         let mut state = self.state();
         let sent = state.calls.sent.remove(&number).flatten();
@@ -301,7 +301,7 @@ impl StatelessServer {
         }
     }
 
-    /// Cancels requests to the client.
+    /// Sends the client a cancellation of each of these requests.
     fn cancel_requests<'a>(&self, requests: impl Iterator<Item = &'a Id>) {
         for id in requests {
             let Ok(id) = RawValue::from_string(id.as_json().to_owned()) else { continue };
@@ -311,7 +311,7 @@ impl StatelessServer {
         }
     }
 
-    /// Fails all calls that wait for the client's input, at the end of the connection.
+    /// Fails all calls that wait for the client's input, when the connection closes.
     pub(in crate::server) fn ended(&self, why: &NoAnswer) {
         let waiting = std::mem::take(&mut self.state().calls.waiting);
         for (_, waiting) in waiting {

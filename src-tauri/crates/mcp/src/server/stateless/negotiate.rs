@@ -1,9 +1,10 @@
 //! Detects a server's protocol version and initializes it.
 //!
-//! - Unless the server's kind of version is known, the client's is tried first: a handshake for a handshake client, so that its
-//!   servers see no new methods, and `server/discover` for a stateless one.
-//! - INVARIANT: a process gets at most one handshake. After a failure or a timeout, only `server/discover` follows.
-//! - INVARIANT: `initialize` is answered once, and a server counts as stateless only if the answer comes from `server/discover`.
+//! - Unless the server's protocol version is known, the client's is tried first: a handshake for a handshake client, so
+//!   that its servers receive no unknown methods, and `server/discover` for a stateless client.
+//! - INVARIANT: a process receives at most one handshake. After it fails or times out, only `server/discover` follows.
+//! - INVARIANT: `initialize` is answered once, and a server counts as stateless only if that answer is from
+//!   `server/discover`.
 
 use super::{ClientSide, Stamp, StatelessServer};
 use crate::server::{MemoryShare, OnAnswer, ServerAnswer, ServerConnection};
@@ -16,30 +17,30 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::task::AbortHandle;
 
-/// Timeout for `server/discover`, which a handshake server may never answer.
+/// Maximum time to wait for the answer to `server/discover`, which a handshake server may never send.
 const DISCOVER_BOUND: Duration = Duration::from_secs(5);
 
-/// Delay before a server that has not answered the handshake gets `server/discover`: it may be stateless.
+/// Delay after which `server/discover` is sent to a server that has not answered the handshake: it may be stateless.
 const SILENCE: Duration = Duration::from_secs(4);
 
-/// A negotiation in progress.
+/// Negotiation of a protocol version with one server process.
 #[derive(Clone)]
 pub struct Negotiation {
-    /// The connection to the process.
+    /// Connection to the process.
     pub connection: ServerConnection,
     /// Parameters of the client's `initialize`.
     pub initialize: Box<RawValue>,
-    /// The client that the server is initialized for.
+    /// Client side for which the server is initialized.
     pub client_side: ClientSide,
-    /// The protocol versions that programs are known to speak.
+    /// Protocol versions that programs are known to speak.
     pub versions: KnownVersions,
-    /// Program name, the key in `versions`.
+    /// Command line of the server, as the key in `versions`.
     pub program: String,
-    /// Set while the process has received only `server/discover`, which crashes some handshake servers.
+    /// `true` while the process has received only `server/discover`, on which some handshake servers crash.
     pub is_probed: Arc<AtomicBool>,
 }
 
-/// Initializes a server. The result always has the form of an `initialize` response.
+/// Initializes a server. Passes a response in the form of an `initialize` response to `then`.
 pub fn initialize(negotiation: Negotiation, then: OnAnswer) {
     let wanted = match revision(&negotiation.initialize).as_deref() {
         Some(STATELESS_VERSION) => ProtocolVersion::Stateless,
@@ -60,14 +61,14 @@ impl Negotiation {
         let answered = move |answer, held| {
             let Some(then) = take(&first) else { return };
             if let Some(asking) = asking {
-                // The task holds a handle to the server.
+                // The task holds a handle to the connection.
                 asking.abort();
             }
             match answer {
                 ServerAnswer::Response(Response::Error(_)) => self.discover_instead(answer, held, then),
                 ServerAnswer::Response(Response::Result(_)) => {
                     if self.is_probed.swap(false, Ordering::Relaxed) {
-                        // The server is slow but needs no second attempt.
+                        // The server is slow, but does not need `server/discover`.
                         self.versions.remember(&self.program, ProtocolVersion::Handshake);
                     }
                     then(answer, held);
@@ -78,7 +79,8 @@ impl Negotiation {
         connection.send_request("initialize", params, None, Box::new(answered));
     }
 
-    /// Sends `server/discover` to a silent server, unless it is known to use the handshake. The first response wins.
+    /// Sends `server/discover` to a silent server, unless the server is known to use the handshake. The first response
+    /// wins.
     fn ask_when_silent(&self, first: Arc<Mutex<Option<OnAnswer>>>) -> Option<AbortHandle> {
         if self.versions.of(&self.program) == Some(ProtocolVersion::Handshake) {
             return None;
@@ -102,7 +104,7 @@ impl Negotiation {
         Some(asking.abort_handle())
     }
 
-    /// Tries `server/discover` after the handshake failed with this response.
+    /// Tries `server/discover` after the handshake failed with the response `refused`.
     fn discover_instead(self, refused: ServerAnswer, held: MemoryShare, then: OnAnswer) {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return then(refused, held) };
         runtime.spawn(async move {
@@ -120,7 +122,7 @@ impl Negotiation {
         });
     }
 
-    /// Tries `server/discover` first, then the handshake.
+    /// Tries `server/discover` first, and then the handshake.
     fn probe(self, then: OnAnswer) {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return self.shake_hands(then) };
         self.is_probed.store(true, Ordering::Relaxed);
@@ -131,7 +133,7 @@ impl Negotiation {
             }
             self.versions.remember(&self.program, ProtocolVersion::Handshake);
             if self.connection.is_over() {
-                // The owner of the process restarts it and uses the handshake.
+                // The owner of the process restarts it, and the handshake is tried then.
                 return;
             }
             self.is_probed.store(false, Ordering::Relaxed);
@@ -139,7 +141,7 @@ impl Negotiation {
         });
     }
 
-    /// Sends `server/discover`. Returns the server and an equivalent `initialize` response if it is stateless.
+    /// Sends `server/discover`. If the server is stateless, returns it with an equivalent `initialize` response.
     async fn discovered(&self) -> Option<(StatelessServer, ServerAnswer)> {
         let stamp = Stamp::of(&self.initialize).ok()?;
         let params = stamp.stamped(None, None).ok()?;
@@ -151,7 +153,7 @@ impl Negotiation {
         Some((server, ServerAnswer::Response(Response::Result(welcome))))
     }
 
-    /// Returns the `initialize` parameters to send.
+    /// Returns the parameters of the `initialize` request to the server.
     fn handshake(&self) -> Option<Box<RawValue>> {
         if revision(&self.initialize).as_deref() != Some(STATELESS_VERSION) {
             return Some(self.initialize.clone());
@@ -198,7 +200,7 @@ pub(super) fn welcome(result: &RawValue, asked: Option<&str>) -> Option<Box<RawV
     welcome.set("serverInfo", info);
     let capabilities = welcome.get("capabilities").map(|raw| serde_json::from_str::<Fields>(raw.get()));
     let mut capabilities = capabilities.transpose().ok()?.unwrap_or_default();
-    // The tasks of this version differ and are not supported.
+    // Tasks of this protocol version are different and not supported.
     capabilities.remove("tasks");
     welcome.set("capabilities", to_raw_value(&capabilities).ok()?);
     to_raw_value(&welcome).ok()

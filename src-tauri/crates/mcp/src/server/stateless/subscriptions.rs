@@ -1,21 +1,21 @@
-//! The subscription by which a stateless server sends change notifications.
+//! Subscription through which a stateless server sends change notifications.
 
 use crate::wire::Fields;
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 use std::collections::BTreeSet;
 
-/// Maximum number of followed resources.
+/// Maximum number of resources that the core can follow.
 const MOST_RESOURCES: usize = 1000;
 
-/// Notifications and resources to subscribe to.
+/// Notifications and resources that are subscribed to.
 #[derive(Debug, Default)]
 pub(super) struct Subscriptions {
-    /// Filter names of the notifications that the server supports.
+    /// Filter fields of the notifications that the server supports.
     kinds: Vec<&'static str>,
     tells_of_resources: bool,
     uris: BTreeSet<String>,
-    /// Id of the open subscription request.
+    /// Request id of the open subscription.
     id: Option<u64>,
 }
 
@@ -39,7 +39,8 @@ impl Subscriptions {
         Self { kinds, tells_of_resources: has("resources", "subscribe"), uris: BTreeSet::new(), id: None }
     }
 
-    /// Follows or unfollows a resource. Returns whether anything changed, or `None` if the server does not support it.
+    /// Follows or unfollows a resource. Returns whether the subscription changed, or `None` if the server does not
+    /// support it.
     pub(super) fn follow(&mut self, is_wanted: bool, params: Option<&RawValue>) -> Option<bool> {
         if !self.tells_of_resources {
             return None;
@@ -52,7 +53,7 @@ impl Subscriptions {
         })
     }
 
-    /// Returns the request parameters, or `None` if there is nothing to subscribe to and nothing open.
+    /// Returns the parameters of the subscription request, or `None` if no subscription is needed or open.
     pub(super) fn filter(&self) -> Option<Box<RawValue>> {
         if self.kinds.is_empty() && self.uris.is_empty() && self.id.is_none() {
             return None;
@@ -65,7 +66,7 @@ impl Subscriptions {
         to_raw_value(&json!({ "notifications": filter })).ok()
     }
 
-    /// Records a new subscription request. Returns the request that it replaces.
+    /// Records a new subscription request. Returns the id of the request that it replaces.
     pub(super) fn began(&mut self, id: u64) -> Option<u64> {
         self.id.replace(id)
     }

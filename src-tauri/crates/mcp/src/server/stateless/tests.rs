@@ -8,13 +8,13 @@ use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, PipeReader, PipeWriter, Write};
 use tokio::sync::oneshot;
 
-/// A conversation with the test's own server.
+/// Conversation with a server that the test controls.
 struct Talk {
     connection: ServerConnection,
     heard: BufReader<PipeReader>,
     says: PipeWriter,
     client: BufReader<PipeReader>,
-    /// Held until drop.
+    /// Kept alive with the conversation.
     _kept: Vec<Box<dyn std::any::Any>>,
 }
 
@@ -216,7 +216,7 @@ async fn a_call_fails_when_its_server_exits_during_an_input_request() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
-    /// An invalid input request ends the call with exactly one response.
+    /// An invalid request for input ends the call with exactly one response.
     #[test]
     fn every_result_leads_to_one_response(kind in "[a-z_]{0,16}", state in "\\PC{0,20}", junk in any::<Option<i32>>()) {
         prop_assume!(kind != "input_required");

@@ -1,6 +1,6 @@
 //! Compares a file with the baseline of its root.
 //!
-//! - Distinguishes files that are certainly new from files that the baseline's walk may have missed.
+//! - Distinguishes files that are certainly new from files that the walk for the baseline may have missed.
 
 use rustix::fs::CWD;
 
@@ -14,18 +14,19 @@ use crate::{
     place::is_below,
 };
 
-/// Difference between a file and the baseline.
+/// Difference between a file and its baseline.
 pub(in crate::autostart) struct BaselineDifference {
     pub(in crate::autostart) change: ChangeKind,
-    /// Previous content, if it was kept.
+    /// Previous content, if the baseline kept it.
     pub(in crate::autostart) before: Option<Vec<u8>>,
-    /// True if the kind of difference is certain.
+    /// `true` if it is certain whether the file is new or changed.
     pub(in crate::autostart) is_known: bool,
 }
 
 impl Baseline {
-    /// Compares `now`, at `path`, with the baseline. Returns `None` if the sandbox changed nothing. Paths in `named` are writable
-    /// even if closed. `is_config` marks a git configuration, which git rewrites completely when any line changes.
+    /// Compares the file `now` at `path` with the baseline. Returns `None` if the sandbox has not changed it. `named`
+    /// marks a file that is writable even if it is closed. `is_config` marks a Git configuration, which git rewrites
+    /// completely when any line changes.
     pub(in crate::autostart) fn difference<'a>(
         &self,
         path: &str,
@@ -45,7 +46,8 @@ impl Baseline {
                 Cover::Doubtful => false,
             };
             let is_same = same && !(named && entry.stamp != *now);
-            // The content of a file that replaced a closed one proves nothing: another sandbox may have written it.
+            // The content of a file that replaced a closed one proves nothing, because another sandbox may have written
+            // it.
             let is_open = entry.cover == Cover::None;
             let reads_the_same = || is_open && before.is_some() && content() == before;
             return if is_same || reads_the_same() { None } else { differs(ChangeKind::Changed, true) };
@@ -64,15 +66,15 @@ impl Baseline {
         }
     }
 
-    /// Returns true if a file or its name was written since. Metadata changes alone, such as a hard link by a backup or a changed
-    /// mode, do not count.
+    /// Returns whether a file or its name was written since the baseline. Mere metadata changes, such as a hard link
+    /// created by a backup or a changed mode, do not count.
     fn is_written_since(&self, path: &str, now: &FileStamp) -> bool {
         now.written >= self.since
             || now.born.is_some_and(|born| born >= self.since)
             || FileStamp::of(CWD, above(path)).is_ok_and(|folder| folder.changed >= self.since)
     }
 
-    /// Returns true if a path is in a folder that was closed and still exists.
+    /// Returns whether a path is in a folder that was closed and still exists.
     fn is_below_cover(&self, path: &str) -> bool {
         path.rmatch_indices('/').filter_map(|(at, _)| path.get(..at)).any(|above| {
             let here = FileStamp::of(CWD, above);
@@ -85,7 +87,7 @@ impl Baseline {
         })
     }
 
-    /// Returns `true` if a file or folder was moved from another path, where it was closed or certainly unchanged.
+    /// Returns whether a file or folder was moved from another path, where it was closed or is known to be unchanged.
     fn was_elsewhere(&self, now: &FileStamp) -> bool {
         let before = self.files.get(&now.identity()).and_then(|path| self.entries.get(path));
         before.is_some_and(|entry| match entry.cover {
@@ -94,8 +96,8 @@ impl Baseline {
         })
     }
 
-    /// Returns `true` if a folder around a path was created or moved since. Changes inside it prove
-    /// nothing, because git writes to its folder all the time, except to the one with hooks.
+    /// Returns whether a folder above a path was created or moved since the baseline. Changes inside a folder do not
+    /// count, because git constantly writes to its own folder; the folder of hooks is an exception.
     fn came_with_its_folder(&self, path: &str) -> bool {
         let hooks = above(path);
         if last(hooks) == "hooks" && FileStamp::of(CWD, hooks).is_ok_and(|stamp| stamp.changed >= self.since)
@@ -105,14 +107,14 @@ impl Baseline {
         self.came(above(path))
     }
 
-    /// Returns whether a listed folder, or everything in it, is new.
+    /// Returns whether a listed folder, and therefore everything in it, is new.
     pub(in crate::autostart) fn is_new_folder(&self, folder: &str) -> bool {
         let below = format!("{folder}/");
         let known = self.entries.range(below.clone()..).next();
         !known.is_some_and(|(path, _)| path.starts_with(&below)) && (self.whole || self.came(folder))
     }
 
-    /// Returns true if a folder, or one around it, was created or moved since.
+    /// Returns whether a folder, or a folder above it, was created or moved since the baseline.
     pub(in crate::autostart) fn came(&self, folder: &str) -> bool {
         let ends = std::iter::once(folder.len()).chain(folder.rmatch_indices('/').map(|(at, _)| at));
         let folders = ends.filter_map(|end| folder.get(..end));

@@ -1,29 +1,29 @@
-//! Keys that make git run a program or read more configuration, from git-config(1).
+//! Keys that make git run a program or read another configuration, according to git-config(1).
 
-/// Base folder of paths in a configuration, and the paths that they may refer to.
+/// Folder to which paths in a configuration are relative, and the paths to which it may refer.
 pub(in crate::autostart) struct ConfigPaths<'a> {
-    /// Returns true if a path is in a place where everything is checked.
+    /// Callback that returns whether everything at a path is checked.
     pub(in crate::autostart) inside: &'a dyn Fn(&str) -> bool,
-    /// Folder of the configuration.
+    /// Folder that contains the configuration.
     pub(in crate::autostart) folder: &'a str,
 }
 
-/// Sections of which every key counts.
+/// Sections in which every key can run a program or read a file.
 const SECTIONS: &[&str] = &[
     "include",
     "includeif",
-    // Selects the permitted transports; without it, transports that run a command are not.
+    // `protocol` permits transports. By default, git permits no transport that runs a command.
     "protocol",
     "sendemail",
     "instaweb",
     "hook",
-    // Programs that git starts for git-lfs and git-annex.
+    // Programs that git runs for git-lfs and git-annex.
     "lfs.customtransfer",
     "lfs.extension",
     "annex",
 ];
 
-/// Whole keys, without the subsection.
+/// Whole keys that name a program or a file, without the subsection.
 const KEYS: &[&str] = &[
     "core.gitproxy",
     "core.hookspath",
@@ -54,7 +54,7 @@ const KEYS: &[&str] = &[
     "svn.authorsprog",
 ];
 
-/// Last parts of keys that name a program, in git and its extensions.
+/// Endings of keys that name a program, in git and its extensions.
 const ENDINGS: &[&str] = &[
     "askpass",
     "cmd",
@@ -69,7 +69,7 @@ const ENDINGS: &[&str] = &[
     "program",
 ];
 
-/// Keys whose values are addresses.
+/// Keys whose value is the address of a repository.
 const ADDRESSES: &[&str] = &[
     "remote.url",
     "remote.pushurl",
@@ -79,7 +79,7 @@ const ADDRESSES: &[&str] = &[
     "remote.pushdefault",
 ];
 
-/// Commands that an alias may start with, and the long options it may have.
+/// Commands with which a harmless alias may start, and the long options it may have.
 const ALIASES: &[&str] = &[
     "add", "branch", "checkout", "commit", "diff", "fetch", "log", "pull", "push", "reset", "restore",
     "show", "stash", "status", "switch", "tag",
@@ -99,7 +99,7 @@ const OPTIONS: &[&str] = &[
     "--stat",
 ];
 
-/// Returns true if a key, as git lists it, makes git run a program when it has this value.
+/// Returns whether a key with this value, as git lists them, makes git run a program.
 pub(super) fn runs(key: &str, value: &str, paths: &ConfigPaths<'_>) -> bool {
     let (section, rest) = key.split_once('.').unwrap_or((key, ""));
     let name = rest.rsplit('.').next().unwrap_or_default();
@@ -131,13 +131,14 @@ pub(super) fn names_program(key: &str, value: &str) -> bool {
     let named = KEYS.contains(&short.as_str())
         || section == "pager"
         || ENDINGS.iter().any(|ending| name.ends_with(ending));
-    // An empty helper resets the list of earlier ones.
+    // An empty credential helper only resets the list of earlier helpers.
     let says_whether =
         ["pager", "color"].contains(&section) || short == "core.fsmonitor" || name.ends_with("exec");
     named && !(says_whether && is_boolean(value)) && !(short == "credential.helper" && value.is_empty())
 }
 
-/// Returns whether a configuration mentions a key that makes git run or read something. Keys in git have no escapes.
+/// Returns whether a configuration mentions a key that makes git run or read something. Keys cannot be escaped in git's
+/// syntax.
 pub(super) fn may_run(text: &[u8]) -> bool {
     if super::plain::is_harmless(text) {
         return false;
@@ -148,7 +149,7 @@ pub(super) fn may_run(text: &[u8]) -> bool {
     words.any(|word| lower.windows(word.len()).any(|part| part == word.as_bytes()))
 }
 
-/// Returns true if an address names a remote helper, as `ext::` does.
+/// Returns whether an address names a remote helper, as `ext::` does, or looks like an option.
 fn has_helper(address: &str) -> bool {
     address.split_once("::").is_some_and(|(helper, _)| !helper.contains(['/', '[', '@']))
         || address.starts_with('-')
@@ -167,13 +168,13 @@ fn is_boolean(value: &str) -> bool {
 }
 
 impl ConfigPaths<'_> {
-    /// Returns true if a path in the configuration leads to a place where everything is checked.
+    /// Returns whether a path in the configuration leads to a place where everything is checked.
     pub(in crate::autostart) fn lead_inside(&self, path: &str) -> bool {
         resolve(self.folder, path).is_some_and(|path| (self.inside)(&path))
     }
 }
 
-/// Resolves a path relative to a folder, lexically.
+/// Resolves a path relative to a folder, without accessing the file system. Returns `None` if this is not possible.
 pub(in crate::autostart) fn resolve(folder: &str, path: &str) -> Option<String> {
     let path = if path.starts_with('/') { path.to_owned() } else { format!("{folder}/{path}") };
     let mut parts: Vec<&str> = Vec::new();
@@ -181,7 +182,7 @@ pub(in crate::autostart) fn resolve(folder: &str, path: &str) -> Option<String> 
         match part {
             "" | "." => {}
             ".." => _ = parts.pop()?,
-            // The path starts at a home, or is expanded by git.
+            // Git would expand a path that starts with `~` or `%`.
             _ if parts.is_empty() && part.starts_with(['~', '%']) => return None,
             _ => parts.push(part),
         }

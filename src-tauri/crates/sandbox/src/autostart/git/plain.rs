@@ -1,6 +1,6 @@
-//! Recognizes configurations as git itself writes them, without running git.
+//! Recognizes configurations that git itself writes, without running git.
 //!
-//! - INVARIANT: every line is a section or a setting of the list, in the simplest syntax. Git is run for all others.
+//! - INVARIANT: every line is a listed section or setting, in the simplest syntax. Git checks all other configurations.
 
 const HARMLESS: &[(&str, &[&str])] = &[
     (
@@ -23,7 +23,7 @@ const HARMLESS: &[(&str, &[&str])] = &[
     ("branch", &["merge", "rebase"]),
 ];
 
-/// Returns true if nothing in a configuration makes git run a program; false if unknown.
+/// Returns whether a configuration is known to run no program. `false` means unknown.
 pub(super) fn is_harmless(text: &[u8]) -> bool {
     std::str::from_utf8(text).is_ok_and(lines_are_harmless)
 }

@@ -1,7 +1,8 @@
-//! Files and folders that a configuration makes git read or run.
+//! Files and folders that git reads or runs because a configuration refers to them.
 //!
-//! - Conditional includes are always followed, because a condition on the branch, the folder or a remote can become true later.
-//! - Files that a program runs in turn are not followed.
+//! - Conditional includes are always followed, because a condition on the branch, folder or remote can become true
+//!   later.
+//! - Files that these programs run in turn are not followed.
 
 use std::collections::BTreeSet;
 
@@ -11,12 +12,12 @@ use crate::autostart::{
     paths::{above, join},
 };
 
-/// Maximum number of configurations read for one repository, or for the user.
+/// Maximum number of configurations that are read for a repository, or for the user.
 const MOST_CONFIGS: usize = 100;
-/// Maximum number of files and folders that they refer to.
+/// Maximum number of paths that are collected from these configurations.
 const MOST_TARGETS: usize = 1_000;
 
-/// Path that git reads or runs, and its kind.
+/// Path that git reads or runs, with its kind.
 pub(in crate::autostart) type GitTarget = (String, KnownName);
 
 /// Collects the paths that configurations refer to.
@@ -24,9 +25,9 @@ pub(in crate::autostart) type GitTarget = (String, KnownName);
 pub(in crate::autostart) struct TargetFinder<'a> {
     home: Option<&'a str>,
     seen: BTreeSet<(String, Option<String>)>,
-    /// Absolute paths.
+    /// Referenced absolute paths.
     pub(in crate::autostart) found: Vec<GitTarget>,
-    /// Paths relative to the top of every work tree.
+    /// Referenced paths that are relative to the top of each work tree.
     pub(in crate::autostart) relative: Vec<GitTarget>,
 }
 
@@ -44,12 +45,13 @@ impl<'a> TargetFinder<'a> {
         Self { home, ..Self::default() }
     }
 
-    /// Adds the references of a configuration at `path`. `top` is the folder in which git runs programs, if there is only one.
+    /// Adds the references of the configuration at `path`. `top` is the folder in which git runs programs; `None` if
+    /// there are several.
     pub(in crate::autostart) fn add_config(&mut self, path: &str, text: &[u8], top: Option<&str>) {
         if !self.seen.insert((path.to_owned(), top.map(str::to_owned))) || !keys::may_run(text) {
             return;
         }
-        // Git also stops at a configuration that it cannot parse.
+        // For a configuration that cannot be parsed, git does nothing.
         for (key, values) in settings(text).unwrap_or_default() {
             values.iter().for_each(|value| self.add_setting(path, &key, value, top));
         }
@@ -100,7 +102,8 @@ impl<'a> TargetFinder<'a> {
         }
     }
 
-    /// Returns the absolute path, relative to a folder or the home. A `..` is resolved after a symlink before it, as the kernel does.
+    /// Makes a path absolute, relative to a folder or the home. Keeps `..`, because the kernel resolves it after a
+    /// symlink before it.
     fn absolute(&self, value: &str, folder: Option<&str>) -> Option<String> {
         for home in ["~/", "$HOME/", "${HOME}/"] {
             if let Some(below) = value.strip_prefix(home) {
@@ -133,13 +136,13 @@ fn meaning<'a>(key: &str, value: &'a str) -> ConfigValue<'a> {
     ConfigValue::Nothing
 }
 
-/// Programs whose first argument is a program.
+/// Programs whose first argument is the program to run.
 const INTERPRETERS: &[&str] =
     &["bash", "bun", "dash", "deno", "env", "exec", "node", "perl", "ruby", "sh", "sudo", "tsx", "uv", "zsh"];
 /// Words after which a shell expects a program.
 const STARTS: &[&str] = &["!", "(", "{", "|", "||", "&&", ";", "do", "else", "if", "then", "while"];
 
-/// Returns the paths of programs in a shell command. A bare name is searched for elsewhere, except
+/// Returns the paths of programs in a shell command. A bare name is found through `PATH` and is not returned, except
 /// after an interpreter.
 fn programs(command: &str) -> Vec<String> {
     let command = command.replace("$(git rev-parse --show-toplevel)", ".");

@@ -1,7 +1,7 @@
-//! The user's own git configuration, as listed by git.
+//! The user's own git configuration, as git lists it.
 //!
-//! - Git is run outside of any repository, so that no repository's configuration counts. It runs no other program.
-//! - The configuration is listed again when one of its files has changed.
+//! - Git runs outside any repository, so that no repository's configuration is included. It runs no other program.
+//! - The configuration is listed again whenever one of its files has changed.
 
 use std::path::Path;
 
@@ -13,25 +13,25 @@ use super::{
 };
 use crate::autostart::{file_stamp::FileStamp, name_table::FURTHER_CONFIG, paths::join};
 
-/// Variables with which the user can choose other files.
+/// Environment variables through which the user can select other configuration files.
 const VARIABLES: &[&str] =
     &["XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM"];
 
-/// Files and folders that the user's configuration makes git read or run.
+/// Files and folders that git reads or runs because the user's configuration refers to them.
 #[derive(Clone, Debug, Default)]
 pub(in crate::autostart) struct UserConfig {
     pub(in crate::autostart) found: Vec<GitTarget>,
-    /// Paths relative to the top of every work tree.
+    /// Referenced paths that are relative to the top of each work tree.
     pub(in crate::autostart) relative: Vec<GitTarget>,
-    /// Git timed out or wrote too much.
+    /// `true` if git timed out or its output was too long.
     pub(in crate::autostart) unknown: bool,
-    /// Home that it was read for, and the files that it depends on.
+    /// Home for which the configuration was read, followed by the files that it depends on.
     home: String,
     files: Vec<(String, Option<FileStamp>)>,
 }
 
 impl UserConfig {
-    /// Reads the configuration again if the home differs, or if one of its files has changed.
+    /// Reads the configuration again if the home is different or one of the files has changed.
     pub(in crate::autostart) fn refresh(&mut self, home: &str) {
         let is_current = |(path, stamp): &(String, Option<FileStamp>)| stamp_of(path) == *stamp;
         if self.home != home || self.unknown || !self.files.iter().all(is_current) {
@@ -51,7 +51,7 @@ impl UserConfig {
             }
             finder.add_setting(&config, &key, &value, None);
         }
-        // Each configuration file can be in a folder that a server may write to, or be a symlink there.
+        // Any of the configuration files may be in a folder that a server can write to, or be a symlink to such a file.
         let mut found: Vec<GitTarget> = paths.iter().map(|path| (path.clone(), FURTHER_CONFIG)).collect();
         found.append(&mut finder.found);
         paths.extend(
@@ -62,14 +62,14 @@ impl UserConfig {
     }
 }
 
-/// Returns the stamp of a file, or of a symlink's target.
+/// Returns the stamp of a file, or of the target if it is a symlink.
 fn stamp_of(path: &str) -> Option<FileStamp> {
     let real = std::fs::canonicalize(path).ok()?;
     FileStamp::of(CWD, real.to_str()?).ok()
 }
 
-/// Returns the settings that git lists, each with its file. Empty if git is missing, or cannot parse them and therefore does
-/// nothing.
+/// Returns the settings that git lists as file, key and value. Empty if git is not installed or cannot parse them; git
+/// then does nothing with them. `None` if git timed out.
 fn list(home: &str) -> Option<Vec<(String, String, String)>> {
     let mut run = GitRun::of(&["config", "--list", "--show-origin", "--includes", "--null"]);
     run.variable("HOME", home);

@@ -1,9 +1,9 @@
-//! Names of folders that contain autostart files.
+//! Names of folders that can contain autostart files.
 
 use super::{NameScope, is_git_by_name, lower, pattern::NamePattern, runs_later, table};
 
-/// Returns whether other programs run a file by this path, or would run some file below it: a symlink of this name would
-/// give the files behind it such a path.
+/// Returns whether other programs would run a file at this path, or some file below it. A symlink with this name would
+/// give such a path to the files that it leads to.
 pub fn leads_to_programs(path: &str, home: Option<&str>) -> bool {
     if runs_later(path, home).is_some() {
         return true;

@@ -1,4 +1,4 @@
-//! The list of autostart names, read from `names.json`, and the groups without listed names.
+//! The list of autostart names from `names.json`, and the groups that have no listed names.
 
 use std::sync::LazyLock;
 
@@ -6,10 +6,10 @@ use serde::Deserialize;
 
 use super::{ContentCheck, KnownName, NameGroup, NameScope, RunVerdict};
 
-/// Groups of names that are treated alike, each name with the source that documents it.
+/// Groups of names with the same treatment. Each name has the source that documents it.
 const LIST: &str = include_str!("names.json");
 
-/// Group of the list.
+/// Group of names in the list, as in `names.json`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ListedGroup {
@@ -18,27 +18,28 @@ pub(super) struct ListedGroup {
     protection: Protection,
     #[serde(default)]
     check: ContentCheck,
-    /// Patterns with their sources. A pattern with a trailing `/` matches a folder and everything in it.
+    /// Patterns, each with its source. A pattern with a trailing `/` matches a folder and everything in it.
     names: Vec<(&'static str, &'static str)>,
 }
 
-/// Protection of the files of a group.
+/// Protection of the files in a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Protection {
-    /// A program of the user's runs it automatically: read-only, and quarantined when new.
+    /// A program of the user's runs the file automatically: read-only, and quarantined when new.
     Unasked,
-    /// The program asks first: read-only, and listed when new.
+    /// A program asks the user before it runs the file: read-only, and listed when new.
     Asked,
     /// Listed when new; quarantined in strict mode.
     Strict,
-    /// Listed when new.
+    /// The file is listed when new, and never quarantined.
     Listed,
-    /// Package managers write it all the time: listed when new, even among installed files, and never moved.
+    /// Package managers write the file all the time: listed when new, even among installed packages, and never
+    /// quarantined.
     Installed,
 }
 
-/// Name of the list, with its group.
+/// Name in the list, with its group.
 pub(super) struct ListedName {
     pub(super) pattern: &'static str,
     pub(super) known: KnownName,
@@ -84,13 +85,13 @@ const UNASKED: NameGroup = NameGroup {
     installed: false,
     when: "when you use git in this repository",
 };
-/// Hooks, wherever a git configuration or a symlink places them.
+/// Group of hooks, wherever a git configuration or symlink places them.
 pub(super) static HOOKS: NameGroup = NameGroup { check: ContentCheck::Hook, ..UNASKED };
-/// Configurations that another git configuration includes.
+/// Group of configurations that another git configuration includes.
 pub(super) static CONFIG: NameGroup = NameGroup { check: ContentCheck::GitConfig, ..UNASKED };
-/// Programs that a git configuration or a hook symlink refers to.
+/// Group of programs to which a git configuration or a symlink in a hooks folder refers.
 pub(super) static PROGRAM: NameGroup = UNASKED;
-/// Paths that the user has denied.
+/// Group of the paths that the user has denied.
 pub(super) static DENIED: NameGroup =
     NameGroup { when: "when a program uses a path that you denied", ..UNASKED };
 

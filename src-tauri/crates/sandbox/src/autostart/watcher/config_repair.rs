@@ -1,7 +1,7 @@
 //! Restores keys of a repository's configuration that make git run programs.
 //!
-//! - Restoring happens under git's own lock, so that no change by git is lost. A lock held for
-//!   longer than git would hold it is ignored.
+//! - Keys are restored under git's own lock, so that no change made by git is lost. A lock is ignored if it is held for
+//!   longer than git would hold it.
 //! - Nothing is deleted: the replaced configuration is moved to quarantine.
 
 use std::{
@@ -27,18 +27,18 @@ use crate::autostart::{
 
 const WHEN: &str = "when you use git in this repository";
 
-/// Outcome of a repair.
+/// Outcome of repairing a configuration.
 enum RepairOutcome {
-    /// Another process has already repaired it.
+    /// The configuration no longer needs a repair, because another process has repaired it.
     NotNeeded,
-    /// These keys were restored.
+    /// These keys were restored to their previous values.
     Keys(Vec<String>),
-    /// The previous content is unknown.
+    /// The previous content is unknown, so the configuration cannot be repaired.
     Impossible,
 }
 
 impl Watcher {
-    /// Judges a configuration against its previous text, if there was one.
+    /// Compares a configuration with its previous text, if any, and repairs or quarantines it if necessary.
     pub(super) fn guard_config(
         &mut self,
         name: &str,
@@ -68,7 +68,7 @@ impl Watcher {
         }
     }
 
-    /// Judges a configuration whose previous text is unknown.
+    /// Returns the verdict on a configuration whose previous text is unknown.
     pub(super) fn config_verdict(&self, name: &str, path: &str, now: Option<&[u8]>) -> RunVerdict {
         if self.mended(name, path, None, now) == ConfigRepair::Fine {
             RunVerdict::Harmless
@@ -121,7 +121,8 @@ impl Watcher {
             sandbox.journal.restored(&finding, &join(above(path), draft.name()))?;
         }
         draft.place()?;
-        // A sandbox opened a moment ago may have recorded the keys that another had just set.
+        // Accepts the result everywhere: a sandbox that was opened a moment ago may have recorded keys that another
+        // sandbox had just set.
         self.settle(dir, path);
         self.count_move(path, bytes as u64, &[name]);
         Ok(RepairOutcome::Keys(keys))

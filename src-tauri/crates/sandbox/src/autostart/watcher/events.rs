@@ -1,4 +1,4 @@
-//! Processes events on names.
+//! Processes inotify events on names.
 
 use std::{
     collections::BTreeSet,
@@ -22,11 +22,11 @@ use crate::{
     place::is_at_or_below,
 };
 
-/// Maximum number of consecutive reads, each of one batch; enough to read everything that was queued before.
+/// Maximum number of consecutive reads of one batch each, enough to read all events that were already queued.
 const MOST_READS: usize = 8;
-/// Maximum number of pending paths. If there are more, everything is checked.
+/// Maximum number of pending paths. If there are more, every root is checked instead.
 const MOST_PENDING: usize = 20_000;
-/// Time slice per turn.
+/// Maximum time for checking pending paths per turn.
 const LONGEST_WORK: Duration = Duration::from_millis(100);
 
 /// Events that create or remove a name.
@@ -35,7 +35,7 @@ const NAMES: ReadFlags =
 const CAME: ReadFlags = ReadFlags::CREATE.union(ReadFlags::MOVED_TO);
 const WENT: ReadFlags = ReadFlags::DELETE.union(ReadFlags::MOVED_FROM);
 
-/// Paths with events that are still to be checked.
+/// Paths with events that have not been checked yet.
 #[derive(Debug, Default)]
 pub(super) struct PendingPaths {
     folders: BTreeSet<String>,
@@ -47,7 +47,7 @@ impl PendingPaths {
         self.folders.is_empty() && self.files.is_empty()
     }
 
-    /// Drops the folders below a checked folder, because they were checked too.
+    /// Drops the pending folders below a folder that was just checked, because the check included them.
     fn forget_below(&mut self, folder: &str) {
         let below = format!("{folder}/");
         while let Some(next) =
@@ -60,7 +60,7 @@ impl PendingPaths {
 }
 
 impl Watcher {
-    /// Drains the queue: updates the state of every name and queues paths to check.
+    /// Reads all queued events, updates the state of every name, and queues paths to check.
     pub(super) fn drain(&mut self) {
         for _ in 0..MOST_READS {
             let EventBatch { happened, lost, more } = self.queue.read();
@@ -97,7 +97,7 @@ impl Watcher {
         if what.contains(ReadFlags::ISDIR) { &mut pending.folders } else { &mut pending.files }.insert(path);
     }
 
-    /// Checks pending paths for one time slice.
+    /// Checks pending paths for a limited time.
     pub(super) fn work(&mut self) {
         let until = Instant::now() + LONGEST_WORK;
         while Instant::now() < until {
@@ -121,7 +121,7 @@ impl Watcher {
         }
     }
 
-    /// Judges one path.
+    /// Judges the file at a path.
     pub(super) fn consider_at(&mut self, path: &str) {
         if self.is_in_root(path)
             && let Ok((dir, _shut)) = open_reopening(above(path))
@@ -147,11 +147,11 @@ impl Watcher {
                     Cover::Covered if what.contains(ReadFlags::MOVED_TO) => {
                         if let Some(stamp) = now.filter(|_| !is_same) {
                             (entry.stamp, entry.cover) = (stamp, Cover::Replaced);
-                            // Ignore the error: without the record, the next process judges the file.
+                            // Ignores the error: without the record, a later process judges the file like any other.
                             let _ = sandbox.journal.replaced(path, stamp);
                         }
                     }
-                    // Written from outside, through the name that is read-only inside.
+                    // A program outside wrote to the file, which is read-only in the sandbox.
                     Cover::Covered if is_same => {}
                     Cover::Covered | Cover::Replaced => entry.cover = Cover::Doubtful,
                 }
@@ -159,7 +159,7 @@ impl Watcher {
         }
     }
 
-    /// Queues every root for a check, after events were dropped.
+    /// Queues every root for a check, because events were dropped.
     fn check_everything(&mut self) {
         self.sandboxes.values_mut().for_each(|sandbox| sandbox.uncovered = true);
         let roots = self.sandboxes.values().flat_map(|sandbox| sandbox.roots.keys().cloned());

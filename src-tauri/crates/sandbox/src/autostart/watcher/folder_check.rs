@@ -1,4 +1,4 @@
-//! Checks folders: new ones, all of them after dropped events, and the final check.
+//! Checks folders: new folders, all folders after events were dropped, and a root at the end.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::autostart::{
     reopened_folders::open_reopening,
 };
 
-/// Limits for checking a new folder. Anything beyond is found in the final check.
+/// Limits for checking a new folder. The final check finds the rest.
 pub(super) const APPEARED: WalkBounds = bounds(20_000, 2);
 /// Limits for checking a whole root after events were dropped.
 pub(super) const AGAIN: WalkBounds = bounds(50_000, 5);
@@ -30,7 +30,7 @@ impl Watcher {
         self.check_watching(at, bounds, unwatched)
     }
 
-    /// Checks a folder, and watches at most `unwatched` folders.
+    /// Judges everything in a folder, and watches at most `unwatched` more folders.
     fn check_watching(&mut self, at: &str, bounds: WalkBounds, mut unwatched: usize) -> Vec<String> {
         let mut walk = match FolderWalk::new(at, bounds, true) {
             Ok(walk) => walk,
@@ -55,19 +55,19 @@ impl Watcher {
         walk.missed
     }
 
-    /// Runs a sandbox's final check of one of its roots.
+    /// Checks one root of a sandbox for the last time. Returns the findings.
     pub(super) fn final_check(&mut self, name: &str, root: &str) -> Vec<Finding> {
         self.drain();
         let Some(sandbox) = self.sandboxes.get_mut(name) else { return vec![] };
         let Some(baseline) = sandbox.roots.get(root) else { return vec![] };
         let itself = baseline.itself;
-        // The user may have changed the configuration in the meantime.
+        // The user may have changed the git configuration in the meantime.
         self.references.restore(std::iter::empty(), sandbox.rules.home.as_deref());
         let in_root = |path: &str| is_in(path, root);
         sandbox.left.retain(|path, _| !in_root(path));
         let missed = match FileStamp::of(CWD, root) {
             Ok(now) if itself.is_dir && now.is_same_file(&itself) => self.check_watching(root, LAST, 0),
-            // Do not check another folder at that path.
+            // The folder that is at the path now is not the root, so it is not checked.
             Ok(_) | Err(_) if itself.is_dir => {
                 vec![format!("failed to check `{root}`: it was moved, removed or replaced")]
             }
@@ -80,7 +80,7 @@ impl Watcher {
         };
         let Some(sandbox) = self.sandboxes.get_mut(name) else { return vec![] };
         let mut findings = std::mem::take(&mut sandbox.waiting);
-        // Report them in their final state.
+        // These findings are added below in their final state.
         findings.retain(|finding| !matches!(finding, Finding::Left { path, .. } if in_root(path)));
         findings.extend(missed.into_iter().map(|reason| Finding::Unfinished { reason }));
         let left = sandbox.left.iter().filter(|(path, _)| in_root(path));
@@ -90,7 +90,7 @@ impl Watcher {
         findings
     }
 
-    /// Reports once, to every sandbox that a path concerns, why something was not done.
+    /// Reports once, to every sandbox that can write to a path, why something was skipped.
     pub(super) fn report_once(&mut self, path: &str, what: &str, reason: String) {
         for sandbox in self.sandboxes.values_mut() {
             if sandbox.around(path).next().is_some() && sandbox.is_news(format!("\0{what}")) {

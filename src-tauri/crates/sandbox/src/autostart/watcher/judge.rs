@@ -1,4 +1,4 @@
-//! Judges one path, and acts on the verdict.
+//! Judges the file at a path, and acts on the verdict.
 
 use std::{cell::OnceCell, hash::BuildHasher, os::fd::OwnedFd, time::Instant};
 
@@ -23,18 +23,18 @@ use crate::{
     place::is_at_or_below,
 };
 
-/// Maximum number of files that are rechecked regularly.
+/// Maximum number of files whose content is rechecked regularly.
 const MOST_CONTENTS: usize = 200;
-/// Maximum length of a reported diff.
+/// Maximum length of a reported diff in bytes.
 const LONGEST_DIFFERENCE: usize = 4 << 10;
 
-/// Decision of one sandbox's rules on a path.
+/// Decision about a path under the rules of one sandbox.
 struct RuleDecision {
     name: String,
     row: KnownName,
     /// Length of the part of the path that the name matches.
     end: usize,
-    /// Folder of the name that contains the path, if all of it is new.
+    /// Folder to list in place of the path, if all of it is new.
     folder: Option<String>,
     verdict: RunVerdict,
     change: ChangeKind,
@@ -42,7 +42,7 @@ struct RuleDecision {
 }
 
 impl Watcher {
-    /// Judges the file at a path, a name in `dir`, and returns whether it was moved away.
+    /// Judges the file at `path`, whose parent folder is `dir`. Returns whether it was moved away.
     pub(super) fn consider(&mut self, dir: &OwnedFd, path: &str) -> bool {
         let rows = self.rows(path);
         if rows.is_empty() {
@@ -79,7 +79,7 @@ impl Watcher {
             } else {
                 self.config_verdict(&name, path, text())
             };
-            // A file that may be the user's own is reported and not moved.
+            // A file that the user may have written is reported but not moved.
             let verdict =
                 if !is_known && verdict == RunVerdict::Unasked { RunVerdict::Listed } else { verdict };
             let folder = self.sandboxes.get(&name).and_then(|sandbox| sandbox.new_folder(path, &row, end));
@@ -91,13 +91,13 @@ impl Watcher {
         self.follow(dir, path, decisions, &text)
     }
 
-    /// Returns the matching name per sandbox that can write there, and the length of the part of the path that it matches.
+    /// Returns the matching name for each sandbox that can write to a path, and the length of the matching part.
     fn rows(&self, path: &str) -> Vec<(String, KnownName, usize)> {
         let references = self.references.row(path);
         let sandboxes = self.sandboxes.iter().filter(|(_, sandbox)| sandbox.around(path).next().is_some());
         let rows = sandboxes.filter_map(|(name, sandbox)| {
             let by_name = sandbox.names.find(path, |path| self.git_folders.holds(path));
-            // A reference never weakens the verdict of the name alone.
+            // A reference never weakens the verdict that the name alone leads to.
             let (row, end) = match by_name {
                 Some(named) if named.0.group.verdict == RunVerdict::Unasked => named,
                 Some(_) | None => references.or(by_name)?,
@@ -120,7 +120,7 @@ impl Watcher {
         let verdict = if row.group.check == ContentCheck::Redirect {
             match target(dir, path, now) {
                 RedirectTarget::Nothing => RunVerdict::Harmless,
-                // A complete repository needs no other folder.
+                // A complete repository does not need another folder.
                 RedirectTarget::At(_)
                     if last(path).eq_ignore_ascii_case("commondir") && is_folder(dir, "objects") =>
                 {
@@ -129,7 +129,7 @@ impl Watcher {
                 RedirectTarget::At(target)
                     if sandbox.around(&target).next().is_some() && is_plain(&target) =>
                 {
-                    // Check all of the target, regardless of its name.
+                    // All of the target must be checked, regardless of its name.
                     if self.git_folders.insert(target.clone()) {
                         self.look(&target, APPEARED);
                     }
@@ -146,7 +146,7 @@ impl Watcher {
         if strict && verdict == RunVerdict::Listed { RunVerdict::Unasked } else { verdict }
     }
 
-    /// Watches a file that is judged by its content, because a program can have it open.
+    /// Watches a file that is judged by its content, because a program may still have it open for writing.
     pub(super) fn watch_content(&mut self, dir: &OwnedFd, path: &str) {
         if self.contents.len() < MOST_CONTENTS {
             self.contents.insert(path.to_owned(), self.digest(dir, path));
@@ -159,7 +159,7 @@ impl Watcher {
         }
     }
 
-    /// Rechecks files whose content decides: writes through a mapping cause no events.
+    /// Rechecks files that are judged by their content, because writes through a mapping cause no events.
     pub(super) fn recheck_contents(&mut self) {
         self.looked = Instant::now();
         for path in self.contents.keys().cloned().collect::<Vec<_>>() {
@@ -180,7 +180,7 @@ impl Watcher {
         Some(self.digests.hash_one(content(dir, last(path), git::LONGEST)?))
     }
 
-    /// Acts on the decisions, and returns whether the path was moved away.
+    /// Acts on the decisions about a path. Returns whether it was moved away.
     fn follow<'a>(
         &mut self,
         dir: &OwnedFd,
@@ -218,8 +218,8 @@ impl Watcher {
         false
     }
 
-    /// Moves a path, or the nearest folder around it that can be moved, to quarantine and reports it to these sandboxes. Counts as a
-    /// move of `counted`, the matching name or folder.
+    /// Moves a path to quarantine, or the nearest folder above it that can be moved, and reports this to the sandboxes
+    /// `names`. Counts as a move of `counted`, the matching name or folder.
     pub(super) fn move_away(
         &mut self,
         dir: &OwnedFd,
@@ -239,7 +239,7 @@ impl Watcher {
                 self.count_move(counted, weight(&moved_to), names);
                 (Finding::Quarantined { path: shown(place), moved_to, when: when.to_owned() }, true)
             }
-            // Another process has removed it.
+            // Another process has removed the file.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return true,
             Err(error) => {
                 let reason = format!("failed to move the new file `{}` to quarantine: {error}", shown(path));
@@ -261,7 +261,7 @@ impl Watcher {
         let finding = Finding::Quarantined { path: shown(path), moved_to, when: when.to_owned() };
         for name in names {
             if let Some(sandbox) = self.sandboxes.get_mut(*name) {
-                // Ignore the error: the finding is still reported unless this process is killed.
+                // Ignores the error: the finding is still reported, unless this process is killed.
                 let _ = sandbox.journal.found(&finding);
             }
         }
@@ -272,12 +272,12 @@ impl Watcher {
         }
     }
 
-    /// Returns whether quarantine refuses more files from the sessions of these sandboxes.
+    /// Returns whether quarantine accepts no more files from the sessions of these sandboxes.
     pub(super) fn is_spent(&mut self, names: &[&str]) -> bool {
         names.iter().any(|name| self.budgets.of(name).is_spent())
     }
 
-    /// Counts a move for the sessions of these sandboxes.
+    /// Counts a move to quarantine for the sessions of these sandboxes.
     pub(super) fn count_move(&mut self, counted: &str, bytes: u64, names: &[&str]) {
         let mut sessions = std::collections::BTreeMap::new();
         for name in names {
@@ -290,8 +290,8 @@ impl Watcher {
         }
     }
 
-    /// Moves the nearest new folder around a path, which may be another user's folder that was renamed as a whole. Never moves a
-    /// folder that existed before.
+    /// Moves the nearest new folder above a path to quarantine. It may be another user's folder that was renamed as a
+    /// whole. Never moves a folder that already existed.
     fn move_around<'a>(&mut self, path: &'a str, when: &str, names: &[&str]) -> Option<(&'a str, String)> {
         let mut around = above(path);
         while self.is_in_root(around) && !self.is_root(around) {
@@ -310,7 +310,7 @@ impl Watcher {
 }
 
 impl WatchedSandbox {
-    /// Returns the difference from the baseline, or `None` if the sandbox cannot have made one.
+    /// Returns the difference of a file from the baseline, or `None` if the sandbox cannot have caused one.
     fn difference<'a>(
         &self,
         path: &str,
@@ -322,7 +322,8 @@ impl WatchedSandbox {
         self.around(path).find_map(|(_, baseline)| baseline.difference(path, now, text, named, is_config))
     }
 
-    /// Returns the decision for a new folder of the table, which is moved as a whole if everything in it would be.
+    /// Returns the decision about a new folder with a listed name. The folder is moved as a whole if everything in it
+    /// would be moved.
     fn folder_decision(
         &self,
         name: String,
@@ -345,7 +346,7 @@ impl WatchedSandbox {
         })
     }
 
-    /// Returns the folder to list instead of the path, if package managers write it and all of it is new.
+    /// Returns the folder to list in place of the path, if package managers write it and all of it is new.
     fn new_folder(&self, path: &str, row: &KnownName, end: usize) -> Option<String> {
         let folder = path.get(..end).filter(|_| row.group.installed && row.folder && end < path.len())?;
         self.around(path).any(|(_, baseline)| baseline.is_new_folder(folder)).then(|| folder.to_owned())
@@ -354,7 +355,7 @@ impl WatchedSandbox {
 
 /// Target of a file that redirects git to another folder.
 enum RedirectTarget {
-    /// The file is not complete yet.
+    /// The file names no folder, for example because it is incomplete.
     Nothing,
     At(String),
     Unknown,
@@ -378,13 +379,13 @@ fn target(dir: &OwnedFd, path: &str, now: Option<&[u8]>) -> RedirectTarget {
     };
     match named {
         _ if text.is_empty() => RedirectTarget::Nothing,
-        // Git ignores it.
+        // Git ignores a `.git` file without `gitdir:`.
         None => RedirectTarget::Nothing,
         Some(named) => git::resolve(above(path), named).map_or(RedirectTarget::Unknown, RedirectTarget::At),
     }
 }
 
-/// Returns true if the existing part of a path contains no symlink.
+/// Returns whether the existing part of a path is free of symlinks.
 fn is_plain(path: &str) -> bool {
     path.match_indices('/').skip(1).map(|(at, _)| at).chain([path.len()]).all(|end| {
         let about = path.get(..end).map(|path| std::fs::symlink_metadata(&*raw(path)));
@@ -392,7 +393,7 @@ fn is_plain(path: &str) -> bool {
     })
 }
 
-/// Returns the line diff of two texts.
+/// Returns the line diff of two texts, or `None` if one is too long or not UTF-8.
 fn difference(before: &[u8], now: &[u8]) -> Option<String> {
     if before.len().max(now.len()) > LONGEST_KEPT {
         return None;

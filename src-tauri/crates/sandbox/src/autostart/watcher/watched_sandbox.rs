@@ -13,10 +13,10 @@ use crate::{
     place::is_at_or_below,
 };
 
-/// Maximum number of findings reported per sandbox.
+/// Maximum number of findings that are reported per sandbox.
 const MOST_REPORTED: usize = 1_000;
 
-/// A sandbox: its rules, roots and findings.
+/// Watched sandbox: its rules, roots and findings.
 #[derive(Debug)]
 pub(super) struct WatchedSandbox {
     pub(super) rules: AutostartRules,
@@ -25,17 +25,17 @@ pub(super) struct WatchedSandbox {
     pub(super) roots: BTreeMap<String, Baseline>,
     pub(super) named: BTreeSet<String>,
     pub(super) hidden: Vec<String>,
-    /// Files that stay and can run later, by path.
+    /// Findings about files that can run later and stay in place, by path.
     pub(super) left: BTreeMap<String, Finding>,
-    /// Findings to report in the next read.
+    /// Findings that the next read returns.
     pub(super) waiting: Vec<Finding>,
-    /// Paths, and paths with keys, that were reported already.
+    /// Paths, and paths with keys, that were already reported.
     pub(super) reported: BTreeSet<String>,
     pub(super) count: usize,
     pub(super) uncovered: bool,
-    /// Measures for the launcher to take.
+    /// Measures that the launcher must take.
     pub(super) countermeasures: Vec<Countermeasure>,
-    /// The sandbox must be terminated.
+    /// `true` once termination of the sandbox was requested from the launcher.
     is_over: bool,
 }
 
@@ -63,18 +63,18 @@ impl WatchedSandbox {
         }
     }
 
-    /// Returns the roots that contain a path.
+    /// Returns the roots that contain a path, with their baselines.
     pub(super) fn around(&self, path: &str) -> impl Iterator<Item = (&String, &Baseline)> {
         self.roots.iter().filter(move |(root, _)| is_in(path, root))
     }
 
-    /// Returns true if anything at or below a path is closed or hidden.
+    /// Returns whether anything at or below a path is closed or hidden.
     pub(super) fn has_cover_below(&self, path: &str) -> bool {
         let closed = self.roots.values().flat_map(Baseline::closed);
         closed.chain(&self.hidden).any(|covered| is_at_or_below(covered, path))
     }
 
-    /// Requests a countermeasure for a file that was recreated too often.
+    /// Requests the countermeasure for a file that was recreated too often.
     pub(super) fn limit(&mut self, path: &str, limit: MoveLimit) {
         match limit {
             MoveLimit::None => {}
@@ -102,10 +102,10 @@ impl WatchedSandbox {
         }
     }
 
-    /// Lists a file that stays, and reports it in the next read unless it was reported before.
+    /// Lists a file that stays in place, and reports it with the next read unless it was already reported.
     pub(super) fn list(&mut self, path: &str, left: Finding) {
         if self.left.len() >= MOST_REPORTED && !self.left.contains_key(path) {
-            // Count it as one more unreported finding.
+            // Counts as one more unreported finding.
             return self.report(left);
         }
         self.left.insert(path.to_owned(), left.clone());
@@ -114,12 +114,12 @@ impl WatchedSandbox {
         }
     }
 
-    /// Returns true if this was not reported before, as far as remembered.
+    /// Returns whether this was not reported before, as far as is remembered, and remembers it.
     pub(super) fn is_news(&mut self, what: String) -> bool {
         self.reported.len() < 2 * MOST_REPORTED && self.reported.insert(what)
     }
 
-    /// Reports a finding in the next read.
+    /// Reports a finding with the next read, within the limit.
     pub(super) fn report(&mut self, finding: Finding) {
         self.count += 1;
         if self.count < MOST_REPORTED {
@@ -133,7 +133,7 @@ impl WatchedSandbox {
     }
 }
 
-/// Returns true if a path is a root or below it.
+/// Returns whether a path is a root itself or below it.
 pub(super) fn is_in(path: &str, root: &str) -> bool {
     root == "/" || is_at_or_below(path, root)
 }

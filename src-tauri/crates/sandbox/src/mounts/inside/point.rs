@@ -1,7 +1,9 @@
-//! Mount points: reused where they exist, created where the sandbox owns the place, removed when not needed.
+//! Mount points, which are reused if they exist, created if the sandbox owns the place, and removed when no longer
+//! needed.
 //!
-//! - The sandbox's root is read-only for all its processes; it is written through a detached copy that only the child has.
-//! - Nothing is created in a tree of the host: a grant for a name that is missing there is refused.
+//! - The sandbox's root is read-only for all its processes. It is written through a detached copy that only the child
+//!   has.
+//! - Nothing is created in a tree of the host. A grant for a name that is missing in such a tree is refused.
 
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -19,7 +21,7 @@ use crate::{
     sys::mount::{Attributes, set_attributes},
 };
 
-/// File or directory created as a mount point, or on the way to one.
+/// File or directory that was created as a mount point or as a parent of one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(in super::super) struct CreatedPoint {
     path: String,
@@ -27,7 +29,7 @@ pub(in super::super) struct CreatedPoint {
 }
 
 impl Inside<'_> {
-    /// Returns the place to mount `path` on.
+    /// Returns the place on which to mount `path`, creating it if necessary.
     pub(in super::super) fn mount_point(
         &mut self,
         path: &str,
@@ -37,8 +39,8 @@ impl Inside<'_> {
         self.point_below(root, "", path, kind)
     }
 
-    /// Returns the place to mount `path` on, below `above`. `place` is `above` already opened, so it may be hidden under a
-    /// mount.
+    /// Returns the place on which to mount `path`, below `above`. `place` is the opened `above`, so it may be hidden
+    /// under a mount.
     pub(super) fn point_below(
         &mut self,
         place: OwnedFd,
@@ -69,7 +71,7 @@ impl Inside<'_> {
         Ok(place)
     }
 
-    /// Creates `path` as `name` in `place`.
+    /// Creates `path`, whose last component is `name`, in the folder `place`.
     pub(super) fn make(
         &mut self,
         place: &OwnedFd,
@@ -103,14 +105,14 @@ impl Inside<'_> {
         let flags = if made.kind == FileKind::Directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
         let relative = made.path.trim_start_matches('/');
         match unlinkat(self.writable_root()?, relative, flags) {
-            // Not found on the root, so it is below the private `/tmp`.
+            // The mount point is not on the root, so it is in the private `/tmp`.
             Err(Errno::NOENT) => {}
             done => return done,
         }
         let (above, name) = made.path.rsplit_once('/').ok_or(Errno::INVAL)?;
         let above = open_plain(&self.root, above)?;
         if Some(mount_id(&above)?) != self.sandbox.tmp_id {
-            // A grant currently covers the private `/tmp`.
+            // A grant covers the private `/tmp`, so the mount point is kept.
             return Err(Errno::BUSY);
         }
         unlinkat(&above, name, flags)
@@ -147,6 +149,6 @@ fn create(place: impl AsFd, name: &str, kind: FileKind) -> Result<(), Errno> {
 fn why_not_made(error: Errno, path: &str) -> String {
     match error {
         Errno::ROFS => format!("`{path}` does not exist in the tree mounted there"),
-        _ => format!("making `{path}` failed: {error}"),
+        _ => format!("failed to create `{path}`: {error}"),
     }
 }

@@ -1,13 +1,13 @@
 //! Releases a mount, and proves that nothing refers to it any more.
 //!
-//! - The proof is the kernel's: a plain unmount succeeds only if no descriptor, mapping, working directory or descriptor in
-//!   flight in a socket refers to the mount. Scanning `/proc` would miss the last.
-//! - INVARIANT: the mount is made read-only first, which the kernel refuses while a process can write to one of its files.
-//!   So the masks in it can be removed.
-//! - A file that another grant still shows at the same path is not taken away, so its readers may continue.
-//! - A mount that was set aside has no path inside the sandbox, regardless of the proof.
-//! - A tree with submounts that existed on the host when the sandbox started cannot be taken apart, because the kernel
-//!   locks them together. There is no proof for it, so it is detached and reported as held.
+//! - The kernel provides the proof: a plain unmount succeeds only if no descriptor, mapping, working directory or
+//!   descriptor in flight in a socket refers to the mount. A scan of `/proc` would miss the last kind.
+//! - INVARIANT: the mount is first made read-only, which the kernel refuses while a process can write to one of its
+//!   files. It is therefore safe to remove the masks in the mount.
+//! - A file that another grant still shows at the same path is not revoked, so its readers may continue.
+//! - A mount that was set aside has no path in the sandbox, whether or not there is a proof.
+//! - A tree whose submounts existed on the host when the sandbox started cannot be split up, because the kernel
+//!   locks them together. Without a proof, it is detached and reported as held.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -31,29 +31,30 @@ use crate::{
     tree::attach,
 };
 
-/// Folder for mounts that are being released; it is on the root, so the sandbox cannot move it.
+/// Folder for mounts that are being released. It is on the root, so the sandbox cannot move it.
 const ASIDE: &str = "/.ironcurtain-aside";
-/// Time allowed for closing a file: the kernel completes a close when the closing process leaves it.
+/// Maximum time for a file to be closed. The kernel completes a close only when the closing process returns from the
+/// call.
 const PATIENCE: Duration = Duration::from_millis(20);
 const STEP: Duration = Duration::from_micros(500);
-/// Maximum number of attempts to find a mount whose directory is being renamed.
+/// Maximum number of attempts to find a mount while its directory is being renamed.
 const TRIES: usize = 64;
 
-/// A mount that no longer has a name in the sandbox.
+/// Mount that no longer has a path in the sandbox.
 pub(super) enum SetAside {
     /// The mount is at [`ASIDE`].
     Waiting(u64, FileId),
-    /// The mount has been removed already.
+    /// The mount has already been removed, with this outcome.
     Ended(UnmountOutcome),
 }
 
-/// Outcome of an unmount.
+/// Outcome of releasing a mount.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(in super::super) struct UnmountOutcome {
     pub(in super::super) proof: UnmountProof,
-    /// Mount that now shows the same file at its path, if there is one.
+    /// Mount that now shows the same file at the path, if there is one.
     pub(in super::super) instead: Option<u64>,
-    /// True if a process may still hold one of its files for reading.
+    /// `true` if a process may still have one of the mount's files open for reading.
     pub(in super::super) loose: bool,
 }
 
@@ -87,7 +88,7 @@ impl Inside<'_> {
             let point = self.mount_point(ASIDE, kind).map_err(|error| broken(error.to_string()))?;
             return match attach(&mount, &point) {
                 Ok(()) => Ok(SetAside::Waiting(old.mount_id, FileId::of(&stat))),
-                // The kernel does not move a mount whose root was deleted on the host: release it where it is.
+                // The kernel does not move a mount whose root was deleted on the host, so it is released in place.
                 Err(Errno::NOENT) => {
                     drop(mount);
                     Ok(SetAside::Ended(self.end(old.mount_id, &entry.point, None)?))
@@ -98,7 +99,8 @@ impl Inside<'_> {
         Err(broken("its directory is renamed continuously".into()))
     }
 
-    /// Releases a mount that was set aside from `path`. `granted` lists the mounts that may still show a file there.
+    /// Releases a mount that was set aside from `path`. `granted` contains the mounts that may still show the same file
+    /// there.
     pub(super) fn release(
         &self,
         aside: SetAside,
@@ -113,7 +115,7 @@ impl Inside<'_> {
         }
     }
 
-    /// Returns the mount in `granted` that shows the same file at `path` now.
+    /// Returns the mount in `granted` that now shows the same file at `path`.
     fn instead(&self, path: &str, identity: FileId, granted: &[u64]) -> Option<u64> {
         let place = open_plain(&self.root, path).ok()?;
         let mount_id = mount_id(&place).ok().filter(|id| granted.contains(id))?;
@@ -121,14 +123,14 @@ impl Inside<'_> {
         is_same.then_some(mount_id)
     }
 
-    /// Releases the mount `id`, which is at `point`.
+    /// Releases the mount `id` at `point`.
     fn end(&self, id: u64, point: &OsStr, instead: Option<u64>) -> Result<UnmountOutcome, MountError> {
         let broken = |why: String| {
             MountError::Broken(format!("failed to release the mount at `{}`: {why}", point.display()))
         };
         let table = self.sandbox.table().map_err(|error| broken(error.to_string()))?;
         let deadline = Instant::now() + PATIENCE;
-        // Make it read-only before removing the masks on top of it.
+        // The mount must be read-only before the masks on top of it are removed.
         let closed = self.close_for_writing(id, point, deadline);
         let unmounted = |point: &OsString| unmount_plainly(point, deadline);
         if closed != Err(Errno::BUSY) && table.subtree(id).iter().all(unmounted) {
@@ -148,8 +150,8 @@ impl Inside<'_> {
         })
     }
 
-    /// Makes the mount `id` at `point` read-only, with everything on top of it. Busy while a process can write to one of its
-    /// files.
+    /// Makes the mount `id` at `point` read-only, with everything on top of it. Fails with `EBUSY` while a process can
+    /// write to one of its files.
     fn close_for_writing(&self, id: u64, point: &OsStr, deadline: Instant) -> Result<(), Errno> {
         let mount = open_plain(&self.root, point)?;
         if mount_id(&mount)? != id {
@@ -167,7 +169,8 @@ fn unmount_plainly(point: &OsStr, deadline: Instant) -> bool {
     until_free(deadline, || unmount(point, UnmountFlags::NOFOLLOW)).is_ok()
 }
 
-/// Retries until not busy. The last attempt starts after the deadline, even if this thread was not scheduled for long.
+/// Repeats `attempt` while it fails with `EBUSY`. The last attempt starts after the deadline, even if this thread was
+/// not scheduled for a long time.
 fn until_free(deadline: Instant, attempt: impl Fn() -> Result<(), Errno>) -> Result<(), Errno> {
     loop {
         let is_last = Instant::now() >= deadline;

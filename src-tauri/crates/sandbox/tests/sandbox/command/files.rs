@@ -1,4 +1,4 @@
-//! `filesystem`: allowed and refused paths for each key.
+//! `filesystem` settings: allowed and refused paths for each key.
 
 use std::fs;
 
@@ -123,7 +123,7 @@ fn autostart_files_are_closed_or_quarantined_except_allowed_git_configuration() 
 fn root_can_be_named() {
     let desk = Desk::new().with("filesystem/denyRead", json!(["/"]));
     let lists = json!(["/usr", "/lib", "/lib64", "/bin", "/etc", "."]);
-    // Symlinks into `/usr` need not be opened.
+    // Symlinks into `/usr` need no entry of their own.
     let there = |path: &&serde_json::Value| {
         let path = path.as_str().unwrap();
         path == "." || !fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink())

@@ -1,4 +1,4 @@
-//! `network`: reachable and unreachable hosts, judged by the connections to the test's server.
+//! `network` settings: reachable and unreachable hosts, judged by the connections that the test's server receives.
 
 use std::{
     io::{Read, Write},
@@ -14,7 +14,7 @@ use serde_json::json;
 
 use super::Desk;
 
-/// Server on the host's loopback that counts requests.
+/// Server on the host's loopback that counts its requests.
 struct Host {
     port: u16,
     asked: Arc<AtomicUsize>,
@@ -25,12 +25,12 @@ impl Host {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let (port, asked) = (listener.local_addr().unwrap().port(), Arc::new(AtomicUsize::new(0)));
         let count = asked.clone();
-        // The thread lives as long as the tests.
+        // The thread runs until the tests exit.
         thread::spawn(move || {
             for caller in listener.incoming() {
                 let mut caller = caller.unwrap();
                 count.fetch_add(1, Ordering::SeqCst);
-                // Ignore the request and errors: the client may have hung up.
+                // Ignores the request and any error, because the client may have hung up.
                 let _ = caller.read(&mut [0; 4096]);
                 let _ = caller
                     .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\nConnection: close\r\n\r\nhere");

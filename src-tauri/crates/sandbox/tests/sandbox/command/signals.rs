@@ -1,4 +1,4 @@
-//! Signals, and cleanup regardless of how a command exits.
+//! Signals, and cleanup whichever way a command exits.
 
 use std::{
     fs,
@@ -33,7 +33,8 @@ fn signal_reaches_the_command_and_its_children() {
     let desk = Desk::new();
     for (sent, number) in [(Signal::TERM, 15), (Signal::INT, 2), (Signal::HUP, 1), (Signal::USR1, 10)] {
         let marker = marker(&desk, number);
-        // A shell that is about to start a program can miss a signal, so the awaited program starts no other.
+        // A shell that is about to start a program can miss a signal, so the last program that the test waits for
+        // starts no other.
         let mut child = desk.start(&format!("echo up; (exec -a {marker} sleep 1000); echo after"));
         let mut said = first_line(&mut child);
         eventually("the sleeper", || processes_with(&marker).iter().any(|(_, name)| name == "sleep"));
@@ -65,7 +66,7 @@ fn signal_at_any_time_leaves_nothing() {
     for round in 0..40 {
         let marker = marker(&desk, round);
         let mut child = desk.start(&format!(": {marker}; read line"));
-        // Keep standard input open: its end would stop the command before the signal does.
+        // Standard input stays open, because EOF would stop the command before the signal does.
         let input = child.stdin.take();
         thread::sleep(Duration::from_micros(500) * round.cast_unsigned());
         signal(&child, Signal::TERM);
@@ -74,7 +75,7 @@ fn signal_at_any_time_leaves_nothing() {
         assert!(outcome.status.code() == Some(143) || outcome.status.code().is_none(), "{outcome:?}");
         eventually("all gone", || processes_with(&marker).is_empty());
     }
-    // Before signals are blocked nothing was created; afterwards it is cleaned up.
+    // Nothing is created before signals are blocked, and everything is cleaned up afterwards.
     assert_eq!(fs::read_dir(desk.path("work")).unwrap().count(), 0);
 }
 

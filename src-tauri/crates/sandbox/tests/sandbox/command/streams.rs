@@ -1,4 +1,4 @@
-//! Standard streams that are files: the command gets only the data, not the files.
+//! Standard streams that are files. The command gets only the data, not the files.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -10,7 +10,7 @@ use rustix::process::{Pid, Resource, Rlimit, prlimit};
 
 use super::{Desk, Outcome};
 
-/// Returns bytes that do not repeat at short distance.
+/// Returns bytes that do not repeat within a short distance.
 fn noise(count: usize) -> Vec<u8> {
     let mut state = 0x2545_f491_4f6c_dd1d_u64;
     let mut next = || {
@@ -39,7 +39,7 @@ fn file_streams_cannot_be_reopened() {
     let output = desk.place.file("home/output");
     fs::write(&output, "longer than what is said\nand longer\n").unwrap();
     let (input, output) = run(&secret, &output);
-    // The data is read and written at the right offsets, and the rest of the files is unchanged.
+    // Data is read and written at the right offsets, and the rest of the files stays unchanged.
     assert_eq!(input, "kept\n");
     assert!(output.starts_with("kept\n") && output.ends_with("\nand longer\n"), "{output:?}");
     // A pipe is passed on unchanged.
@@ -78,21 +78,21 @@ fn copied_data_is_complete_and_in_order() {
     assert_eq!(run("cat; exit 3", from(&input), to(&output), Stdio::null()), Some(3));
     assert!(fs::read(&output).unwrap() == bytes);
 
-    // Reading a part is enough, and the output of background processes is copied to its end.
+    // The command may read only a part of the input. Output of background processes is copied to the end.
     let line = "head -c 70000; (cat /dev/zero | head -c 200000 >&2) & wait";
     let errors = desk.place.file("home/errors");
     assert_eq!(run(line, from(&input), to(&output), to(&errors)), Some(0));
     assert!(fs::read(&output).unwrap() == bytes[..70_000]);
     assert_eq!(fs::read(&errors).unwrap(), vec![0; 200_000]);
 
-    // Both streams append to one file.
+    // Both output streams append to the same file.
     let one = OpenOptions::new().append(true).open(&errors).unwrap();
     fs::write(&errors, "before\n").unwrap();
     let line = "for n in $(seq 500); do echo out $n; echo err $n >&2; done";
     assert_eq!(run(line, Stdio::null(), one.try_clone().unwrap().into(), one.into()), Some(0));
     let expected: String = (1..=500).map(|n| format!("out {n}\nerr {n}\n")).collect();
     assert_eq!(fs::read_to_string(&errors).unwrap(), format!("before\n{expected}"));
-    // An empty file means immediate end of file.
+    // Reading an empty file reaches EOF immediately.
     fs::write(&input, "").unwrap();
     assert_eq!(run("cat", from(&input), to(&output), Stdio::null()), Some(0));
     assert_eq!(fs::read(&output).unwrap(), b"");
@@ -129,7 +129,7 @@ fn file_size_limit_kills_the_command_not_the_copier() {
         let mut errors = BufReader::new(child.stderr.take().unwrap());
         let mut said = String::new();
         errors.read_line(&mut said).unwrap();
-        // Raise the limit of the copying process only.
+        // Only the limit of the copying process is raised.
         let limit = Rlimit { current: Some(most), maximum: None };
         prlimit(Pid::from_raw(child.id().try_into().unwrap()), Resource::Fsize, limit).unwrap();
         let mut input = child.stdin.take().unwrap();
@@ -156,7 +156,7 @@ fn inherited_descriptors_are_closed_at_once() {
     command.envs(ours.get_envs().filter_map(|(name, value)| Some((name, value?))));
     command.current_dir(desk.path("work")).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = command.spawn().unwrap();
-    // This returns once no process holds the other end; the command is still running.
+    // EOF arrives once no process holds the other end, while the command is still running.
     assert_eq!(fs::read_to_string(&fifo).unwrap(), "");
     child.stdin.take().unwrap().write_all(b"said\n").unwrap();
     let mut said = String::new();

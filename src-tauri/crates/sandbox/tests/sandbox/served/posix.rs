@@ -1,20 +1,21 @@
-//! Calls in a served folder give the same results as on the disk, except for a documented list.
+//! Calls in a served folder have the same results as on the disk, except for those in a documented list.
 
 use super::*;
 
 const CALLS: &str = include_str!("calls.py");
 
-/// Calls whose result differs, with the results on the disk and in a served folder: `docs/guide/run-an-agent.md` explains them.
+/// Calls whose results differ, with the result on the disk and in a served folder. `docs/guide/run-an-agent.md`
+/// explains them.
 const DIFFERENT: [(&str, &str, &str); 5] = [
     ("link symlink", "(None, 'file')", "EPERM"),
-    // Nothing in a run gains rights.
+    // No program in a run can gain rights.
     ("change mode to run as owner", "(None, ('-rwsr-xr-x', 1, 7))", "EPERM"),
     ("unnamed file", "open", "ENOTSUP"),
     ("extended attribute", "None", "ENOTSUP"),
     ("missing extended attribute", "ENODATA", "ENOTSUP"),
 ];
 
-/// Runs a script on the disk and in a served folder, and returns the lines of both.
+/// Runs a script on the disk and in a served folder. Returns the output lines of both.
 fn on_disk_and_served(script: &str) -> [Vec<String>; 2] {
     let place = Place::new();
     for folder in ["disk", "served"] {

@@ -1,4 +1,4 @@
-//! Locks on real files.
+//! Tests of locks on real files.
 
 use std::{fs::File, os::unix::fs::MetadataExt, time::Instant};
 
@@ -28,16 +28,16 @@ fn owners_lock_ranges_against_each_other_and_closing_releases() {
     scene.call(SET, node, &lock(one, 1, (0, 4), EXCLUSIVE, false)).unwrap();
     assert_eq!(scene.call(SET, node, &lock(two, 2, (4, 4), SHARED, false)), Err(errno(Errno::AGAIN)));
     scene.call(SET, node, &lock(two, 2, (5, 9), EXCLUSIVE, false)).unwrap();
-    // The same owner, through another open file.
+    // The same owner can lock through another open file.
     scene.call(SET, node, &lock(two, 1, (0, 4), SHARED, false)).unwrap();
     let found = scene.call(31, node, &lock(one, 1, WHOLE, EXCLUSIVE, false)).unwrap();
     assert_eq!(found[..16], [5_u64.to_ne_bytes(), 9_u64.to_ne_bytes()].concat());
-    // The owner closes a descriptor of the file.
+    // When the owner closes a descriptor, its locks on the file are released.
     scene.call(25, node, &[two, 0, 1].map(u64::to_ne_bytes).concat()).unwrap();
     scene.call(SET, node, &lock(two, 2, (0, 9), EXCLUSIVE, false)).unwrap();
     scene.call(SET, node, &lock(two, 2, WHOLE, NONE, false)).unwrap();
     scene.call(SET, node, &lock(one, 1, WHOLE, EXCLUSIVE, false)).unwrap();
-    // Closing the open file releases what is left.
+    // Closing the open file releases its remaining locks.
     scene.call(18, node, &[&one.to_ne_bytes()[..], &[0; 16]].concat()).unwrap();
     scene.call(SET, node, &lock(two, 2, WHOLE, EXCLUSIVE, false)).unwrap();
 }
@@ -53,7 +53,7 @@ fn programs_outside_see_locks_and_a_waiting_lock_follows_theirs() {
     scene.call(SET, node, &lock(handle, 1, WHOLE, NONE, true)).unwrap();
     flock(&outside, FlockOperation::NonBlockingLockExclusive).unwrap();
     let unique = scene.send(SET_AND_WAIT, node, &lock(handle, 1, WHOLE, EXCLUSIVE, true));
-    // Other requests are served while it waits.
+    // Other requests are served while the lock waits.
     scene.look_up(1, "sub").unwrap();
     flock(&outside, FlockOperation::Unlock).unwrap();
     scene.reply(unique).unwrap();
@@ -68,7 +68,7 @@ fn a_waiting_lock_can_be_interrupted_and_is_not_taken_later() {
     let outside = File::options().read(true).write(true).open(scene.path("a.txt")).unwrap();
     flock(&outside, FlockOperation::NonBlockingLockExclusive).unwrap();
     let unique = scene.send(SET_AND_WAIT, node, &lock(handle, 1, WHOLE, EXCLUSIVE, true));
-    // It may be tried at this moment, and is interrupted then as well.
+    // The interruption succeeds even if the lock thread is trying the lock at this moment.
     scene.send(36, 0, &unique.to_ne_bytes());
     assert_eq!(scene.reply(unique), Err(errno(Errno::INTR)));
     flock(&outside, FlockOperation::Unlock).unwrap();
@@ -93,7 +93,7 @@ fn a_lock_on_a_revoked_file_fails() {
     assert!(scene.server.revoke());
     assert_eq!(scene.reply(waiting), Err(errno(Errno::IO)));
     assert_eq!(scene.call(SET, node, &lock(handle, 1, (0, 1), SHARED, false)), Err(errno(Errno::IO)));
-    // Closing it still releases what it held.
+    // Closing a revoked file still releases its locks.
     scene.call(25, node, &[handle, 0, 1].map(u64::to_ne_bytes).concat()).unwrap();
 }
 

@@ -1,4 +1,4 @@
-//! Lock, backup and temporary files belong to the file that is changed.
+//! Tests of lock, backup and temporary files, which belong to the file that a program changes.
 
 use super::*;
 
@@ -14,13 +14,13 @@ impl Scene {
         self.call(12, 1, &[&1_u64.to_ne_bytes()[..], format!("{from}\0{to}\0").as_bytes()].concat())
     }
 
-    /// Starts to open a file and returns what is asked.
+    /// Starts to open a file. Returns the request's number and the accesses that need permission.
     fn asked_on_open(&self, node: u64) -> (u64, Vec<WantedAccess>) {
         let unique = self.send(14, node, &[WRITE.to_ne_bytes(), [0; 4]].concat());
         (unique, self.asked())
     }
 
-    /// Opens a file, denies what is asked, and returns it.
+    /// Opens a file, denies the request, and returns the accesses that needed permission.
     fn denied_on_open(&self, node: u64) -> Vec<WantedAccess> {
         let (unique, asked) = self.asked_on_open(node);
         self.answer(false);
@@ -38,13 +38,13 @@ fn a_lock_file_asks_about_the_file_that_it_then_replaces() {
     scene.answer(true);
     let handle = u64::from_ne_bytes(scene.reply(unique).unwrap()[..8].try_into().unwrap());
     scene.write(handle, b"new").unwrap();
-    // The answer was for this change, which ends when the file is replaced.
+    // The answer applied to one change, which is complete once the file has been replaced.
     scene.rename("a.txt.lock", "a.txt").unwrap();
     assert_eq!(scene.asked(), []);
     assert_eq!(fs::read(scene.path("a.txt")).unwrap(), b"new");
     let node = scene.create("a.txt.lock");
     assert_eq!(scene.denied_on_open(node), [wanted("/a.txt", AccessKind::ReadWrite)]);
-    // The new file is the user's: removing it needs permission.
+    // The new file belongs to the user, so removing it needs permission.
     scene.send(10, 1, &named(&[], "a.txt"));
     while scene.asked().is_empty() {
         std::thread::yield_now();
@@ -63,7 +63,7 @@ fn one_answer_does_not_replace_another_file() {
     assert_eq!(scene.asked(), [wanted("/b.txt", AccessKind::Write)]);
     scene.answer(false);
     assert_eq!(scene.reply(unique), Err(errno(Errno::ACCESS)));
-    // Nor the same one after another program has replaced it.
+    // The same file needs permission again after another program has replaced it.
     fs::rename(scene.path("b.txt"), scene.path("a.txt")).unwrap();
     let body = [&1_u64.to_ne_bytes()[..], b"a.txt.lock\0a.txt\0"].concat();
     let unique = scene.send(12, 1, &body);
@@ -78,7 +78,7 @@ fn an_editor_changes_a_file_with_one_permission() {
     let scene = Scene::new();
     scene.gate.permitted.lock().unwrap().push(wanted("/a.txt", AccessKind::ReadWrite));
     for name in [".a.txt.swp", "4913"] {
-        // The second name says nothing, so it belongs to the file that was used last.
+        // The second name does not contain a file name, so it belongs to the file that was used last.
         let node = scene.create(name);
         let (unique, asked) = scene.asked_on_open(node);
         assert_eq!(asked, [], "{name}");
@@ -118,10 +118,10 @@ fn a_name_that_other_programs_run_belongs_to_no_other_file() {
     scene.open(node, READ, true).unwrap();
     let node = scene.create("run-me");
     assert_eq!(scene.denied_on_open(node), [wanted("/run-me", AccessKind::Write)]);
-    // Its allowed twin belongs to the file that was opened.
+    // A similar name that programs do not run belongs to the file that was opened.
     let node = scene.create("run-it");
     assert_eq!(scene.denied_on_open(node), [wanted("/run", AccessKind::ReadWrite)]);
-    // A file is not moved aside to such a name either.
+    // A file cannot be moved aside to such a name either.
     let body = [&1_u64.to_ne_bytes()[..], b"run\0run-me\0"].concat();
     scene.send(12, 1, &body);
     while scene.asked().is_empty() {
@@ -135,7 +135,7 @@ fn an_extension_of_a_file_that_was_not_used_is_a_file_of_its_own() {
     let scene = Scene::new();
     let node = scene.create("a.txt-final");
     assert_eq!(scene.denied_on_open(node), [wanted("/a.txt-final", AccessKind::Write)]);
-    // Nor is there a file that a missing or hidden one could stand for.
+    // A name does not belong to a missing or hidden file.
     for name in ["missing.lock", "secret.lock"] {
         let node = scene.create(name);
         assert_eq!(scene.denied_on_open(node), [wanted(&format!("/{name}"), AccessKind::Write)]);

@@ -1,8 +1,8 @@
-//! Attributes that a request changes.
+//! Arguments of a request that changes attributes.
 
 use super::{Malformed, body::Body};
 
-/// Attributes to change.
+/// Attributes to change. `None` keeps an attribute.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct AttributeChange {
     pub(crate) handle: Option<u64>,
@@ -14,7 +14,7 @@ pub(crate) struct AttributeChange {
     pub(crate) modified: Option<NewTime>,
 }
 
-/// Time to set.
+/// New access or modification time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum NewTime {
     Now,

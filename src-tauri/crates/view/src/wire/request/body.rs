@@ -1,10 +1,10 @@
-//! Fields of a request, in order. Every length is checked.
+//! Reads the fields of a request in order, and checks every length.
 
 use std::{ffi::OsStr, os::unix::ffi::OsStrExt};
 
 use super::Malformed;
 
-/// Arguments of a request, which only its methods take apart.
+/// Unread bytes of a request.
 pub(super) struct Body<'a>(pub(super) &'a [u8]);
 
 impl<'a> Body<'a> {
@@ -28,7 +28,7 @@ impl<'a> Body<'a> {
         Ok(u64::from_ne_bytes(*bytes))
     }
 
-    /// Takes text that ends with a zero byte.
+    /// Reads a string that ends with a NUL byte.
     pub(super) fn text(&mut self) -> Result<&'a OsStr, Malformed> {
         let end = self.0.iter().position(|byte| *byte == 0).ok_or(Malformed)?;
         let text = self.take(end)?;
@@ -36,7 +36,7 @@ impl<'a> Body<'a> {
         Ok(OsStr::from_bytes(text))
     }
 
-    /// Takes the name of one directory entry.
+    /// Reads a file name: not empty, `.` or `..`, and without `/`.
     pub(super) fn name(&mut self) -> Result<&'a OsStr, Malformed> {
         let name = self.text()?;
         let bytes = name.as_bytes();

@@ -1,21 +1,21 @@
-//! Locks on open files.
+//! Arguments of lock requests.
 
 use super::{Malformed, body::Body};
 
-/// Lock on a part of a file, or on an open file as a whole.
+/// Lock on a byte range, or on a whole open file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LockRange {
     pub(crate) handle: u64,
     pub(crate) owner: u64,
     pub(crate) start: u64,
-    /// Last byte of the range.
+    /// Last byte of the range, inclusive.
     pub(crate) end: u64,
     pub(crate) kind: LockKind,
-    /// True for flock(2), which locks the open file as a whole.
+    /// `true` for flock(2), which locks the whole open file.
     pub(crate) is_whole: bool,
 }
 
-/// Kind of a lock.
+/// Type of lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LockKind {
     Shared,

@@ -1,20 +1,20 @@
-//! Parses the imports of a module: every name that `use` introduces.
+//! Parses the imports of a module: all names that `use` introduces.
 
 use super::words::{self, Kind, Word};
 
-/// One imported name.
+/// A name that `use` introduces.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Import {
-    /// Name in this module; `*` for a glob.
+    /// Name in the importing module, or `*` for a glob.
     pub(super) name: String,
     /// Path of the imported item.
     pub(super) path: Vec<String>,
-    /// True if the import is re-exported.
+    /// `true` if the import is a re-export.
     pub(super) public: bool,
     pub(super) line: usize,
 }
 
-/// Returns the imports among these tokens.
+/// Returns the imports in these tokens.
 pub(super) fn read(words: &[Word]) -> Vec<Import> {
     let mut imports = Vec::new();
     for (at, word) in words.iter().enumerate() {
@@ -29,7 +29,7 @@ pub(super) fn read(words: &[Word]) -> Vec<Import> {
     imports
 }
 
-/// Returns true if the tokens end in `pub` or `pub(...)`.
+/// Returns `true` if the tokens end with `pub` or `pub(...)`.
 fn is_public(before: &[Word]) -> bool {
     match before {
         [.., word] if word.ident() == Some("pub") => true,
@@ -42,7 +42,7 @@ fn is_public(before: &[Word]) -> bool {
     }
 }
 
-/// Parses one branch of a `use`, and returns its end.
+/// Parses one branch of a `use`. Returns the index after it.
 fn read_tree(words: &[Word], at: usize, above: &[String], imports: &mut Vec<Import>) -> usize {
     let at = if words::is_joint(words, at) { at + 2 } else { at };
     let kind = words.get(at).map(|word| &word.kind);
@@ -60,7 +60,7 @@ fn read_tree(words: &[Word], at: usize, above: &[String], imports: &mut Vec<Impo
     }
     let segments = words::path_at(words, at);
     if segments.is_empty() {
-        // Not valid after `use`; continue with the next token as a separate branch.
+        // Invalid after `use`. Parsing continues with the next token as a separate branch.
         return at + 1;
     }
     let end = at + segments.len() * 3 - 2;

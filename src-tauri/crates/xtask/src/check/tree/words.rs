@@ -1,9 +1,9 @@
-//! Tokenizes a file, without comments and code for tests.
+//! Splits a file into tokens, without comments and test code.
 
 use anyhow::anyhow;
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
-/// Token of a file; brackets are separate tokens.
+/// A token of a file. Brackets are separate tokens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Word {
     pub(crate) kind: Kind,
@@ -17,19 +17,19 @@ pub(crate) enum Kind {
     Punct(char),
     Open(char),
     Close(char),
-    /// String, number or character.
+    /// A string, number or character.
     Literal,
 }
 
-/// Module declared in a file.
+/// A module that a file declares.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Declared {
     pub(super) name: String,
-    /// Its tokens, if it is inline.
+    /// Tokens of an inline module, or `None` for a module in its own file.
     pub(super) words: Option<Vec<Word>>,
 }
 
-/// Keywords that precede a defined name.
+/// Keywords that a defined name follows.
 const DEFINING: [&str; 9] =
     ["struct", "enum", "trait", "type", "fn", "const", "static", "union", "macro_rules"];
 
@@ -57,7 +57,7 @@ pub(super) fn outside_tests(text: &str) -> anyhow::Result<Vec<Word>> {
     Ok(words)
 }
 
-/// Separates the tokens of declared modules from the others.
+/// Separates the tokens of declared modules from all other tokens.
 pub(super) fn without_modules(words: Vec<Word>) -> (Vec<Word>, Vec<Declared>) {
     let (mut kept, mut modules) = (Vec::new(), Vec::new());
     let mut at = 0;
@@ -77,14 +77,14 @@ pub(super) fn without_modules(words: Vec<Word>) -> (Vec<Word>, Vec<Declared>) {
     (kept, modules)
 }
 
-/// Returns the paths of several segments outside `use`, each with its line.
+/// Returns the paths of two or more segments outside `use`, with their lines.
 pub(super) fn paths(words: &[Word]) -> Vec<(Vec<String>, usize)> {
     let mut paths = Vec::new();
     let mut at = 0;
     while let Some(word) = words.get(at) {
         match word.ident() {
             Some("use") => at += words.iter().skip(at).take_while(|w| !w.is(&Kind::Punct(';'))).count(),
-            // `pub(in some::path)` restricts visibility and imports nothing.
+            // `pub(in some::path)` limits visibility and imports nothing.
             Some("pub") => at = closing(words, at + 1).unwrap_or(at) + 1,
             Some(_) => {
                 let path = path_at(words, at);
@@ -99,7 +99,7 @@ pub(super) fn paths(words: &[Word]) -> Vec<(Vec<String>, usize)> {
     paths
 }
 
-/// Returns the path that starts here: identifiers joined by `::`.
+/// Returns the path at this index: identifiers separated by `::`.
 pub(super) fn path_at(words: &[Word], mut at: usize) -> Vec<String> {
     let mut path = Vec::new();
     while let Some(name) = words.get(at).and_then(Word::ident) {
@@ -112,13 +112,13 @@ pub(super) fn path_at(words: &[Word], mut at: usize) -> Vec<String> {
     path
 }
 
-/// Returns true if `::` is here.
+/// Returns `true` if `::` is at this index.
 pub(super) fn is_joint(words: &[Word], at: usize) -> bool {
     let colon = |at: usize| words.get(at).is_some_and(|word| word.is(&Kind::Punct(':')));
     colon(at) && colon(at + 1)
 }
 
-/// Returns true if the name occurs outside `use`.
+/// Returns `true` if the name occurs outside `use`.
 pub(super) fn has_ident(words: &[Word], name: &str) -> bool {
     let mut used = false;
     words.iter().any(|word| {
@@ -127,7 +127,7 @@ pub(super) fn has_ident(words: &[Word], name: &str) -> bool {
     })
 }
 
-/// Returns true if an item of this name is defined here.
+/// Returns `true` if the tokens define an item with this name.
 pub(super) fn defines(words: &[Word], name: &str) -> bool {
     let named = |word: &Word| word.ident() == Some(name);
     words.windows(2).any(|pair| match pair {
@@ -136,7 +136,7 @@ pub(super) fn defines(words: &[Word], name: &str) -> bool {
     })
 }
 
-/// Returns the top-level types that are defined with plain `pub`.
+/// Returns the names of the top-level types that are plain `pub`.
 pub(super) fn public_types(words: &[Word]) -> Vec<&str> {
     let (mut types, mut depth) = (Vec::new(), 0_usize);
     for (at, word) in words.iter().enumerate() {
@@ -178,7 +178,7 @@ fn flatten(stream: TokenStream, words: &mut Vec<Word>) {
         match tree {
             TokenTree::Ident(ident) => push(Kind::Ident(ident.to_string())),
             TokenTree::Punct(punct) if punct.as_char() == '#' => {
-                // An outer or inner attribute, as doc comments are. An attribute for tests removes its item too.
+                // An outer or inner attribute, such as a doc comment. The item of a test attribute is removed too.
                 trees.next_if(|next| matches!(next, TokenTree::Punct(mark) if mark.as_char() == '!'));
                 let attribute = trees.next_if(|next| matches!(next, TokenTree::Group(_)));
                 if attribute.is_some_and(|attribute| is_for_tests(&attribute)) {
@@ -203,7 +203,7 @@ fn flatten(stream: TokenStream, words: &mut Vec<Word>) {
     }
 }
 
-/// Returns true for `[cfg(test)]` and `[cfg(all(test, ...))]`.
+/// Returns `true` for `[cfg(test)]` and `[cfg(all(test, ...))]`.
 fn is_for_tests(attribute: &TokenTree) -> bool {
     let text: String = attribute.to_string().split_whitespace().collect();
     text == "[cfg(test)]" || text.starts_with("[cfg(all(test,")

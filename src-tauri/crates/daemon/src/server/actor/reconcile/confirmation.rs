@@ -1,4 +1,4 @@
-//! Waits until a server confirms one version of its roots.
+//! Waits until a server has applied one version of its roots.
 //!
 //! - Each wait has one deadline, which later changes do not extend.
 
@@ -11,39 +11,39 @@ use std::pin::Pin;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Time limit for a server to confirm changed roots.
+/// Maximum time to wait for a server to apply changed roots.
 const ROOTS_BOUND: Duration = Duration::from_secs(5);
 
-/// Time limit for the first request from a server that may not support roots.
+/// Maximum time to wait for the first `roots/list` of a server that may not support roots.
 const FIRST_ASK_BOUND: Duration = Duration::from_millis(500);
 
-/// Maximum interval between two queries for the server's roots.
+/// Maximum interval between two calls of `list_allowed_directories`.
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 
 /// Notification that the roots have changed.
 pub(super) const ROOTS_CHANGED: &str = "notifications/roots/list_changed";
 
-/// Wait for one version of the roots.
+/// Pending wait for one version of the roots.
 pub(super) struct Wait {
     pub(super) version: u64,
     pub(super) outcome: Pin<Box<dyn Future<Output = WaitOutcome> + Send>>,
 }
 
-/// Outcome of a wait.
+/// Result of a wait.
 #[derive(Debug)]
 pub(super) enum WaitOutcome {
-    /// The process exited.
+    /// The process exited first.
     Ended,
-    /// The server has confirmed, or the timeout expired.
+    /// The server has applied the roots, or the time limit was exceeded.
     Waited {
-        /// Set if the server requests roots, `None` while unknown.
+        /// `true` if the server requests roots, or `None` if that is still unknown.
         asks_for_roots: Option<bool>,
     },
 }
 
 impl Wait {
-    /// Starts to wait for the current roots. `asks_for_roots` is what is known about the server; `lists_allowed` is set if it
-    /// has the tool that lists its folders.
+    /// Starts to wait for the roots in `shown`. `asks_for_roots` is `true` if the server is known to request roots, and
+    /// `lists_allowed` if it has the tool `list_allowed_directories`.
     pub(super) fn begin(
         connection: ServerConnection,
         shown: ServerView,
@@ -64,7 +64,7 @@ async fn wait_for_confirmation(
     log: SessionLog,
 ) -> WaitOutcome {
     let deadline = Instant::now() + ROOTS_BOUND;
-    // A server that lists its folders supports roots, even if it is slow.
+    // A server with the tool supports roots, even if it is slow to request them.
     let may_never_ask = asks_for_roots.is_none() && !lists_allowed;
     let bound = if may_never_ask { FIRST_ASK_BOUND } else { ROOTS_BOUND };
     let mut told = connection.told.clone();
@@ -81,7 +81,7 @@ async fn wait_for_confirmation(
     WaitOutcome::Waited { asks_for_roots }
 }
 
-/// Queries the server until it lists every root, because it may process a notification later.
+/// Calls the tool until it lists every root, because the server may apply new roots some time after receiving them.
 async fn confirm(connection: &ServerConnection, shown: &ServerView, deadline: Instant, log: &SessionLog) {
     let mut pause = Duration::from_micros(500);
     let params =
@@ -102,14 +102,15 @@ async fn confirm(connection: &ServerConnection, shown: &ServerView, deadline: In
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(LONGEST_PAUSE);
         if pause == LONGEST_PAUSE {
-            // A slow response with older roots may have overwritten newer ones in the server.
+            // Notify the server again: if an older `roots/list` response arrived late, the server may have applied
+            // outdated roots.
             connection.send(notification_line(ROOTS_CHANGED, None), None);
         }
     }
     log.write(format!("the server did not accept all of its roots within {ROOTS_BOUND:?}"));
 }
 
-/// Returns all text of a tool result.
+/// Joins all text items of a tool result.
 fn result_text(result: &RawValue) -> String {
     let value: serde_json::Value = serde_json::from_str(result.get()).unwrap_or_default();
     let items = value.get("content").and_then(serde_json::Value::as_array);

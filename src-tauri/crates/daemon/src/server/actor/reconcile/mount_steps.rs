@@ -1,7 +1,7 @@
-//! Applies one change to the mounts of a running sandbox, together with the watch for autostart files.
+//! Mounts and unmounts paths in a running sandbox, and updates the watch for autostart files.
 //!
 //! - A folder that cannot be watched is not made writable.
-//! - If there is no proof that a mount was removed, the round is marked as held, and the server is restarted.
+//! - Without proof that a mount was removed, the round is marked as `held`, and the server is restarted.
 
 use crate::server::control::SupervisorControl;
 use crate::server::mounted::Mounted;
@@ -11,18 +11,18 @@ use ironcurtain_paths::CanonicalPath;
 use ironcurtain_sandbox::{ControlAnswer, ControlOp, UnmountProof};
 use std::collections::BTreeMap;
 
-/// Outcome of a round of mounting.
+/// Result of one round of mount changes.
 #[derive(Default)]
 pub(super) struct RoundOutcome {
-    /// Set if the client was initialized when the server was notified of its roots.
+    /// `true` if the client was already initialized when the server was notified of its roots.
     pub(super) takes_calls: bool,
-    /// Set if removed access is still held, or the sandbox may be in the wrong state.
+    /// `true` if the server may still have removed access, or the state of the mounts is unknown.
     pub(super) held: bool,
-    /// Set if the mounts are wrong and cannot be changed while the server runs.
+    /// `true` if the mounts are outdated and cannot be changed while the server runs.
     pub(super) outdated: bool,
     /// Paths that could not be mounted, with the reasons.
     pub(super) failed: BTreeMap<CanonicalPath, String>,
-    /// Version of the roots that the server is expected to request.
+    /// Version of the roots that the server has yet to confirm.
     pub(super) told: Option<u64>,
 }
 
@@ -50,7 +50,7 @@ pub(super) async fn add(
             }
             round.failed.insert(need.path, message);
         }
-        // The state of the mounts is unknown.
+        // The supervisor failed, so the state of the mounts is unknown.
         Ok(_) | Err(_) => round.held = true,
     }
 }
@@ -65,14 +65,14 @@ pub(super) async fn narrow(
     let op = ControlOp::Narrow { path: need.path.as_str().to_owned(), file: need.file };
     match control.ask(op).await {
         Ok(ControlAnswer::Narrowed { proof }) => {
-            // Without proof that writing has stopped, the server is restarted.
+            // Without proof that writing has stopped, restart the server.
             round.held |= proof != UnmountProof::Proved;
             if proof == UnmountProof::Proved {
                 closed_again(control, &Need { writable: true, ..need });
             }
             replace(mounted, new);
         }
-        // The file was replaced since it was mounted for writing.
+        // The file at the path was replaced after it had been mounted as writable.
         Ok(ControlAnswer::Refused { .. }) => {
             remove(control, mounted, &need.path, round).await;
             add(control, mounted, need, vec![], round).await;
@@ -88,7 +88,8 @@ pub(super) async fn remove(
     round: &mut RoundOutcome,
 ) {
     let answer = control.ask(ControlOp::Remove { path: path.as_str().to_owned() }).await;
-    // Without proof that it is unmounted, the server is restarted, and its writes until then are checked after it has exited.
+    // Without proof of the unmount, restart the server. Files that it writes until then are checked after it has
+    // exited.
     let is_gone = matches!(answer, Ok(ControlAnswer::Removed { proof: UnmountProof::Proved }));
     round.held |= !is_gone;
     for gone in mounted.extract_if(.., |m| m.need.path == *path).filter(|_| is_gone) {
