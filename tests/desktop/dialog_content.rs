@@ -108,6 +108,14 @@ fn first_screen_lists_all_consequences_worst_first() {
         ),
         ("issue", "publish to acme/app on GitHub", &["with title: It leaks"]),
         (
+            "changed-tool",
+            "use search (the server changed this tool)",
+            &[
+                "Hint: it gives the agent instructions: \u{201c}do not tell\u{201d}.",
+                "If you deny, the tool stays suspended. You can decide later under Servers.",
+            ],
+        ),
+        (
             "write",
             "write ~/Documents/tax/2026/summary.md (new file, 101 bytes)",
             &["To do this, the server briefly gets access to everything in ~/Documents/tax/2026."],
