@@ -113,7 +113,7 @@ fn fields(definition: &str) -> Map<String, Value> {
     serde_json::from_str(definition).unwrap_or_default()
 }
 
-/// Returns a part as text: strings as they are, everything else as indented JSON.
+/// Returns a part as text: strings unchanged, everything else as indented JSON.
 fn text(fields: &Map<String, Value>, part: &str) -> String {
     match fields.get(part) {
         None => String::new(),

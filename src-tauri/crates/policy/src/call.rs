@@ -112,8 +112,8 @@ impl ResolvedCall {
         Self { is_hinted, ..self }
     }
 
-    /// Returns `true` if the tool only reads: its annotation says so, or, for an unannotated tool, a hint of its server that
-    /// counts.
+    /// Returns `true` if the tool only reads, according to its annotation or, for an unannotated tool, to a hint of its
+    /// server that counts.
     #[must_use]
     pub fn only_reads(&self) -> bool {
         self.tool.annotation.read_only || self.is_unannotated() && self.is_hinted

@@ -3,7 +3,7 @@
 //! - An approval for longer than the waiting connections is stored as a grant before they proceed, so that it can be
 //!   revoked.
 //! - The number of open questions per server is limited; further ones wait.
-//! - A service of this computer is asked about by its port, and only if something listens there.
+//! - Asks about a service of this computer by its port, and only if something listens there.
 //! - A denial holds for a moment, because programs retry automatically and the user must not have to repeat it.
 
 use super::caller::Caller;
