@@ -38,7 +38,8 @@ fn text(program: &Path) -> String {
     )
 }
 
-/// Quotes an argument of the `Exec` key: first for the command line, then as a string value of the desktop entry.
+/// Quotes an argument for the `Exec` key: first as part of a command line, then as a string value of the desktop
+/// entry.
 fn quoted(argument: &str) -> String {
     let mut quoted = String::from("\"");
     for c in argument.chars() {

@@ -1,8 +1,9 @@
 //! Interface between the app's user interface and the trusted process.
 //!
-//! - Requests that any program of the user may make use the control protocol. It can show and revoke, but never grant.
-//! - Actions that are limited to the user in the app's window use [`Trusted`], which a test's backend does not
-//!   provide.
+//! - Requests that any of the user's programs may make go through the control protocol, which can show and revoke
+//!   grants but never create them.
+//! - Actions that only the user in the app's window may take go through [`Trusted`], which a test backend does
+//!   not provide.
 
 mod trusted;
 
@@ -25,15 +26,15 @@ pub trait Backend: Send + Sync + 'static {
     /// Sends a request and returns the reply.
     fn request(&self, request: Request) -> BoxFuture<Reply>;
 
-    /// Shows the dialog for an expired question again. Only the dialog answers it.
+    /// Shows the dialog for an expired question again. Only the user's answer in the dialog counts.
     ///
-    /// Returns `true` if the same call is now allowed once, or the reason that the question was not shown.
+    /// Returns `true` if the user allowed the same call once, or the reason why the question was not shown.
     fn ask_again(&self, question: String) -> BoxFuture<Result<bool, LateError>>;
 
-    /// Returns a counter that changes with the sessions, questions, grants or activity.
+    /// Returns a counter that changes whenever the sessions, questions, grants or activity change.
     fn changes(&self) -> watch::Receiver<u64>;
 
-    /// Completes when all sessions are closed and the backend serves no more requests.
+    /// Completes once all sessions are closed and the backend has stopped serving requests.
     fn ended(&self) -> BoxFuture<()>;
 
     /// Returns the trusted process if it runs in this program.
@@ -42,7 +43,7 @@ pub trait Backend: Send + Sync + 'static {
     }
 }
 
-/// Handle to the trusted process in this program, with its settings.
+/// Handle to the trusted process that runs in this program, with its settings.
 #[derive(Clone)]
 pub struct Trusted {
     /// Handle to the daemon.

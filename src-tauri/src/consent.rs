@@ -1,8 +1,7 @@
 //! Shows the questions of the trusted process to the user.
 //!
-//! - [`DialogConsent`] may be called from any thread. Everything that is shown belongs to the [`queue`] on the main
-//!   thread.
-//! - Only an explicit Allow allows a call. Dropping the sink, closing the dialog and stopping the loop all deny it.
+//! - [`DialogConsent`] can be used from any thread. The [`queue`] on the main thread owns everything on the screen.
+//! - Only pressing Allow allows a call. Dropping the sink, closing the dialog and stopping the loop all deny it.
 
 mod arming;
 mod clock;
@@ -43,7 +42,7 @@ use view::ConsentView;
 pub trait AnswerSink: Send {
     /// Receives the user's answer.
     fn answer(self: Box<Self>, answer: Answer);
-    /// Receives a report that the user is active in the dialog.
+    /// Reports that the user is active in the dialog.
     fn working(&self);
 }
 
@@ -64,11 +63,11 @@ pub struct PendingQuestion {
     pub id: String,
     /// Sentence such as "Claude Code wants to write tax/summary.md".
     pub sentence: String,
-    /// The worst effect in full, such as "write ~/notes/plan.md".
+    /// Full description of the worst effect, such as "write ~/notes/plan.md".
     pub line: Option<String>,
-    /// Id of the session that asks.
+    /// Id of the session whose call requires approval.
     pub session: String,
-    /// Name of the client that asks.
+    /// Name of the client whose call requires approval.
     pub client: String,
     /// Time at which the question is denied, in milliseconds since the Unix epoch.
     pub expires_ms: u64,
@@ -96,7 +95,7 @@ fn in_ms(left: Duration) -> u64 {
     u64::try_from(at.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Front end that asks through a dialog on this desktop.
+/// Front end that shows questions in a dialog on this desktop.
 #[derive(Debug, Clone)]
 pub struct DialogConsent {
     commands: mpsc::UnboundedSender<Command>,
@@ -117,14 +116,14 @@ struct LoopParts {
     waiting: watch::Sender<Vec<PendingQuestion>>,
 }
 
-/// Commands to the queue, from the trusted process and from the queue's dialog.
+/// Command to the queue, sent by the trusted process or by the queue's own dialog.
 enum Command {
     Ask(Box<Question>, Box<dyn AnswerSink>),
     Withdraw(String),
     Raise,
     Working(String),
     Unseen(String),
-    /// A dialog may be opened.
+    /// Checks whether a dialog can be opened now.
     Show,
     /// The user denied the question with this id outside the dialog.
     Denied(String),
@@ -140,7 +139,7 @@ enum Command {
     Asleep(bool),
 }
 
-/// Result of a dialog.
+/// Outcome of a dialog.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum DialogResult {
     Answered(Answer),
@@ -148,7 +147,8 @@ enum DialogResult {
 }
 
 impl DialogConsent {
-    /// Creates the front end and the loop that shows its questions. The user's home directory `home` is shown as `~`.
+    /// Creates the front end and the loop that shows its questions. Paths in the user's home directory `home` are
+    /// shown with `~`.
     #[must_use]
     pub fn new(home: PathBuf) -> (Self, DialogLoop) {
         let (commands, inbox) = mpsc::unbounded_channel();
@@ -157,7 +157,7 @@ impl DialogConsent {
         (Self { commands, waiting }, DialogLoop { parts })
     }
 
-    /// Shows a question as [`Consent::ask`] does, with any receiver of its answer.
+    /// Shows a question as [`Consent::ask`] does, but sends the answer to any [`AnswerSink`].
     pub fn ask_with(&self, question: Question, sink: Box<dyn AnswerSink>) {
         // If the loop has stopped, this drops the sink, which denies the call.
         let _ = self.commands.send(Command::Ask(Box::new(question), sink));
@@ -196,7 +196,7 @@ impl Consent for DialogConsent {
 
 #[cfg(target_os = "linux")]
 impl DialogLoop {
-    /// Starts to show questions. Must be called on the main thread after GTK is initialized.
+    /// Starts showing questions. Must be called on the main thread after GTK is initialized.
     pub fn spawn(self) {
         let main = gtk::glib::MainContext::default();
         main.spawn_local(presence::follow(self.parts.to_self.clone()));
@@ -206,7 +206,7 @@ impl DialogLoop {
 
 #[cfg(not(target_os = "linux"))]
 impl DialogLoop {
-    /// Starts to show questions in windows of this app.
+    /// Starts showing questions in windows of this app.
     pub fn spawn(self, app: &tauri::AppHandle) {
         tauri::async_runtime::spawn(web::run(self.parts, app.clone()));
     }

@@ -2,7 +2,7 @@
 //!
 //! - The only crate that uses the user interface toolkit. The trusted process runs on separate threads.
 //! - The settings window is this program in a second process.
-//! - Makes no decision: it shows what it receives and forwards the user's answers.
+//! - Makes no decisions: it shows questions and forwards the user's answers.
 
 mod autostart;
 mod backend;

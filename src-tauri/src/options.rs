@@ -28,13 +28,13 @@ pub struct AppOptions {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Invocation {
     App(AppOptions),
-    /// Runs the settings window, which the app starts.
+    /// Runs the process of the settings window. Only the app itself requests this.
     Window,
     Help,
     Version,
 }
 
-/// Error for an unknown command-line argument.
+/// Error about an unknown command-line argument.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown option `{0}`; try `--help`")]
 pub(crate) struct OptionError(String);

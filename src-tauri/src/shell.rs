@@ -16,11 +16,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tauri::{AppHandle, Manager, RunEvent};
 
-/// Maximum time for which Quit waits until the sessions are closed.
+/// Maximum time that Quit waits for sessions to close.
 const ENDING: Duration = ironcurtain_daemon::ENDING.saturating_add(Duration::from_secs(1));
-/// Delay before the first change after a quiet period is shown.
+/// Delay before the first change after a quiet period is displayed, so that changes in quick
+/// succession are displayed together.
 const SETTLE: Duration = Duration::from_millis(30);
-/// Minimum interval between two updates. Users cannot read faster ones, and drawing is expensive.
+/// Minimum interval between two updates of the display. Users cannot read faster, and drawing is expensive.
 const PACE: Duration = Duration::from_millis(700);
 
 /// Error that prevented the app from running.
@@ -35,7 +36,8 @@ struct Shell {
     window: Window,
 }
 
-/// Runs the app on this thread until the user quits it. `ahead` becomes the first window.
+/// Runs the app on this thread until the user quits it. `ahead` is a window process started in
+/// advance, for the first window.
 ///
 /// # Errors
 /// Returns [`ShellError`] if there is no display or the toolkit does not start.
@@ -100,11 +102,11 @@ async fn follow(app: AppHandle) {
         }
         tokio::time::sleep(PACE.saturating_sub(shown.elapsed()).max(SETTLE)).await;
     }
-    // The trusted process has exited, so its last state is no longer shown.
+    // The trusted process has exited, so clear its last state.
     show(&app, TrayState::default());
 }
 
-/// Exits the app when the trusted process has exited for any reason.
+/// Exits the app once the trusted process has exited for any reason.
 async fn exit_when_ended(app: AppHandle) {
     let ended = app.state::<Shell>().backend.ended();
     ended.await;
@@ -132,7 +134,7 @@ fn show(app: &AppHandle, state: TrayState) {
     }
 }
 
-/// Sends a request to the trusted process. Shows a refusal to the user.
+/// Sends a request to the trusted process. If it is refused, shows the user the reason.
 fn ask(app: &AppHandle, request: Request) {
     let app = app.clone();
     tauri::async_runtime::spawn(async move {

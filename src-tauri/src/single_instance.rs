@@ -1,9 +1,10 @@
 //! Limits the app to one instance per desktop session. A second start opens the window of the first instance and
 //! exits.
 //!
-//! - Implements `org.freedesktop.Application`, the D-Bus interface with which desktops start programs. A desktop's
-//!   launcher therefore has the same effect.
-//! - Any process on the session bus can call it, which only opens the window.
+//! - Implements `org.freedesktop.Application`, the D-Bus interface through which desktops start programs. Starting
+//!   the app from a desktop's launcher therefore has the same effect.
+//! - Any process on the session bus can call this interface, but the only effect is that the window
+//!   opens.
 
 #[cfg(target_os = "linux")]
 pub(crate) use linux::{activate_running, answer};
@@ -13,7 +14,7 @@ mod linux {
     use gtk::gio::{self, prelude::*};
     use std::time::Duration;
 
-    /// Bus name. The object path that desktops call follows from it.
+    /// Bus name of the app, from which desktops derive the object path that they call.
     const NAME: &str = "io.github.ironcurtain-desktop";
     const OBJECT: &str = "/io/github/ironcurtain_desktop";
     const INTERFACE: &str = "org.freedesktop.Application";
@@ -42,8 +43,8 @@ mod linux {
         .is_ok()
     }
 
-    /// Opens the window at every later start. Must be called on the main thread. The caller must keep the returned
-    /// value.
+    /// Calls `open` whenever the app is started again. Must be called on the main thread. The caller must keep the
+    /// returned value alive.
     pub(crate) fn answer(open: impl Fn() + 'static) -> gio::Application {
         let application = gio::Application::new(Some(NAME), gio::ApplicationFlags::FLAGS_NONE);
         application.connect_activate(move |_| open());

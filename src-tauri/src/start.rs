@@ -1,4 +1,4 @@
-//! Starts the app from its command line, or shows the reason that it cannot start.
+//! Starts the app from its command line, or shows why it cannot start.
 
 use crate::backend::{TrustedProcess, TrustedProcessError};
 use crate::consent::DialogConsent;
@@ -17,7 +17,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use tracing_subscriber::EnvFilter;
 
-/// Reason that the app is not running.
+/// Reason why the app is not running.
 #[derive(Debug, thiserror::Error)]
 enum AppError {
     #[error(transparent)]
@@ -67,7 +67,7 @@ pub fn run() -> ExitCode {
 }
 
 fn app(options: AppOptions) -> Result<(), AppError> {
-    // The window's process takes about as long to start as the trusted process, so both start in parallel.
+    // The window's process takes about as long to start as the trusted process, so start both in parallel.
     let ahead = if options.background { None } else { WindowProcess::start().ok() };
     toolkit()?;
     let home = Home::from_env()?;
@@ -128,7 +128,7 @@ fn toolkit() -> Result<(), AppError> {
     Ok(())
 }
 
-/// Shows a message box. Used while the rest of the app is not running.
+/// Shows a message box. Works without the rest of the app.
 #[cfg(target_os = "linux")]
 fn message(title: &str, text: &str) {
     // Without a display, the message box would wait forever.

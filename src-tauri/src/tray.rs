@@ -1,4 +1,4 @@
-//! The tray icon: a plain value that describes it, and the code that shows it.
+//! The tray icon: [`menu`] describes it as a plain value, and this module shows it.
 //!
 //! - The app also works without a tray: [`Tray::is_shown`] then returns `false`, and the caller opens the window.
 
@@ -26,7 +26,7 @@ use tauri::{AppHandle, Wry};
 
 const ID: &str = "ironcurtain";
 
-/// The icon in the panel, if there is a panel.
+/// The tray icon, if the panel supports one.
 pub(crate) struct Tray {
     icon: Option<TrayIcon>,
     shown: Mutex<TrayMenu>,
@@ -68,13 +68,13 @@ impl Tray {
     }
 }
 
-/// Reason that there is no tray icon.
+/// Reason why there is no tray icon.
 #[derive(Debug, thiserror::Error)]
 enum TrayError {
     /// The toolkit reported an error.
     #[error(transparent)]
     Toolkit(#[from] tauri::Error),
-    /// The indicator library is missing, without which the tray library would panic.
+    /// The indicator library is missing. The tray library would panic without it.
     #[error("the system's indicator library is not installed")]
     NoLibrary,
 }

@@ -2,10 +2,10 @@
 //!
 //! - It runs in a separate process ([`child`]), so that this process draws no page and closing the window frees its
 //!   memory.
-//! - The page shows text from agents as plain text. Its commands are checked and run in the trusted process
-//!   ([`serving`]). No command answers a question.
-//! - INVARIANT: a path can be granted only if a system picker returned it to the trusted process. The page cannot name
-//!   paths.
+//! - The page shows text from agents as plain text. The trusted process checks and runs its commands
+//!   ([`serving`]). No command can answer a question.
+//! - INVARIANT: a path can be granted only if the user picked it in a system picker of the trusted process. The page
+//!   cannot name paths.
 
 mod add_server;
 mod bundles;
@@ -56,13 +56,13 @@ use servers::ServerDrafts;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-/// State of the commands of one window, from its opening to its closing.
+/// State that the commands of one window share while it is open.
 struct AppState {
     backend: Arc<dyn Backend>,
     desktop: DialogConsent,
     home: PathBuf,
     pickers: Pickers,
-    /// Grants that were revoked in this window and can be restored, newest last.
+    /// Grants that were revoked in this window and can still be restored, newest last.
     revoked: Mutex<Vec<StandingGrant>>,
     drafts: ServerDrafts,
     client_drafts: ClientDrafts,

@@ -1,9 +1,9 @@
 //! Brings windows to the front at the user's request, with any window manager.
 //!
 //! - Window managers that prevent focus stealing compare the times of the last user action in each window. The user
-//!   requests our window elsewhere: in the panel, in a terminal or on the page, which has its own process. The window
-//!   therefore uses the time at which it is shown, not that of the last input in this process, which may be a day old.
-//! - INVARIANT: called only for windows that the user requested. A dialog that opens by itself does not take the
+//!   requests our window outside of this process: in the panel, in a terminal or on the page. The window therefore
+//!   uses the time at which it is shown instead of the time of this process's last input, which may be a day old.
+//! - INVARIANT: used only for windows that the user requested. A dialog that opens by itself does not take the
 //!   keyboard focus.
 
 use gdkx11::{X11Window, functions::x11_get_server_time};

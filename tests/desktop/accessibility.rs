@@ -35,7 +35,7 @@ fn every_window_control_has_role_name_and_keyboard_focus() {
         if page != "Home" {
             window::open(&screen, page);
         }
-        // A page loads its data after its heading.
+        // Wait for the page's data, which it loads after showing its heading.
         match page {
             "Home" => drop(screen.control(WINDOW, "push button", "Lock down")),
             "Settings" => drop(screen.control(WINDOW, "combo box", "Notifications")),

@@ -1,4 +1,4 @@
-//! The app with the shim, sandbox and server: the user answers in the dialog, and the agent gets the result.
+//! Runs the app with a real shim, sandbox and server: the user answers in the dialog, and the agent gets the result.
 
 use crate::harness::{DIALOG, arm_by_keyboard};
 use crate::lifecycle::login_manager;
@@ -79,8 +79,8 @@ fn folder_granted_in_window_is_readable_until_revoked() {
     assert_eq!(agent.answer(call)["result"]["isError"], true);
 }
 
-/// Starts a portal whose reply would grant access, and a program that calls it. Returns a function that reads the
-/// titles of all requests.
+/// Starts a fake portal that would grant access, and a program that calls it. Returns a function that reads the
+/// titles of all requests to the portal.
 fn portal(screen: &mut Screen) -> impl Fn() -> String + use<> {
     let (script, log) = (helper_path("portal.py"), screen.home().join("portal"));
     let (script, file) = (script.to_str().expect("a UTF-8 path"), log.to_str().expect("a UTF-8 path"));
@@ -218,10 +218,10 @@ fn sigterm_stops_app_cleanly() {
     assert_eq!(app.exit(), Some(0));
 }
 
-/// Returns a command that starts the daemon through a shim, with the screen's runtime directory in place of the
-/// login's.
+/// Returns a command that starts the daemon through a shim. The screen's runtime directory is mounted over that
+/// of the login.
 ///
-/// The display and bus of the caller are different, because a repository can set these variables for a shim.
+/// The caller's display and bus variables have wrong values, because a repository can set them for a shim.
 fn daemon_started_by_shim(screen: &Screen) -> Command {
     let mut command = screen.login_command("unshare");
     let is_root = screen.read("id", &["-u"]) == "0";
@@ -295,7 +295,7 @@ fn display_named_only_by_caller_is_ignored() {
     let file = screen.home().join("plan.txt");
     std::fs::write(&file, "ship on Tuesday").expect("the file");
     let mut command = daemon_started_by_shim(&screen);
-    // This display works, so an unexpected dialog would appear on it.
+    // Name a working display, so that an unexpected dialog would appear on it.
     command.env("DISPLAY", screen.display());
     let mut headless = App(command.spawn().expect("ironcurtain"));
     let log = BufReader::new(headless.0.stderr.take().expect("its log"));

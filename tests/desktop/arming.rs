@@ -19,7 +19,7 @@ fn early_click_is_ignored_and_small_movement_on_allow_arms_it() {
     let screen = Screen::start();
     let harness = show_question(&screen, "write", Duration::from_secs(120));
     let allow = screen.control(DIALOG, "push button", ALLOW);
-    // Moves twice during the delay, because on a slow machine the first movement may be at its end.
+    // Move twice, because on a slow machine the first movement may happen only at the end of the delay.
     screen.move_pointer_onto(&allow);
     screen.xdotool(&["click", "1", "sleep", "0.2", "click", "1"]);
     // From here, the pointer stays on Allow.

@@ -1,5 +1,5 @@
-//! Answers to all pending questions of an agent: as deliberate as a single approval, and only for the calls that are
-//! shown.
+//! Answers all pending questions of an agent at once. This must be as deliberate as a single approval, and covers
+//! only the calls that are shown.
 
 use crate::harness::{DIALOG, Harness, arm_by_keyboard, arm_by_pointer, read_to_end};
 use crate::screen::{Control, Screen, until};
@@ -100,7 +100,7 @@ fn finished_call_keeps_its_row_and_is_not_allowed() {
     harness.order("withdraw q1");
     assert_eq!(harness.event(), "q1 dropped");
     screen.control(TOGETHER, "label", "settled: this call no longer needs an answer");
-    // A click that began while Allow was for three calls allows none of them.
+    // A click that began while Allow applied to three calls allows none of them.
     screen.click(&allow);
     assert_eq!(rows(&screen).into_iter().map(|row| row.place).collect::<Vec<_>>(), before);
     screen.picture("dialog-together-over");

@@ -1,4 +1,4 @@
-//! Only a deliberate click on an armed Allow allows. Everything else denies or does nothing.
+//! Only a deliberate click on an armed Allow allows a call. Everything else denies it or does nothing.
 
 use crate::harness::{
     DIALOG, Harness, arm_by_keyboard, arm_by_keyboard_in, arm_by_pointer, show_focused_question,
@@ -85,7 +85,8 @@ fn input_in_dialog_extends_question_timeout() {
     let (mut at, mut last) = (0, begin);
     while begin.elapsed() < deadline + Duration::from_millis(500) {
         at = (at + 7) % 60;
-        // Taken before the check, because the tool may exit slowly. The dialog is in the middle of the screen.
+        // Take the time before the check, because the tool may exit slowly. The dialog is in the middle of the
+        // screen.
         last = Instant::now();
         screen.xdotool(&["mousemove", &(610 + at).to_string(), "400"]);
     }

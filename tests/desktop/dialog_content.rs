@@ -1,4 +1,4 @@
-//! Content of the dialog, on the screen and for screen readers, with any text in it.
+//! Content of the dialog on the screen and for screen readers, including hostile text.
 
 use crate::harness::{
     DIALOG, Harness, UNREAD, arm_by_keyboard, read_to_end, show_focused_question, show_question,

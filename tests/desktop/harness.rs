@@ -70,7 +70,7 @@ impl Harness {
         }
     }
 
-    /// Returns all events, except `working`, that follow from what the display has sent so far.
+    /// Returns all events except `working` that are caused by input the display has sent so far.
     pub(crate) fn events_until_idle(&mut self) -> Vec<String> {
         self.order("idle");
         std::iter::from_fn(|| Some(self.event()).filter(|event| event != "idle")).collect()
@@ -141,17 +141,19 @@ pub(crate) fn arm_by_pointer(screen: &Screen, name: &str) -> Control {
     })
 }
 
-/// Description of Allow before everything that must be read was in view.
+/// Accessible description of Allow until everything that must be read has been in view.
 pub(crate) const UNREAD: &str = "To allow: read to the end first, with Page Down or the mouse";
 
-/// Waits until Allow requires scrolling. It is named `name` in the dialog with this title.
+/// Waits until the Allow button called `name`, in the dialog with this title, requires scrolling
+/// first.
 pub(crate) fn wait_until_unread(screen: &Screen, title: &str, name: &str) {
     until("the hint to scroll", || {
         (screen.control(title, "push button", name).description == UNREAD).then_some(())
     });
 }
 
-/// Waits until Allow requires scrolling, and then presses `key` until everything that must be read was in view.
+/// Waits until Allow requires scrolling first, and then presses `key` until everything that must be read has been in
+/// view.
 pub(crate) fn read_to_end(screen: &Screen, title: &str, name: &str, key: &str) {
     wait_until_unread(screen, title, name);
     until("the whole text to be in view", || {

@@ -1,5 +1,5 @@
-//! Race conditions between the user's input and a dialog, with all window managers: accidental input never allows, and
-//! deliberate input afterwards does.
+//! Race conditions between the user's input and a dialog, with all window managers: accidental input never allows a
+//! call, and deliberate input afterwards does.
 //!
 //! - `IRONCURTAIN_RACES=all` runs all scenes at all paces, more than 500 tries. By default, each scene runs once with
 //!   each window manager.
@@ -31,7 +31,7 @@ const MANAGERS: [&str; 8] = [
 /// Intervals between two clicks or key presses in milliseconds, from 10 to 2 per second.
 const PACES: [u64; 5] = [100, 150, 250, 333, 500];
 
-/// A try and its result.
+/// One run of a scene, and its result.
 struct Try {
     name: String,
     /// `true` if accidental input allowed a call.

@@ -59,7 +59,7 @@ fn question_survives_suspend_and_wake_up_input_is_no_answer() {
     app::allow(&screen);
     let answer = agent.answer(call);
     assert_eq!(answer["result"]["content"][0]["text"], "ship on Tuesday", "{answer}");
-    // The session and its server still run.
+    // The session and its server are still running.
     tray::menu(&screen, "Protected: 1 agent");
 }
 

@@ -2,7 +2,7 @@
 //!
 //! - Each test starts its own X server, session bus and window manager, so that tests do not affect each other.
 //! - A missing program fails the test with its name. No test is skipped.
-//! - No sleep has a fixed duration: each wait has a visible condition and a time limit.
+//! - No test sleeps for a fixed duration: each wait has a visible condition and a time limit.
 
 #![expect(
     clippy::expect_used,

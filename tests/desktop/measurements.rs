@@ -19,10 +19,10 @@ use std::time::{Duration, Instant};
 
 /// Title of the window.
 const WINDOW: &str = "^IronCurtain$";
-/// Number of calls per second of a busy agent.
+/// Number of calls that a busy agent makes per second.
 const CALLS: u32 = 10;
-/// Minimum time between the last input in a dialog and the next dialog, which is not part of the figure, plus a
-/// margin.
+/// Minimum time between the last input in a dialog and the next dialog, plus a margin. It is not part of the
+/// measurement.
 const APART: Duration = Duration::from_millis(1200);
 /// Number of consecutive seconds with at most [`QUIET_WAKEUPS`] wake-ups after which startup is complete.
 const QUIET: usize = 5;
@@ -30,7 +30,7 @@ const QUIET_WAKEUPS: f64 = 3.0;
 /// Number of kernel clock ticks per second in `/proc`.
 const TICKS: f64 = 100.0;
 
-/// A measured figure, which is a row of the table.
+/// A measurement, which becomes one row of the table.
 struct Figure {
     what: &'static str,
     value: f64,
@@ -79,7 +79,8 @@ fn measure_first_paint(starts: usize) -> Figure {
     }
 }
 
-/// Measures the other figures in a single process of the app, after its startup if `whole` is `true`.
+/// Takes the other measurements in a single process of the app. If `whole` is `true`, first waits until startup
+/// is complete.
 fn measure_one_process(look: Duration, questions: usize, whole: bool) -> Vec<Figure> {
     let screen = tray::with_panel();
     let app = App::start(&screen, &["--background"]);
@@ -210,12 +211,12 @@ fn windows(screen: &Screen) -> Receiver<Instant> {
     told
 }
 
-/// Returns the number of wake-ups per second of all threads in some processes.
+/// Returns the number of wake-ups per second, summed over all threads of these processes.
 fn wakeups(processes: &[u32], look: Duration) -> f64 {
     let woken = || processes.iter().flat_map(|one| switches(*one)).collect::<HashMap<_, _>>();
     let (start, before) = (Instant::now(), woken());
     std::thread::sleep(look);
-    // Threads that have exited are ignored.
+    // Ignore threads that have exited.
     let since = |(thread, count): (String, f64)| count - before.get(&thread).copied().unwrap_or_default();
     woken().into_iter().map(since).sum::<f64>() / start.elapsed().as_secs_f64()
 }
@@ -226,7 +227,7 @@ pub(crate) fn settle(pid: u32) {
 }
 
 /// Waits until startup is complete. For about ten seconds after a window opens and a screen reader queries it, the web
-/// engine collects garbage, which is not part of the figure.
+/// engine collects garbage, which should not be measured.
 fn quiet(pid: u32) {
     let second = Duration::from_secs(1);
     until("an idle app", || {

@@ -1,4 +1,4 @@
-//! Revoking grants in the app while an agent makes twenty calls per second: a click applies to the row on which it
+//! Revokes grants in the app while an agent makes twenty calls per second: a click applies to the row on which it
 //! began.
 
 use crate::app::{App, agent, begin_reading, beside, listens};
@@ -20,13 +20,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// Number of rows with a clicked button.
+/// Number of rows in which a button is clicked.
 const ROWS: usize = 5;
 
 /// Interval between two calls.
 const PACE: Duration = Duration::from_millis(50);
 
-/// Number of calls between a press and its release. In this time, the rows are drawn again every 0.7 s.
+/// Number of calls between a press and its release. The rows are redrawn every 0.7 s during this time.
 const MEANWHILE: usize = 16;
 
 #[test]
@@ -86,7 +86,7 @@ fn revoke_buttons_hit_their_own_row_while_rows_move_and_undo_asks_again() {
             page.click(&button);
         } else {
             page.hold(&button, || {
-                // The last used row moves to the top after the button is released.
+                // The most recently used row moves to the top only after the button is released.
                 other.read(row).ok();
                 until("calls", || (calls.done() > done + 20).then_some(()));
             });
@@ -203,7 +203,7 @@ impl Drop for Calls {
     }
 }
 
-/// A user who allows every call with the longest lifetime.
+/// Front end of a user who allows every call with the longest lifetime.
 struct Generous;
 
 impl Consent for Generous {

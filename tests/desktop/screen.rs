@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
-/// Maximum time for each wait. It is long because machines can be busy, and no passing test reaches it.
+/// Maximum time for each wait. It is long because machines can be busy, but no passing test takes that long.
 pub(crate) const BOUND: Duration = Duration::from_secs(30);
 
 /// Pause between two queries of the screen. Each query starts a program, and a query of controls makes the app answer
@@ -49,14 +49,14 @@ impl Screen {
         Self::under("openbox")
     }
 
-    /// Starts an X server that is small, with openbox and doubled text size.
+    /// Starts an X server with a small screen, openbox and doubled text size.
     pub(crate) fn start_small_with_large_text() -> Self {
         let mut screen = Self::empty();
         screen.large_text = true;
         screen.on_x("1024x768x24", "openbox", &[])
     }
 
-    /// Starts an X server with a compositor: `picom` with openbox, or the window manager with this name.
+    /// Starts an X server with a compositor: either `picom` with openbox, or the window manager with this name.
     pub(crate) fn composited(by: &str) -> Self {
         if by != "picom" {
             let arguments: &[&str] = if by == "mutter" { &["--x11"] } else { &[] };
@@ -85,8 +85,8 @@ impl Screen {
         let mut screen = self;
         let xvfb = ["-displayfd", "1", "-screen", "0", size, "-nolisten", "tcp", "-noreset"];
         screen.display = format!(":{}", screen.first_line("Xvfb", &xvfb));
-        // The first key makes the X server switch to xdotool's keyboard. A window manager that is running then
-        // registers its key bindings again and misses a key that is pressed meanwhile.
+        // The first key makes the X server switch to xdotool's keyboard. A running window manager then
+        // registers its key bindings again and misses keys pressed during that time.
         screen.key("shift");
         screen.start_bus();
         screen.spawn(manager, arguments);
@@ -128,7 +128,7 @@ impl Screen {
     }
 
     fn empty() -> Self {
-        // Not below `/tmp`, because every sandbox has its own `/tmp`.
+        // Not in `/tmp`, because every sandbox has its own `/tmp`.
         let home = tempfile::tempdir_in("/var/tmp").expect("a temporary directory");
         let runtime = home.path().join("run");
         for own in [&runtime, &home.path().join("tmp")] {
@@ -303,8 +303,8 @@ impl Screen {
         self.wait_for_focus(window);
     }
 
-    /// Waits until a window is in front and has the keyboard focus. It comes to the front first, and keys that are
-    /// pressed between the two go to another window.
+    /// Waits until a window is in front and has the keyboard focus. The focus follows later, and keys pressed
+    /// before that go to another window.
     pub(crate) fn wait_for_focus(&self, window: &str) {
         until("the focus", || {
             let active = self.xdotool(&["getactivewindow"]) == window;

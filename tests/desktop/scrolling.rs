@@ -11,7 +11,8 @@ const WINDOW: &str = "^IronCurtain$";
 
 const PAGES: [&str; 6] = ["Activity", "Agents", "Permissions", "Servers", "Rules", "Settings"];
 
-/// Number of wheel steps between two queries of a page, which are slow through a screen reader.
+/// Number of wheel steps between two queries of a page. Queries are slow, because they use the screen
+/// reader interface.
 const NOTCHES: usize = 6;
 
 #[test]
@@ -76,7 +77,7 @@ fn every_task_works_with_mouse_and_wheel_only() {
 #[test]
 fn wayland_mouse_wheel_scrolls_page_to_its_end() {
     let mut screen = Screen::sway();
-    // Makes the screen lower than the page.
+    // Make the screen lower than the page.
     screen.swaymsg(&["output", "HEADLESS-1", "resolution", "1280x500"]);
     let script = crate::screen::helper_path("wayland_pointer.py");
     let arguments = ["-u", script.to_str().expect("a UTF-8 path"), "1280", "500"];
@@ -86,7 +87,7 @@ fn wayland_mouse_wheel_scrolls_page_to_its_end() {
     let _harness = Harness::start(&screen, &["app"]);
     says(&screen, "filesystem, in a sandbox");
     let (left, top) = screen.sway_position("^IronCurtain");
-    // Uses a point slightly inside the page, where the element moves when the page scrolls.
+    // Use a point slightly inside the page, where the element moves when the page scrolls.
     let first = || bounds(&screen).map(|(_, top)| top);
     let before = until("the page", || first().filter(|top| *top > 0));
     until("the page to scroll", || {
@@ -104,7 +105,7 @@ fn wayland_mouse_wheel_scrolls_page_to_its_end() {
 fn scroll_to_end_and_back(screen: &Screen, page: &str) -> bool {
     let [x, y, width, height] = window_place(screen);
     let middle = (x + width * 2 / 3, y + height / 2);
-    // A page loads its data after its heading, so this waits until the layout stays the same.
+    // A page loads its data after showing its heading, so wait until the layout no longer changes.
     let mut before = None;
     let (_, top) = until(page, || {
         let now = bounds(screen)?;

@@ -16,8 +16,7 @@ use std::path::{Path, PathBuf};
 const WINDOW: &str = "^IronCurtain$";
 const HEADLINE: &str = "filesystem is no longer the program you allowed";
 
-/// A server named `filesystem`, run by a program of the user that was replaced, with a permanent grant and stored
-/// data.
+/// A server called `filesystem` with a permanent grant and stored data, whose program has been replaced.
 struct Scene {
     _app: App,
     screen: Screen,
@@ -29,7 +28,7 @@ struct Scene {
 }
 
 impl Scene {
-    /// Opens the window on the page that asks, after an agent failed to start the server.
+    /// Lets an agent fail to start the server, and opens the window on the page that asks about it.
     fn new() -> Self {
         let screen = crate::tray::with_panel();
         let home = Home::under(&screen.home().join("ironcurtain"), screen.home());
@@ -63,7 +62,7 @@ impl Scene {
         this
     }
 
-    /// Starts the server for an agent, or returns the reason that it does not start.
+    /// Starts the server for an agent, or returns the reason why it does not start.
     fn start(&self) -> Result<AgentClient, String> {
         let shim = beside("ironcurtain-shim");
         let mut shim = self.screen.command(shim);
@@ -103,7 +102,7 @@ impl Scene {
         self.screen.picture("identity-asked");
     }
 
-    /// Clicks a button with the mouse after it has stopped moving.
+    /// Clicks a button with the mouse once the button has stopped moving.
     fn click(&self, button: &str) {
         let rests = || self.button(button).filter(|found| (1..780).contains(&found.place[1]));
         let button = until(button, || {
@@ -224,7 +223,7 @@ fn decided_by_the_keyboard_alone() {
     press("link", "Decide about the server filesystem");
     says(screen, "The new program is blocked until you decide.");
     press("push button", "Keep everything: filesystem");
-    // Cancel has the focus, so that a second Enter decides nothing.
+    // Cancel has the focus, so that pressing Enter twice decides nothing.
     until("the way back", || scene.button("Cancel").filter(|button| button.is("focused")));
     screen.key("Return");
     until("the first button again", || {

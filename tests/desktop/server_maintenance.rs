@@ -1,5 +1,5 @@
-//! Changing servers in the app: a host is allowed and removed, a server is removed and restored, a bundle is added,
-//! and a quarantined file is restored.
+//! Changes servers in the app: allows and removes a host, removes and restores a server, adds a bundle, and
+//! restores a quarantined file.
 
 use crate::app::{App, agent, listens};
 use crate::screen::{Screen, until};
@@ -133,7 +133,7 @@ fn restoring_quarantined_file_warns_when_it_runs_and_overwrites_nothing() {
     screen.press(WINDOW, "push button", "Details of In quarantine");
     fs::write(&makefile, "mine\n").expect("the user's file");
 
-    // The connection of a second agent makes the page update.
+    // A second agent's connection makes the page update.
     let _second = agent(&screen);
     window::says(&screen, "There is another file in its place now.");
     screen.press(WINDOW, "push button", &format!("Put back {shown}"));

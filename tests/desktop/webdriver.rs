@@ -55,7 +55,7 @@ impl Page {
     /// Returns the visible text of an element.
     pub(crate) fn text(&self, path: &str) -> String {
         until(&format!("the text of `{path}`"), || {
-            // If the element was drawn again meanwhile, it is searched for again.
+            // Search again if the element was redrawn in the meantime.
             let text = format!("{}/element/{}/text", self.session, self.element(path));
             self.call("GET", &text, &Value::Null).ok()?.as_str().map(str::to_owned)
         })

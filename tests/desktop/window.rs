@@ -15,7 +15,7 @@ fn home_shows_live_sessions_decisions_and_pending_questions() {
     says(&screen, "filesystem, in a sandbox");
     says(&screen, "git, not sandboxed");
     says(&screen, "everything you can reach");
-    // Fake text that would become an element if the page parsed it as HTML.
+    // This text would become an element if the page parsed it as HTML.
     says(&screen, "~/<b>x</b>");
     screen.picture("home");
     harness.order("ask write q1 120000");

@@ -76,8 +76,8 @@ fn use_under(manager: &str) {
         is_over(&screen, &dialog, &ours);
         screen.wait_for_focus(&ours);
         screen.picture(&format!("question-{manager}"));
-        // The answer to the dialog is the last input of the app's process. It is later than the last input of the
-        // window's process.
+        // The app's process received its last input, the answer to the dialog, later than the window's process
+        // received its own.
         let review = until("the open question", || {
             let all = screen.controls(WINDOW).into_iter();
             all.map(|one| one.name).find(|name| name.starts_with("Review: "))

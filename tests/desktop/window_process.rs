@@ -12,11 +12,11 @@ use std::process::Stdio;
 
 const WINDOW: &str = "^IronCurtain$";
 
-/// Prefix of the names of the window's process and of the web engine's processes.
+/// Prefix of the process names of the window and of the web engine.
 const OURS: &str = "ironcurtain-win";
 const ENGINE: &str = "WebKit";
 
-/// Maximum private memory of the app that may remain after its window was closed, in MB.
+/// Maximum growth of the app's private memory after its window was opened and closed, in MB.
 const KEPT: f64 = 5.0;
 
 #[test]
@@ -107,7 +107,7 @@ fn only_the_app_can_start_the_window_process_or_reach_its_socket() {
     for socket in handed {
         let opened = std::fs::File::options().read(true).write(true).open(&socket);
         let refused = opened.expect_err("a socket cannot be opened by path").raw_os_error();
-        // A socket that was closed meanwhile is not reachable either.
+        // A socket that has been closed is not reachable either.
         let is_open = socket.symlink_metadata().is_ok();
         assert!(refused == Some(6) || !is_open, "{}: {refused:?} in place of ENXIO", socket.display());
     }

@@ -1,4 +1,4 @@
-//! The host's verdict: the files and processes that a launch has left behind, and the data that has leaked.
+//! The host's verdict on a launch: which files and processes it left behind, and which data it leaked.
 
 use std::{
     collections::BTreeMap,
@@ -31,7 +31,7 @@ pub(crate) fn picture(tools: &Tools, scene: &Scene) -> Picture {
     }
     walk(Path::new(scene.base()), &mut |path, told| {
         let name = path.strip_prefix(scene.base()).unwrap().to_str().unwrap().to_owned();
-        // The test creates these files itself after it has taken the picture.
+        // Exclude files that the test itself creates after recording the scene.
         let ours =
             ["settings.json", "spec.json", "autostart.json", "found.json", "egress.json", "state", "typed"];
         let ours = ours.contains(&name.as_str());
@@ -92,7 +92,7 @@ impl Names {
     }
 }
 
-/// Returns all breaches, including those that the row's own check finds.
+/// Returns all breaches, including those found by the row's own check.
 pub(crate) fn breaches(
     tools: &Tools,
     scene: &mut Scene,
@@ -165,7 +165,7 @@ fn planted(scene: &Scene) -> Vec<String> {
     found
 }
 
-/// Returns traces that are a breach even in a writable part.
+/// Returns traces in writable parts that are nevertheless breaches.
 fn writable(scene: &Scene) -> Vec<String> {
     const SET_ID: u32 = 0o6000;
     let mut found = Vec::new();
@@ -191,7 +191,7 @@ fn writable(scene: &Scene) -> Vec<String> {
     found
 }
 
-/// Returns `true` if the row's twin had its effect.
+/// Returns `true` if the permitted counterpart of the row's attack had its effect.
 pub(crate) fn twin_worked(scene: &Scene, row: &Row, said: &str) -> bool {
     match row.works {
         Sign::Said => said.contains(&scene.open),

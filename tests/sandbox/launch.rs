@@ -23,7 +23,7 @@ use crate::{
     tools::Tools,
 };
 
-/// Maximum time for a launch. Only failures reach it.
+/// Maximum time for a launch. Only a failing launch takes that long.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Denied paths: one through a symlink, one inside a writable path, and a single file.
@@ -31,7 +31,7 @@ const DENY_READ: [&str; 3] = ["way-to-denied", "work/mixed/private", "readable/l
 const ALLOW_WRITE: [&str; 2] = ["work", "granted"];
 const DENY_WRITE: [&str; 1] = ["work/sub/deep"];
 
-/// Resource limits that are reached quickly.
+/// Resource limits low enough to be reached quickly.
 pub(crate) const LIMITS: ResourceLimits = ResourceLimits {
     processes: Some(60),
     open_files: Some(100),
@@ -68,7 +68,8 @@ impl Executor {
         finish(scene, self.command(tools, scene, script, terminal))
     }
 
-    /// Returns the command that runs a script. The launcher leaves descriptors and variables open to the sandbox.
+    /// Returns the command that runs a script. It has additional descriptors and variables, which a sandbox must not
+    /// pass on.
     pub(crate) fn command(&self, tools: &Tools, scene: &Scene, script: &str, terminal: bool) -> Command {
         let script = format!("{}\n{script}", scene.prelude(tools));
         let mut command = Command::new(&tools.probe);
@@ -229,7 +230,7 @@ fn rules(scene: &Scene) -> String {
     file
 }
 
-/// Waits until a command exits. Kills it when the time is over.
+/// Waits until a command exits. Kills it after the time limit.
 fn finish(scene: &Scene, mut command: Command) -> Run {
     let child = command.spawn().unwrap();
     let group = rustix::process::Pid::from_child(&child);
@@ -283,7 +284,7 @@ fn is_between_programs(pid: u32) -> bool {
     has_none && has_memory && fs::metadata(place).is_ok_and(is_own)
 }
 
-/// Kills the processes that an attack without a sandbox has left behind.
+/// Kills the processes that an attack left behind when it ran without a sandbox.
 pub(crate) fn clean_up(scene: &Scene) {
     for (pid, _) in left_over(scene) {
         let pid = rustix::process::Pid::from_raw(pid.cast_signed()).unwrap();
@@ -292,14 +293,14 @@ pub(crate) fn clean_up(scene: &Scene) {
     }
 }
 
-/// Waits until a condition is true. Returns `false` if the time is over before.
+/// Waits until a condition is true. Returns `false` on timeout.
 pub(crate) fn eventually(mut is_so: impl FnMut() -> bool) -> bool {
     let deadline = Instant::now() + PATIENCE / 4;
     while !is_so() {
         if Instant::now() > deadline {
             return false;
         }
-        // Lets the processes run for which this waits.
+        // Give the awaited processes time to run.
         thread::sleep(Duration::from_millis(1));
     }
     true

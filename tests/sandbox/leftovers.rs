@@ -7,12 +7,12 @@ use ironcurtain_sandbox::autostart::{Finding, runs_later};
 
 use crate::{judge::WRITABLE, scene::Scene};
 
-/// Findings that were reported to the user.
+/// Findings about a launch that were reported to the user.
 #[derive(Default)]
 pub(crate) struct Left {
     /// Paths of autostart files that were left behind.
     listed: BTreeSet<String>,
-    /// Reasons that something was not scanned.
+    /// Reasons why something was not scanned.
     unseen: Vec<String>,
 }
 
@@ -35,8 +35,8 @@ impl Left {
         left
     }
 
-    /// Returns `true` if an autostart file that was created, changed or removed is acceptable. In strict mode, no
-    /// program may ever run it.
+    /// Returns `true` if it is acceptable that this autostart file was created, changed or removed. In strict
+    /// mode, it is not if any program could ever run the file.
     pub(crate) fn is_in_order(&self, scene: &Scene, path: &str, is_strict: bool) -> bool {
         let real = scene.path(path);
         let text = scene.text(path).unwrap_or_default();
@@ -67,7 +67,7 @@ impl Left {
         is_listed && (self.listed.contains(path) || fs::symlink_metadata(&real).is_err())
     }
 
-    /// Returns `true` if it was reported that a folder containing the path was not scanned.
+    /// Returns `true` if a folder that contains the path was reported as not scanned.
     fn is_unseen(&self, path: &str) -> bool {
         let folders = Path::new(path).ancestors().skip(1).filter(|folder| folder.components().count() > 1);
         folders.into_iter().any(|folder| {

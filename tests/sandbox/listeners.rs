@@ -1,4 +1,5 @@
-//! Sockets of the host. The kernel queues connections to them, and the test counts these after the sandbox has exited.
+//! Listening sockets of the host. The kernel queues connections to them, which the test counts after the sandbox has
+//! exited.
 //!
 //! Variables: `USTREAM`, `UDGRAM`, `UPACKETS` by path outside; `UWORK` by path in the session sandbox directory;
 //! `UABSTRACT`, `UX11` by abstract name; `PORT` on every address of the host, `PORT6` on its IPv6 loopback, `UPORT` for

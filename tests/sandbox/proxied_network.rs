@@ -16,7 +16,7 @@ use std::{
 use crate::tools::Tools;
 use ironcurtain_testkit::outside::Outside;
 
-/// Address of the servers that twins may connect to.
+/// Address of the servers that the permitted counterparts connect to.
 pub(crate) const FREE: &str = "9.9.9.10";
 /// Address of the allowed name. Only permitted traffic may arrive here.
 pub(crate) const ALLOWED: &str = "9.9.9.9";
@@ -32,7 +32,7 @@ static WORLD: OnceLock<World> = OnceLock::new();
 
 struct World {
     log: PathBuf,
-    /// Length of the log's part that was already returned.
+    /// Number of bytes of the log that were already returned.
     told: AtomicUsize,
 }
 

@@ -11,13 +11,13 @@ use crate::scene::Scene;
 /// Rows of a group, and the parts of the scene that all of them need.
 pub(crate) struct Group {
     pub(crate) name: &'static str,
-    /// `true` for a process of the host that must not be affected.
+    /// `true` if the rows need a process of the host that must not be affected.
     pub(crate) victim: bool,
-    /// `true` for sockets of the host that must receive nothing.
+    /// `true` if the rows need sockets of the host that must receive nothing.
     pub(crate) listeners: bool,
-    /// `true` for a proxy and servers in the suite's own network.
+    /// `true` if the rows need a proxy and servers in the suite's own network.
     pub(crate) proxied: bool,
-    /// `true` for autostart files in the writable directories.
+    /// `true` if the rows need autostart files in the writable directories.
     pub(crate) persistence: bool,
     pub(crate) rows: &'static [Row],
 }
@@ -43,7 +43,7 @@ pub(crate) struct Row {
     pub(crate) also: Option<fn(&Scene) -> Option<String>>,
 }
 
-/// Evidence from which the host knows that a twin had its effect.
+/// Evidence by which the host recognizes that a twin had its effect.
 #[derive(Clone, Copy)]
 pub(crate) enum Sign {
     /// The twin printed the open secret, which only `$R/secret` contains.
@@ -67,7 +67,7 @@ pub(crate) enum Bare {
     Untried,
 }
 
-/// File system views for which the row is meaningful.
+/// File system views in which the row makes sense.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Views {
     Both,

@@ -32,7 +32,7 @@ pub(crate) struct Verdict {
 }
 
 impl Row {
-    /// Returns `true` if the row is meaningful for this kind of sandbox.
+    /// Returns `true` if the row makes sense for this kind of sandbox.
     pub(crate) fn is_for(&self, executor: &Executor) -> bool {
         match (self.views, executor) {
             (Views::Both, _) | (_, Executor::Bare) => true,
@@ -121,7 +121,8 @@ fn without(tools: &Tools, group: &Group, row: &Row) -> Option<String> {
     }
 }
 
-/// Returns a breach if the claim, which contains the kernel's list of sockets, lists one of the host.
+/// Returns a breach if the list of the kernel's sockets, which the attack wrote to the claim file, contains one
+/// of the host's sockets.
 pub(crate) fn listening(scene: &Scene) -> Option<String> {
     let port = scene.listeners.as_ref()?.port_in_table();
     scene

@@ -21,7 +21,7 @@ pub(crate) struct Scene {
     dir: TempDir,
     /// Secret that must not leak.
     pub(crate) secret: String,
-    /// The same secret, encoded in the times of files.
+    /// The same secret, encoded in file timestamps.
     pub(crate) secret_time: String,
     /// Secret that may be read.
     pub(crate) open: String,
@@ -117,7 +117,8 @@ impl Scene {
         symlink("real", self.path("work/.zshrc")).unwrap();
     }
 
-    /// Stores a token in a directory as file content, file name, program and symlink.
+    /// Hides a token in a directory: as file content, as a file name, in a program and as a symlink
+    /// target.
     fn tell(&self, dir: &str, token: &str) {
         fs::write(self.path(&format!("{dir}/secret")), token).unwrap();
         fs::write(self.path(&format!("{dir}/name-{token}")), "").unwrap();

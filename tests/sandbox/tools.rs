@@ -13,8 +13,8 @@ use tempfile::TempDir;
 /// Environment variable with the folder of the programs, if they were copied for another user.
 const COPIES: &str = "ESCAPE_SUITE_PROGRAMS";
 
-/// User ids, which need not exist. Each group has its own, so that its attacks without a sandbox do not affect other
-/// groups.
+/// User ids for attacks, which need not exist. Each group has its own, so that its attacks without a sandbox do not
+/// affect other groups.
 const USERS: std::ops::Range<u32> = 64_000..64_100;
 
 /// The programs and the directory of scenes.
@@ -90,7 +90,7 @@ impl Copies {
         fs::create_dir(&place).unwrap();
         let (user, held) = USERS.clone().find_map(free).unwrap();
         chown(&place, Some(user), Some(user)).unwrap();
-        // A setuid-root program that only this user can run.
+        // A setuid-root program that only the ordinary user can run.
         let trap = dir.path().join("becomes-root");
         fs::copy(&tools.probe, &trap).unwrap();
         chown(&trap, None, Some(user)).unwrap();

@@ -11,7 +11,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::{scene::Scene, tools::Tools};
 
-/// Maximum time to wait for an answer of the process.
+/// Maximum time to wait for an answer from the process.
 const BOUND: Timespec = Timespec { tv_sec: 10, tv_nsec: 0 };
 
 pub(crate) struct Victim {
@@ -70,7 +70,8 @@ impl Victim {
         }
     }
 
-    /// Waits for an answer of the process, which may have answered just before it was stopped.
+    /// Waits for an answer from the process. The answer may have arrived just before the process was
+    /// stopped.
     fn answers(&self) -> io::Result<()> {
         let mut polled = [PollFd::new(self.said.get_ref(), PollFlags::IN)];
         match poll(&mut polled, Some(&BOUND))? {

@@ -22,13 +22,13 @@ const CONTENT: &str = "the numbers of this year";
 /// The user's note with a denial.
 const NOTE: &str = "ask my accountant instead";
 
-/// Error of the other server, which does not start.
+/// Error of the server `broken`, which does not start.
 const REASON: &str = "the server `broken` is not running: exit status 1";
 
 /// Maximum time for one prompt, in seconds. The clients are large programs, and several run at once.
 const PATIENCE: &str = "90";
 
-/// Shell command that runs a program after it has activated the loopback interface, the only network.
+/// Shell command that activates the loopback interface, which is the only network, and then runs a program.
 const ALONE: &str = r#"PATH="$PATH:/usr/sbin:/sbin" ip link set lo up; exec "$0" "$@""#;
 
 struct Agent {
@@ -44,13 +44,13 @@ struct Agent {
     settings: Option<(&'static str, &'static str)>,
     /// Environment variables. The model's address replaces `MODEL-URL`.
     variables: &'static [(&'static str, &'static str)],
-    /// Arguments with which the client lists its servers.
+    /// Arguments that make the client list its servers.
     list: &'static [&'static str],
     /// Text that the list contains if the server works.
     works: &'static str,
-    /// Arguments with which the client sends one prompt to the model.
+    /// Arguments that make the client send one prompt to the model.
     run: &'static [&'static str],
-    /// Arguments and an environment variable with which the client reports the reason that a server does not start.
+    /// Arguments and an environment variable that make the client report why a server does not start.
     why: (&'static [&'static str], (&'static str, &'static str)),
 }
 
@@ -155,7 +155,7 @@ const COPILOT: Agent = Agent {
     ),
 };
 
-/// An agent client in a home directory of its own.
+/// An agent client with its own home directory.
 struct Desk {
     agent: &'static Agent,
     world: World,

@@ -147,7 +147,7 @@ fn remote_server_is_aggregated_and_follows_its_entry() {
     wait_for_list_change(&mut client);
     eventually("tools of the remote server are listed", BOUND, || lists(&mut client, "far__say"));
     assert_eq!(client.call("far__say", json!({ "text": "hi" })).ok(), r#"{"text":"hi"}"#);
-    // The call is judged under the server's own name and needs approval, like any call of a remote server.
+    // The policy decides the call under the server's own name. It needs approval, like any call to a remote server.
     client.call("far__look", json!({ "path": report })).refused("the user denied");
     let question = world.user.asked().remove(0);
     assert_eq!((question.server.as_str(), question.remote), ("far", true));

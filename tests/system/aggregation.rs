@@ -13,7 +13,8 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// Script of a server with 700 tools on several pages. One has a name that is too long, and one returns its call.
+/// Script of a server with 700 tools on several pages. One tool has a name that is too long, and one returns the call
+/// it received.
 const OURS: &str = r#"
 LONG = "a_tool_with_a_name_that_is_longer_than_any_client_would_take_from_us"
 ALL = ["echo", LONG] + ["t%d" % n for n in range(700)]
@@ -185,7 +186,7 @@ fn added_and_removed_servers_apply_at_once_and_late_server_appears() {
     eventually("the added server's tools are listed", BOUND, || lists(&mut client, "more__echo"));
     client.call("more__echo", json!({})).refused("nobody has said yet what the tool `more/echo` does");
 
-    // A broken server appears after its entry is fixed or it recovers.
+    // A broken server's tools appear once its entry is fixed or the server recovers.
     let flag = world.file("flag/none", "");
     let comes = format!("if not os.path.exists({:?}): sys.exit(1)\n{OURS}", flag.with_file_name("there"));
     edit(&entries, |servers| {
@@ -288,7 +289,7 @@ fn profile_selects_servers_and_unknown_profile_lists_the_known_ones() {
     let answer = refused.request("initialize", json!({}));
     let told = answer["error"]["message"].as_str().unwrap();
     assert!(told.contains("no profile is named `wrok`; existing profiles: `play`, `work`"), "{told}");
-    // With `--server`, tools keep their own names.
+    // With `--server`, tool names have no prefix.
     let mut one = connect(&world, &["--server", "ours"]);
     assert!(lists(&mut one, "echo") && !lists(&mut one, "ours__echo"));
 }

@@ -1,4 +1,4 @@
-//! A call takes effect only after its audit entry was written. The order of the entries is that of the events.
+//! A call takes effect only after its audit entry was written. Entries are in the order of the events.
 
 use crate::client::{BOUND, Client};
 use crate::hostile;
@@ -96,7 +96,7 @@ fn unwritable_audit_log_denies_every_call() {
     let mut client = machine.connect();
     client.plain("heard").ok();
     let log = machine.home.audit().join("audit.jsonl");
-    // First without free space, and then with space for half a line.
+    // First without any free space, then with space for half a line.
     for room in [0, 40] {
         machine.limit_file_size(Some(std::fs::metadata(&log).unwrap().len() + room));
         for _ in 0..2 {

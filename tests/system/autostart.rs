@@ -90,7 +90,7 @@ fn entry_for<'a>(record: &'a SessionRecordView, path: &Path) -> &'a LeftFileView
     found.unwrap_or_else(|| panic!("{} is not in {record:?}", path.display()))
 }
 
-/// Returns the paths in a record about which the user must decide.
+/// Returns the paths in a record that require a decision by the user.
 fn undecided_files(record: &SessionRecordView) -> Vec<&str> {
     let mut paths: Vec<&str> = record
         .files

@@ -60,7 +60,7 @@ fn unsandboxed_server_dies_with_the_daemon() {
     machine.assert_clean(&below);
 }
 
-/// Returns a copy of the programs in which the sandbox fails once whenever the file at the returned path exists.
+/// Returns a copy of the programs and a path. Whenever a file exists at that path, the next sandbox fails to start.
 fn failing_once() -> (TempDir, PathBuf) {
     let ours = tempfile::tempdir().unwrap();
     for name in ["ironcurtain-shim", "ironcurtain-filesystem", "ironcurtain"] {

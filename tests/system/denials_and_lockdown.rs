@@ -1,4 +1,5 @@
-//! Denials, pauses and lockdown take effect immediately, and a client that asks too much is not shown to the user.
+//! Denials, pauses and lockdown take effect immediately, and questions of a client that asks too often are not shown
+//! to the user.
 
 use crate::client::{BOUND, Client};
 use crate::hostile;

@@ -150,7 +150,6 @@ fn readme_commands_work_in_page_order() {
     }
     // Installing and updating need a registry. `package_installs` tests them with a test registry and with the real
     // ones.
-    // ones.
     let expected = ["servers catalog", "servers add memory", "servers update memory"];
     assert_eq!(servers, expected);
 }

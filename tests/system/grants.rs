@@ -1,4 +1,4 @@
-//! Grants are mounts: the access that a hostile server has before, during and after a grant.
+//! Grants are mounts. Tests which access a hostile server has before, during and after a grant.
 
 use crate::client::{BOUND, Client};
 use crate::hostile;
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 const MISSING: &str = "os error 2)";
 const READ_ONLY: &str = "os error 30)";
 
-/// Opens a path, which the user allows.
+/// Opens a path. The user allows the call.
 fn allow(world: &World, client: &mut Client, path: &Path, reach: Reach, lifetime: Lifetime) {
     world.user.will(Next::Allow(reach, lifetime));
     client.open(path).ok();

@@ -1,4 +1,4 @@
-//! Sessions move from a headless daemon to a daemon that can ask the user.
+//! Hands over sessions from a headless daemon to a daemon that can ask the user.
 
 use crate::client::{BOUND, Client};
 use crate::hostile;

@@ -70,7 +70,8 @@ pub fn ignoring_root_changes() -> World {
     World::with(|w| configure(w, &json!({ "DAWDLE": "1" })))
 }
 
-/// Creates a world whose server lists its roots. At the first change, it takes an outdated list for the newest.
+/// Creates a world whose server lists its roots, but mistakes an outdated list for the current one at the first
+/// change.
 pub fn with_stale_roots() -> World {
     World::with(|w| {
         configure(w, &json!({ "MISLAY": "1" }));

@@ -14,7 +14,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Work of the daemon at the time when it is killed.
+/// Moment in the daemon's work at which it is killed.
 #[derive(Debug, Clone, Copy)]
 enum Point {
     BeforeHello,

@@ -1,4 +1,4 @@
-//! Identical questions that are merged, and questions that remain after their call: the calls that an approval allows.
+//! Tests which calls an approval allows if identical questions were merged, or if the question outlived its call.
 
 use crate::client::{BOUND, Client};
 use crate::scripted_user::Next;

@@ -1,4 +1,5 @@
-//! Exhausted resources and endless loops cause an immediate error with a reason.
+//! If resources are exhausted or a peer loops endlessly, the result is an immediate error with a
+//! reason.
 
 use crate::client::BOUND;
 use crate::hostile;

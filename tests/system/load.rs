@@ -190,7 +190,7 @@ fn all_sandboxes_share_one_inotify_instance() {
     more.iter_mut().for_each(assert_session_works);
     assert_session_works(&mut first);
     assert!(with_one > 0);
-    // At the start, there may briefly be another one from the previous run.
+    // At the start, one from the previous run may still exist for a moment.
     assert!(count() <= with_one);
 }
 

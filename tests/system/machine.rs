@@ -197,8 +197,8 @@ impl Machine {
         self.place.temporary()
     }
 
-    /// Asserts that no process, mount or temporary file of this machine remains, and that none of these processes
-    /// runs.
+    /// Asserts that no process, mount or temporary file of this machine remains, and that all processes in
+    /// `below` have exited.
     #[track_caller]
     pub fn assert_clean(&self, below: &[Running]) {
         assert!(!below.is_empty() || self.daemon.is_none());

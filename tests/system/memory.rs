@@ -34,8 +34,7 @@ const GIVES_BACK: [(&str, &str); 2] = [
     ("MALLOC_MMAP_THRESHOLD_", "65536"),
 ];
 
-/// Minimum duration of a round. More than a thousand rounds then stay within the limit of a thousand questions per
-/// minute.
+/// Minimum duration of a round, which keeps the test within the limit of a thousand questions per minute.
 const EACH_LASTS: Duration = Duration::from_millis(61);
 
 #[test]

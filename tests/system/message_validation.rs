@@ -15,8 +15,8 @@ fn progress() -> Value {
     json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": { "progressToken": 1, "progress": 1 } })
 }
 
-/// Returns the methods of the notifications that the server has received, in order. Earlier messages have arrived
-/// then.
+/// Returns the methods of the notifications that the server has received, in order. Includes everything sent
+/// before this call.
 fn received_notifications(client: &mut Client) -> Vec<String> {
     let heard: Vec<Value> = serde_json::from_str(client.plain("heard").ok()).unwrap();
     heard.iter().map(|message| message["method"].as_str().unwrap().to_owned()).collect()

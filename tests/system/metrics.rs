@@ -1,4 +1,4 @@
-//! The metrics agree with the test's events, and a refused path is recorded together with the roots.
+//! The metrics agree with what happened in the test, and a refused path is recorded together with the roots.
 
 use crate::client::BOUND;
 use crate::hostile;

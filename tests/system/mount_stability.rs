@@ -117,7 +117,8 @@ fn look(client: &mut Client, seen: &[Look]) {
     }
 }
 
-/// Creates a world with a rule that allows reading a folder and further rules that allow writing and deleting in it.
+/// Creates a world with a rule that allows reading a folder, and with more rules that allow writing and deleting in
+/// it.
 fn open_world(files: Files) -> World {
     files.world(|w| {
         std::fs::create_dir_all(w.home.person.join("open/below")).unwrap();

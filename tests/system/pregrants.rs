@@ -12,7 +12,7 @@ use std::path::Path;
 const MISSING: &str = "os error 2)";
 const READ_ONLY: &str = "os error 30)";
 
-/// Returns a grant of a path in advance, for the only connected client.
+/// Returns a request that grants a path in advance to the only connected client.
 fn pregrant(world: &World, path: &Path, access: &[Access], lifetime: Lifetime) -> GrantRequest {
     let known = world.daemon.known_clients();
     assert_eq!(known.len(), 1, "{known:?}");
@@ -166,7 +166,7 @@ fn user_restart_of_server_keeps_session_and_grants() {
     assert!(world.wait(world.daemon.restart_server("none")).is_err());
 }
 
-/// Returns a grant of a named resource in advance, for the only connected client.
+/// Returns a request that grants a named resource in advance to the only connected client.
 fn pregrant_resource(
     world: &World,
     what: GrantTarget,

@@ -169,7 +169,7 @@ fn question_flood_is_bounded_and_one_pause_ends_it() {
         flood.next_outcome().1.refused("the user paused this agent");
     }
     assert_eq!(world.questions().waiting.len(), 1);
-    // The question of the quiet agent has the last place.
+    // The question of the quiet agent is last in the queue.
     (0..MOST).for_each(|_| world.user.answer_late(ONCE));
     assert_eq!(world.questions().waiting.len(), 1, "an approval of a closed question has no effect");
     world.user.answer_late(ONCE);

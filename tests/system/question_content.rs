@@ -237,8 +237,8 @@ fn file_type_change_at_path_asks_again() {
         let expected = [(Verb::Read, "1 byte".to_owned()), (Verb::Read, "folder".to_owned())];
         assert_eq!(verbs(), expected);
         assert_eq!(world.grants(), []);
-        // The question showed the new content of the file. An approval for one call applies only to that content, and
-        // a grant to any content.
+        // The question showed the new content of the file. An approval for one call covers only that content, whereas
+        // a grant covers any content.
         let at = new.clone();
         then(Box::new(move |_| std::fs::write(at, "longer than it was").unwrap()));
         if lifetime == Lifetime::Once {

@@ -56,7 +56,7 @@ fn folder_removed_from_rule_is_unmounted() {
         ("the policy changed: 1 new rule", "the policy changed: 1 removed rule, 1 folder no longer open");
     let expected = [(opened, json!([])), (opened, json!([])), (closed, json!([world.path("docs")]))];
     assert_eq!(told.collect::<Vec<_>>(), expected.map(|(summary, closed)| (json!(summary), closed)));
-    // The next call asks, although the path is mounted.
+    // The next call requires approval, although the path is still mounted.
     client.open(&open).refused("the user denied this call");
     eventually("the folder is no longer a root", BOUND, || world.roots() == [world.path("kept")]);
     // The path is removed from the roots first, and then unmounted.

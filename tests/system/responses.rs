@@ -8,8 +8,8 @@ use crate::scripted;
 use crate::world::{World, eventually};
 use serde_json::{Value, json};
 
-/// Creates a world whose server answers calls of `tool` with the bytes of the Python expression `data`, and other
-/// calls correctly.
+/// Creates a world whose server answers calls of `tool` with the bytes that the Python expression `data` yields,
+/// and other calls correctly.
 fn odd(tool: &str, data: &str) -> World {
     scripted::world(&format!(
         r#"

@@ -19,13 +19,13 @@ use std::time::{Duration, Instant};
 /// Number of calls that are in flight at any time.
 const LOOPING: usize = 16;
 
-/// Maximum time after the request in which a call that arrives may still be allowed.
+/// Time after a revocation request during which an arriving call may still be allowed.
 const AT_ONCE: Duration = Duration::from_millis(10);
 
-/// Maximum time after the request in which the removal is verified.
+/// Maximum time between a revocation request and the verification that access is gone.
 const PROVED: Duration = Duration::from_millis(100);
 
-/// Number of revocations by default.
+/// Default number of revocations.
 const ROUNDS: usize = 50;
 
 /// Maximum number of rounds with one daemon, which asks at most a thousand questions a minute: one for the file, and

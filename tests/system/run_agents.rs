@@ -1,8 +1,8 @@
 //! Agents' command-line programs in a run, each with its profile and a scripted model on the loopback interface of the
 //! run.
 //!
-//! - At the path where its package installs the agent, a launcher starts the model and then the agent. A profile of
-//!   the user, which extends the shipped one, opens the files of the agent itself.
+//! - At the path where its package installs the agent, a launcher starts the model and then the agent. A user
+//!   profile, which extends the shipped one, gives access to the files of the real agent.
 
 use crate::scripted_user::{Next, paths};
 use crate::world::{World, installed, programs};
@@ -37,7 +37,7 @@ struct Agent {
     prompt: &'static [&'static str],
     /// Tool that runs a shell command, and the argument that contains the command.
     shell: (&'static str, &'static str),
-    /// File or folder that a session leaves behind among its settings, relative to the home directory.
+    /// File or folder that a session creates among the agent's settings, relative to the home directory.
     keeps: &'static str,
     /// Shell command that prints the user's git configuration.
     reads_git: &'static str,
@@ -138,7 +138,8 @@ impl Desk {
             assert!(done.env("HOME", &desk.world.home.person).status().unwrap().success());
         }
         desk.install("");
-        // Next to the launcher, with the file for which Node.js searches above a script.
+        // Copy it next to the launcher, together with the `package.json` for which Node.js searches
+        // above a script.
         std::fs::copy(script(), desk.model()).unwrap();
         write(desk.model().with_file_name("package.json"), "{}").unwrap();
         create_dir_all(desk.world.path("bin")).unwrap();

@@ -229,7 +229,7 @@ fn a_program_cannot_type_into_its_terminal() {
     let run = desk.run(&[], &["perl", "-MErrno", "-e", INJECT]);
     desk.terminal.shows("sti EPERM\r\nlinux EPERM\r\nsize 30 100\r\n");
     assert_eq!(run.wait(), 0);
-    // The same program outside a run.
+    // Run the same program outside a sandbox.
     let mut perl = Command::new("perl");
     perl.args(["-MErrno", "-e", INJECT]);
     let outside = desk.terminal.start(&perl);
@@ -265,7 +265,7 @@ fn signals_reach_the_program_and_its_status_is_returned() {
     kill_process(pid(run.pid()), Signal::TERM).unwrap();
     desk.terminal.shows("caught\r\n");
     assert_eq!(run.wait(), 3);
-    // The same without a terminal.
+    // Do the same without a terminal.
     let mut command = self::run(&desk.world.ours(), &desk.world.path("project"), &[], &["sleep", "1000"]);
     let mut run = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     eventually("the run is listed", BOUND, || desk.world.sessions().len() == 1);
@@ -427,7 +427,7 @@ fn allow_raises_a_question_and_does_not_answer_it() {
     assert_eq!(desk.world.user.asked().len(), 0);
     let (raised, said) = allow("notes.txt", &[]);
     assert!(!raised && said.contains("already"), "{said}");
-    // The caller learns of a denial, and a protected path causes no question.
+    // The command reports a denial, and a protected path causes no question.
     let (_, said) = allow("notes.txt", &["--write"]);
     assert!(said.contains("the user denied it") || said.contains("You are asked"), "{said}");
     let (raised, said) = allow(".ssh/id_ed25519", &[]);
@@ -479,7 +479,7 @@ fn kills_at_any_point_restore_the_terminal_and_leave_nothing() {
             2 => Victim::Inside(usize::try_from(next(8)).unwrap()),
             _ => Victim::Daemon,
         };
-        // Sometimes before the program starts.
+        // Sometimes kill the process before the program starts.
         match next(4) {
             0 => {}
             1 => eventually("a process runs", BOUND, || !descendants(machine.pid()).is_empty()),
@@ -502,7 +502,7 @@ fn kills_at_any_point_restore_the_terminal_and_leave_nothing() {
             let has_ended = starter.status().is_some();
             // After the death of a helper, the program may continue or may not have started yet.
             if !has_ended && matches!(victim, Victim::Inside(_) | Victim::Supervisor) {
-                // Fails only if the process exits now.
+                // Fails only if the process has just exited.
                 let _ = kill_process(pid(starter.pid()), Signal::TERM);
             }
             has_ended

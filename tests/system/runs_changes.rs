@@ -1,4 +1,4 @@
-//! A program that changes a file under other names causes one question, about that file.
+//! A program that changes a file through other file names causes only one question, about that file.
 
 use crate::runs::Shell;
 use crate::runs_commands::world;

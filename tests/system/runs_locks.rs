@@ -1,4 +1,4 @@
-//! File locks in a run exclude programs outside of it, and the reverse.
+//! File locks taken inside a run exclude programs outside of it, and vice versa.
 
 use crate::runs::Shell;
 use crate::runs_commands::world;
@@ -59,7 +59,7 @@ fn a_lock_waits_for_a_program_outside_and_can_be_interrupted() {
     assert_eq!(shell.run("flock ~/data/file echo locked > /tmp/out & echo started"), "started\nstatus 0\n");
     outside.unlock().unwrap();
     assert_eq!(shell.run("wait; cat /tmp/out"), "locked\nstatus 0\n");
-    // The reverse: the run holds the lock.
+    // Vice versa: the run holds the lock.
     assert_eq!(shell.run("exec 9>> ~/data/file && flock -x 9"), "status 0\n");
     assert!(outside.try_lock().is_err());
     assert_eq!(shell.run("exec 9>&-"), "status 0\n");

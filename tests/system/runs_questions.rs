@@ -1,4 +1,5 @@
-//! Questions of a run: the program that waits, the withdrawal of questions, and questions about a folder.
+//! Questions of a run: the program waits for the answer, questions are withdrawn, and several are merged into one
+//! about a folder.
 
 use crate::runs::Shell;
 use crate::runs_commands::world;

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Returns the path in each line of a question. Of a line with two paths, returns the first.
+/// Returns the path in each line of a question. Returns the first path of a line with two.
 pub fn paths(question: &Question) -> Vec<&str> {
     question.consequences.iter().filter_map(|line| line.object.iter().find_map(path)).collect()
 }
@@ -31,7 +31,7 @@ pub enum Next {
     Close,
     /// Does not answer.
     Ignore,
-    /// Calls the closure, and then reacts as the second value says.
+    /// Calls the closure, and then reacts according to the second value.
     After(Box<dyn FnOnce(&Question) + Send>, Box<Next>),
 }
 
@@ -67,7 +67,7 @@ impl ScriptedUser {
         self.next.lock().unwrap().clear();
     }
 
-    /// Returns the questions since the last call.
+    /// Returns the questions asked since the last call of this function.
     pub fn asked(&self) -> Vec<Question> {
         std::mem::take(&mut self.asked.lock().unwrap())
     }

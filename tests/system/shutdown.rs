@@ -133,7 +133,8 @@ fn final_scan_completes_after_kills_at_any_instant() {
         let (mut machine, client, left) = leave_autostart_file();
         machine.kill();
         machine.spawn();
-        // Varies the instant of the kill across reading the journal, scanning the folder and reporting the result.
+        // Vary the moment of the kill, so that it hits reading the journal, scanning the folder and reporting the
+        // result.
         std::thread::sleep(std::time::Duration::from_millis(millis));
         machine.kill();
         later += usize::from(quarantine_entries(&machine, &left[0]).is_empty());
@@ -142,7 +143,6 @@ fn final_scan_completes_after_kills_at_any_instant() {
             !quarantine_entries(&machine, &left[0]).is_empty()
         });
         // All final scans are complete now. A kill between the audit entry and the journal entry causes a second
-        // report.
         // report.
         assert!(machine.command(&["stop"]).status.success());
         assert!(!left[0].exists() && left[1].exists());

@@ -19,7 +19,7 @@ fn fetch(client: &mut Client) -> Outcome {
     client.outcome(id)
 }
 
-/// Returns a client in a world where the user allowed a task to read a file once.
+/// Returns a client whose user has allowed a task to read a file once.
 fn allowed(world: &World, secret: &Path) -> Client {
     let mut client = world.connect("hostile");
     world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));

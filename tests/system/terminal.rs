@@ -18,8 +18,7 @@ pub struct Terminal {
     seen: usize,
 }
 
-/// Script that leads the session and keeps it after the program has exited, because the end of a session resets its
-/// terminal.
+/// Script of the session leader, which outlives the program, because the end of a session resets its terminal.
 const LEADER: &str = r#"
 trap : INT QUIT HUP
 sh -c 'echo $$ > "$0/pid"; exec "$@"' "$@"

@@ -16,7 +16,7 @@ const ASKED_FREELY: &str = r#"{ "questionsPerMinute": 1000, "denialHoldsSeconds"
 
 impl TestHome {
     pub fn new(prepare: impl FnOnce(&Prepared)) -> Self {
-        // Not below `/tmp`, because every sandbox has its own `/tmp`.
+        // Not in `/tmp`, because every sandbox has its own `/tmp`.
         let dir = tempfile::Builder::new().prefix("ic").tempdir_in("/var/tmp").unwrap();
         let base = dir.path().canonicalize().unwrap();
         std::fs::create_dir_all(base.join("person/docs")).unwrap();

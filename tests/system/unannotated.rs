@@ -43,7 +43,7 @@ fn unannotated_tool_is_refused_unless_entry_asks() {
     world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
     assert_eq!(client.call("zap", json!({})).ok(), "read: ");
     assert!(world.log().contains(r#""rule":"structural-unannotated""#));
-    // The approval was for one call and is used up.
+    // The approval covered only one call.
     client.call("zap", json!({})).refused("the user denied this call");
     assert_eq!(world.user.count(), 2);
     // Calls of annotated tools are judged as usual.

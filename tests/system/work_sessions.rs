@@ -1,10 +1,7 @@
-//! Work sessions, modelled on real ones, as lists of calls in `tests/work`. Compares the number of questions with that
-//! of asking about everything outside and with that of the existing system, and checks that nothing happens without an
-//! answer that covers it.
-//! an answer that covers it.
-//! - The user allows everything that the work needs, for the session, with the widest project or folder that is
-//!   offered.
-//! - The user approves everything that the work requires, for the session, with the widest project or folder offered.
+//! Replays work sessions, modelled on real ones, which `tests/work` stores as lists of calls.
+//! - Counts IronCurtain's questions, those of asking about everything outside, and those of the existing system.
+//! - Checks that no call is allowed without an answer that covers it.
+//! - The user allows everything that the work needs, for the session, with the widest project or folder offered.
 //! - The existing system asks about each escalation, but only once for the same tool with the same folder, host or
 //!   account.
 
@@ -129,7 +126,7 @@ impl Call {
         }
     }
 
-    /// Returns the places about which the existing system asks once for this tool.
+    /// Returns the places for which the existing system asks only once for this tool.
     fn places(&self, home: &Path) -> Vec<String> {
         let folder = |path: &Path| match path.is_dir() {
             true => path.display().to_string(),
@@ -295,6 +292,6 @@ fn work_sessions_ask_few_questions_and_do_nothing_unapproved() {
     assert_eq!(all.iter().map(|of| of.calls).collect::<Vec<_>>(), [150, 60, 80]);
     assert!(all.iter().all(|of| of.existing < of.everything), "{all:?}");
     assert!(all.iter().all(|of| of.ours * 5 <= of.existing), "{all:?}");
-    // A user can read this number of questions.
+    // A user can be expected to read this number of questions.
     assert!(all.iter().all(|of| of.ours <= 10), "{all:?}");
 }

@@ -84,7 +84,7 @@ impl World {
         Client::connect(&self.programs, &self.ours(), server)
     }
 
-    /// Connects a client that reads nothing after the handshake.
+    /// Connects a client that stops reading after the handshake.
     pub fn connect_non_reading(&self, server: &str) -> Client {
         Client::connect_non_reading(&self.programs, &self.ours(), server)
     }

@@ -1,4 +1,5 @@
-//! Runs the trusted process on its own thread and runtime, so that it and the user interface do not block each other.
+//! Runs the trusted process on its own thread and Tokio runtime, so that it and the user interface never block each
+//! other.
 
 use super::{Backend, BoxFuture, Trusted};
 use ironcurtain_consent::{Consent, LateError};
@@ -9,7 +10,7 @@ use std::sync::{Arc, mpsc};
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::watch;
 
-/// Number of the trusted process's worker threads.
+/// Number of worker threads for the trusted process.
 const WORKERS: usize = 2;
 
 /// Handle to the trusted process in this program.
@@ -19,7 +20,7 @@ pub(crate) struct TrustedProcess {
     options: DaemonOptions,
 }
 
-/// Reason that the trusted process is not running.
+/// Reason why the trusted process is not running.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TrustedProcessError {
     #[error(transparent)]
@@ -31,7 +32,8 @@ pub(crate) enum TrustedProcessError {
 }
 
 impl TrustedProcessError {
-    /// Returns `true` if the error is that another instance of this user is running.
+    /// Returns `true` if the trusted process did not start because the user already runs another
+    /// instance.
     pub(crate) fn is_already_running(&self) -> bool {
         match self {
             Self::Start(error) => error.is_already_running(),
@@ -41,7 +43,7 @@ impl TrustedProcessError {
 }
 
 impl TrustedProcess {
-    /// Starts the trusted process. Returns when it serves requests or has failed.
+    /// Starts the trusted process. Returns once it is serving requests or has failed to start.
     pub(crate) fn start(
         options: DaemonOptions,
         consent: Arc<dyn Consent>,

@@ -1,16 +1,17 @@
-//! Decides whether a press of Allow is accepted: a state machine without user interface toolkit and clock.
+//! Decides whether a press of Allow is accepted. A pure state machine, independent of the user interface toolkit and
+//! of the clock.
 //!
 //! - Receives each [`Event`] with its time and returns an [`Effect`].
-//! - INVARIANT: Allow needs a press and its release, both on Allow, after [`REST`] without another press or change.
-//!   Before that, the whole question must have been read and be in view, and the user must have chosen Allow with the
-//!   pointer, a finger or the keyboard focus.
+//! - INVARIANT: a call is allowed by a press and release, both on Allow, after no other press or change for [`REST`].
+//!   Before the press, the user must have read the whole question, it must be in view, and the user must have chosen
+//!   Allow with the pointer, a finger or the keyboard focus.
 //! - INVARIANT: the pointer chooses Allow by moving [`TRAVEL`] pixels on it and staying there for [`HOVER`]. Only
 //!   movement after the rest counts. After a press on another control of the dialog, movement during the rest counts
 //!   too.
-//! - INVARIANT: a finger chooses Allow by touching it after the rest, and its next touch after another rest allows.
-//!   The focus chooses Allow if a key moved it there.
+//! - INVARIANT: a finger chooses Allow by touching it after the rest. The next touch, after another rest, allows
+//!   the call. The keyboard focus chooses Allow if a key moved it there.
 //! - INVARIANT: if another window could cover the dialog unnoticed, the press must last for [`HOLD`].
-//! - The pointer never has to leave Allow first: movement on it after a rest always chooses it.
+//! - The pointer never has to leave Allow first, because movement on Allow after a rest always chooses it.
 
 use std::time::{Duration, Instant};
 
@@ -28,7 +29,7 @@ pub(crate) const TRAVEL: u32 = 12;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum By {
-    /// The first button of the pointer.
+    /// Primary button of the pointer.
     Pointer,
     /// A finger on a touch screen.
     Touch,
@@ -46,7 +47,7 @@ pub(crate) enum InView {
     OffScreen,
 }
 
-/// An event that concerns the dialog.
+/// Event that affects whether Allow is accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Event {
     /// The dialog moved, grew, scrolled or was shown again, or the user changed a choice.
@@ -55,7 +56,7 @@ pub(crate) enum Event {
     Focused(bool),
     /// The visibility of the dialog changed.
     InView(InView),
-    /// `true` if everything that must be read has been in view, `false` if it has grown since.
+    /// `true` if all text that must be read has been in view, `false` if it has grown since.
     Read(bool),
     /// `true` if Allow must be held for [`HOLD`].
     Slow(bool),
@@ -65,7 +66,7 @@ pub(crate) enum Event {
     OffAllow,
     /// `true` if a key moved the focus to Allow, `false` if the focus left it.
     Keyed(bool),
-    /// The pointer's first button was pressed on another part of the dialog, such as a choice, an expander or text.
+    /// The primary button was pressed on another part of the dialog, such as a choice, an expander or text.
     Inside,
     /// Another button or key was pressed.
     Press,
@@ -100,27 +101,27 @@ pub(crate) struct Arming {
     /// `true` if a finger touched Allow after a rest.
     touched: bool,
     keyed: bool,
-    /// `true` if the release of Alt+A has not been reported to this window.
+    /// `true` if Alt+A was pressed and this window has not received its release.
     key_held: bool,
     /// Time of the last press or change.
     disturbed: Instant,
-    /// Time of the last press on another control, if only such presses and their consequences followed the preceding
-    /// rest.
+    /// Time of the last press on another control. Set only if nothing but such presses, and changes that they
+    /// caused, followed the last rest.
     at_work: Option<Instant>,
     down: Option<(By, Instant)>,
 }
 
-/// The pointer while it is on Allow.
+/// State of the pointer while it is on Allow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct OnAllow {
     since: Instant,
-    /// Point from which its movement is measured.
+    /// Point from which the pointer's movement is measured.
     from: (i32, i32),
     at: (i32, i32),
     travelled: bool,
 }
 
-/// Condition for which Allow is waiting, as the user sees it.
+/// Condition that Allow is waiting for, as shown to the user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stage {
     /// A part of the question has not been read.
@@ -129,13 +130,14 @@ pub(crate) enum Stage {
     Covered,
     /// A part of the dialog is outside every screen.
     OffScreen,
-    /// A press has been held since the first time and is accepted from the second time on.
+    /// A press is being held. Contains the time at which it began and the time from which it is
+    /// accepted.
     Holding(Instant, Instant),
     /// The press was held long enough and can be released.
     LetGo,
-    /// The rest began at the first time and ends at the second.
+    /// The user must pause. Contains the times at which the rest began and will end.
     Resting(Instant, Instant),
-    /// The pointer is on Allow but has not moved there since the rest.
+    /// The pointer is on Allow but has not moved since the rest.
     Still,
     /// The user has not chosen Allow yet.
     Waiting,
@@ -218,7 +220,7 @@ impl Arming {
         Effect::Nothing
     }
 
-    /// Returns the stage that the user sees.
+    /// Returns the stage to show to the user.
     pub(crate) fn stage(&self, now: Instant) -> Stage {
         let rest = self.disturbed + REST;
         match (self.down, self.chosen()) {
@@ -235,7 +237,8 @@ impl Arming {
         }
     }
 
-    /// Returns the device that chose Allow, the time of the choice, and the time from which a press is accepted.
+    /// Returns the device with which the user chose Allow, the time of the choice, and the time from which a press is
+    /// accepted.
     fn chosen(&self) -> Option<(By, Instant, Instant)> {
         let travelled = self.on_allow.filter(|pointer| pointer.travelled);
         let pointer = travelled.map(|pointer| (By::Pointer, pointer.since, pointer.since + HOVER));
@@ -258,7 +261,7 @@ impl Arming {
         now.saturating_duration_since(self.disturbed) >= REST
     }
 
-    /// Returns `true` if the pointer's movement on Allow currently chooses it.
+    /// Returns `true` if movement of the pointer on Allow currently counts as choosing it.
     fn moves_count(&self, now: Instant) -> bool {
         self.rested(now) || self.at_work.is_some()
     }
@@ -276,7 +279,7 @@ impl Arming {
     }
 
     fn press(&mut self, by: By, now: Instant) -> Effect {
-        // A repeated key continues its press, whereas a new press must wait.
+        // Key repeat continues the current press, whereas a new press must wait.
         if let Some(held @ (By::Key, _)) = self.down.filter(|_| by == By::Key) {
             self.disturb(now);
             self.down = Some(held);
@@ -287,7 +290,7 @@ impl Arming {
             let (on_allow, touched) = (self.on_allow, self.touched);
             self.disturb(now);
             self.down = Some((by, now));
-            // The choice is kept, so that a user who releases too early can press again after a rest.
+            // Keep the choice, so that a user who releases too early can press again after a rest.
             match by {
                 By::Pointer => self.on_allow = on_allow,
                 By::Touch => self.touched = touched,
@@ -310,15 +313,15 @@ impl Arming {
         }
     }
 
-    /// Handles a change of the dialog. If a press in the dialog immediately precedes it, that press counts as its
-    /// cause.
+    /// Handles a change of the dialog. Attributes it to a press in the dialog that immediately precedes it, if
+    /// there is one.
     fn change(&mut self, now: Instant) {
         let at_work = self.at_work.filter(|pressed| now.saturating_duration_since(*pressed) < REST);
         self.disturb(now);
         self.at_work = at_work;
     }
 
-    /// Restarts the rest and discards every choice of Allow except that of the focus.
+    /// Restarts the rest. Discards any choice of Allow except one made with the keyboard focus.
     fn disturb(&mut self, now: Instant) {
         self.disturbed = now;
         self.at_work = None;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 /// Minimum interval between two reports that the user is active in the dialog.
 const TELL_EVERY: Duration = Duration::from_secs(1);
 
-/// Countdown that expires without activity of the user.
+/// Countdown that expires if the user is inactive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Countdown {
     length: Duration,
@@ -16,7 +16,7 @@ pub(crate) struct Countdown {
 }
 
 impl Countdown {
-    /// Starts the countdown for a question that has this time limit.
+    /// Starts the countdown for a question with this time limit.
     pub(crate) fn new(length: Duration, now: Instant) -> Self {
         Self { length, ends: now + length, told: None }
     }
@@ -48,7 +48,7 @@ impl Countdown {
     }
 }
 
-/// Returns the sentence that shows the remaining time.
+/// Returns a sentence that states the remaining time.
 pub(crate) fn waiting_words(left: Duration) -> String {
     format!("Denied in {} if you don't answer", clock_words(left))
 }

@@ -1,8 +1,9 @@
 //! Computes the visible part of the dialog from the windows on an X11 screen.
 //!
 //! - With a compositor, X11 does not report covered windows, so [`watch`] reads the stacking order.
-//! - INVARIANT: in doubt, the dialog counts as covered: if there are too many windows, or if the dialog is not shown.
-//! - Windows of this process (menus, tooltips), windows that draw nothing, and the compositor's overlay are ignored.
+//! - INVARIANT: in doubt, the dialog counts as covered, for example if there are too many windows or the dialog is
+//!   not shown.
+//! - Ignores windows of this process (menus, tooltips), windows that draw nothing, and the compositor's overlay.
 //! - A compositor may draw over windows. It is trusted, like the rest of the desktop shell.
 
 mod watch;
@@ -11,9 +12,10 @@ pub(super) use watch::CoverWatch;
 
 use super::arming::InView;
 
-/// Maximum number of windows above the dialog that are checked. With more, the dialog counts as covered.
+/// Maximum number of windows above the dialog that are checked. If there are more, the dialog counts as covered.
 const MOST_WINDOWS: usize = 2000;
-/// Bits that only ids assigned by the X server itself can have, such as that of the compositor's overlay window.
+/// Id bits that are set only in ids that the X server itself assigns, such as the id of the compositor's overlay
+/// window.
 const SERVER_IDS: u32 = 0xe000_0000;
 
 /// A rectangle on the screen, in pixels.
@@ -47,7 +49,7 @@ impl Area {
             && meet(self.y, self.height, other.y, other.height)
     }
 
-    /// Returns the parts of this area that are outside the other.
+    /// Returns the parts of this area that are outside `other`.
     fn without(self, other: Self) -> Vec<Self> {
         if !self.overlaps(other) {
             return vec![self];
@@ -74,13 +76,13 @@ impl Area {
     }
 }
 
-/// Returns `true` if the window belongs to another client than the dialog. `client_mask` covers the bits of the
-/// client.
+/// Returns `true` if the window and the dialog belong to different X11 clients. `client_mask` selects the bits
+/// of an id that identify the client.
 fn is_foreign(id: u32, dialog: u32, client_mask: u32) -> bool {
     id & SERVER_IDS == 0 && id & !client_mask != dialog & !client_mask
 }
 
-/// Returns the visibility of the dialog for these screens and these windows above it.
+/// Computes the dialog's visibility, given the screens and the windows above it.
 fn in_view(dialog: Area, screens: &[Area], above: &[Above]) -> InView {
     let covers = |window: &Above| {
         window.is_shown && window.draws && window.areas.iter().any(|area| area.overlaps(dialog))
@@ -124,7 +126,7 @@ mod tests {
         {
             assert_eq!(seen(&[window(&[beside])]), InView::Whole, "{beside:?}");
         }
-        // A window with a shape covers only its shape.
+        // A shaped window covers only its shape.
         assert_eq!(seen(&[window(&[area(0, 0, 10, 10), area(1200, 0, 10, 10)])]), InView::Whole);
         assert_eq!(seen(&[window(&[area(0, 0, 10, 10), area(400, 300, 10, 10)])]), InView::Covered);
     }

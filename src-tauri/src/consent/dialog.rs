@@ -1,9 +1,10 @@
 //! The native consent dialog (GTK 3), which shows a [`ConsentView`].
 //!
 //! - Never runs a nested main loop. It closes exactly once and then sends one [`DialogResult`].
-//! - Only [`Arming`] decides that the user allowed the call. Enter, Space, Escape, closing and timeouts never allow.
-//! - Allow is never at its place in the previous dialog, and is not accepted until everything that it would allow was
-//!   in view.
+//! - Only [`Arming`] decides that the user allowed the call. Enter, Space, Escape, closing the dialog and timeouts
+//!   never allow it.
+//! - Allow never has the position that it had in the previous dialog, and is not accepted until everything that it
+//!   would allow has been in view.
 //! - Does not take the keyboard focus when it opens. All content is plain text.
 
 mod allow;
@@ -38,15 +39,16 @@ use tokio::sync::mpsc::{self, WeakUnboundedSender};
 
 /// Interval between updates of the countdown.
 const TICK: Duration = Duration::from_secs(1);
-/// Time without user activity after which a notification points to a dialog that may be hidden.
+/// Time without user activity after which a notification is sent, because the dialog may be hidden.
 const NOTIFY_HIDDEN_AFTER: Duration = Duration::from_secs(1);
 const IN_VIEW: Duration = Duration::from_secs(5);
-/// Remaining time at which screen readers announce that it is nearly over.
+/// Remaining time at which screen readers announce that the time is nearly over.
 const WARN_BEFORE_END: Duration = Duration::from_secs(10);
 /// Interval between notifications about a dialog that may be hidden.
 const NOTIFY_AGAIN_AFTER: Duration = Duration::from_secs(15);
 
-/// Minimum difference between the machine's two clocks that counts as sleep. Smaller differences are inaccuracies.
+/// Minimum difference between the monotonic and the boot-time clock that counts as sleep. Smaller differences are
+/// measurement errors.
 const SLEEP_THRESHOLD: Duration = Duration::from_millis(200);
 
 /// An open dialog.
@@ -68,27 +70,27 @@ struct Inner {
     gesture: RefCell<Option<gtk::GestureMultiPress>>,
     place: Cell<Option<Place>>,
     pointer_was: Cell<(i32, i32)>,
-    /// Position of the pointer on Allow that was reported last.
+    /// Last reported position of the pointer on Allow.
     pointer_on: Cell<Option<(i32, i32)>>,
     pressed: Cell<Option<Instant>>,
     seen: Cell<bool>,
-    /// `true` if the X server reports the dialog as not covered. It is the only information if the stacking order is
+    /// `true` if the X server reports that the dialog is not covered. Used alone if the stacking order is
     /// unavailable.
     unobscured: Cell<bool>,
     covers: RefCell<Option<CoverWatch>>,
-    /// Parts of the question that were read so far.
+    /// Parts of the question that the user has read so far.
     read: RefCell<ReadProgress>,
     /// `true` if screen readers have announced that the time is nearly over.
     warned: Cell<bool>,
     mirrored: Cell<bool>,
     last: Option<AllowPlace>,
-    /// Total time that the machine has slept, at the last event.
+    /// Total time that the machine had slept at the last event.
     asleep: Cell<Duration>,
     over: Cell<bool>,
 }
 
 impl Dialog {
-    /// Shows a question. `last` is the place of Allow in the previous dialog.
+    /// Opens a dialog. `last` is the position of Allow in the previous dialog.
     pub(super) fn open(
         view: ConsentView,
         countdown: Countdown,
@@ -126,7 +128,7 @@ impl Dialog {
         inner.connect_input();
         inner.connect_denials();
         inner.refresh_choice();
-        // Some window managers do not shrink a window that was too large when it was shown.
+        // Some window managers never shrink a window that was too large when it was first shown.
         inner.layout.window.foreach(WidgetExt::show_all);
         inner.layout.fit();
         inner.layout.window.show_all();
@@ -137,7 +139,7 @@ impl Dialog {
         Self(inner)
     }
 
-    /// Sets the number of pending questions and of questions that could be shown together.
+    /// Sets the number of all pending questions, and of those that could be shown together.
     pub(super) fn set_waiting(&self, all: usize, together: usize) {
         let shown = self.0.open().len();
         let together = if self.0.view.calls.is_empty() { together } else { 0 };
@@ -158,7 +160,7 @@ impl Dialog {
         self.0.open().is_empty()
     }
 
-    /// Brings the dialog to the front because the user requested it.
+    /// Brings the dialog to the front at the user's request.
     pub(super) fn raise(&self) {
         // The dialog may now be under the pointer or have the focus, so Allow is disarmed.
         self.0.on(Event::Changed);
@@ -170,7 +172,7 @@ impl Dialog {
         self.0.pressed.get()
     }
 
-    /// Closes the dialog and returns the place of its Allow.
+    /// Closes the dialog and returns the position that Allow had.
     pub(super) fn close(self) -> AllowPlace {
         self.0.over.set(true);
         self.0.stop_timer();
@@ -187,7 +189,7 @@ impl Inner {
         let weak = Rc::downgrade(self);
         self.layout.window.connect_response(move |_, response| {
             if let Some(inner) = weak.upgrade() {
-                // Escape, Deny, the close button and the session manager all deny.
+                // Escape, Deny, the close button and the session manager all deny the call.
                 inner.deny(response == ResponseType::Cancel);
             }
         });
@@ -219,7 +221,7 @@ impl Inner {
         });
     }
 
-    /// Returns a handler for all changes that affect the meaning of Allow.
+    /// Returns a handler for changes of the controls that determine what Allow allows.
     fn on_allow_changed(self: &Rc<Self>) -> impl Fn() + 'static {
         let weak = Rc::downgrade(self);
         move || {
@@ -321,12 +323,13 @@ impl Inner {
         }
         let stage = self.arming.borrow().stage(now);
         let soon = self.layout.allow.show(stage, slow, now);
-        // Updates shortly after the next full second, when the text changes.
+        // Update again shortly after the next full second, when the text changes.
         let second = Duration::from_millis(u64::from(left.subsec_millis()) + 5);
         self.schedule_tick(now + soon.unwrap_or(TICK).min(second));
     }
 
-    /// Checks whether everything was read. A window that is not shown has unlimited space, so the check waits for it.
+    /// Checks whether everything has been read. Skips the check while the window is not shown, because its size is
+    /// not known yet.
     fn check_if_read(&self, now: Instant) {
         let measures = self.layout.reading();
         let is_read = self.read.borrow_mut().look(&measures);
@@ -374,8 +377,8 @@ impl Inner {
         }
     }
 
-    /// Returns `true` if Allow must be held: it allows more than reading a file, and covering windows cannot be
-    /// detected.
+    /// Returns `true` if Allow must be held, because it allows more than reading a file and covering windows
+    /// cannot be detected.
     fn needs_holding(&self) -> bool {
         let (offer, _) = self.layout.choices.chosen();
         let little = self.view.choices.get(offer).is_some_and(|choice| choice.reads_one_file);
@@ -388,7 +391,7 @@ impl Inner {
         self.covers.borrow().is_some()
     }
 
-    /// Starts to watch the windows above the dialog, if the display server supports it.
+    /// Starts watching the windows above the dialog, if the display server supports it.
     fn watch_covers(self: &Rc<Self>) {
         let Some(number) =
             window_stack::x11_id(&self.layout.window).and_then(|number| u32::try_from(number).ok())
@@ -397,7 +400,7 @@ impl Inner {
         };
         let display = WidgetExt::display(&self.layout.window).name();
         let (tell, mut told) = mpsc::unbounded_channel();
-        // The result is not needed after the dialog has closed.
+        // Ignore reports after the dialog was closed.
         match CoverWatch::start(&display, number, move |in_view| {
             let _ = tell.send(in_view);
         }) {
@@ -415,21 +418,22 @@ impl Inner {
         });
     }
 
-    /// Checks the windows above the dialog before a press is accepted, because a recent change may not have been
-    /// reported yet.
+    /// Checks the windows above the dialog once more before a press is accepted, because a recent change may not
+    /// have been reported yet.
     fn check_covers(&self, now: Instant) {
         let in_view = self.look();
         self.seen.set(in_view == InView::Whole);
         let _ = self.arming.borrow_mut().on(Event::InView(in_view), now);
     }
 
-    /// Returns the visibility of the dialog, as far as it is known.
+    /// Returns the dialog's visibility, as far as it can be determined.
     fn look(&self) -> InView {
         let by_stacking = self.covers.borrow().as_ref().map_or(InView::Whole, CoverWatch::look);
         self.in_view(by_stacking)
     }
 
-    /// Combines the stacking order with the X server's report, which is reliable only without a compositor.
+    /// Combines the visibility by the stacking order with the X server's report, which is reliable only without a
+    /// compositor.
     fn in_view(&self, by_stacking: InView) -> InView {
         if by_stacking == InView::Whole && !self.unobscured.get() { InView::Covered } else { by_stacking }
     }
@@ -440,13 +444,13 @@ impl Inner {
         }
     }
 
-    /// Sends a command about the first shown question.
+    /// Sends a command about the first question in this dialog.
     fn send_first(&self, command: fn(String) -> Command) {
         self.open().into_iter().take(1).for_each(|id| self.send(command(id)));
     }
 
     fn send(&self, command: Command) {
-        // Without a queue, the question was already denied.
+        // If the queue no longer exists, the question was already denied.
         if let Some(commands) = self.commands.upgrade() {
             let _ = commands.send(command);
         }

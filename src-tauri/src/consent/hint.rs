@@ -1,4 +1,4 @@
-//! Hint and ring that show the condition for which Allow is waiting, for all dialogs.
+//! Hint and ring that show which condition Allow is waiting for, in all kinds of dialogs.
 
 use super::arming::{By, Stage};
 use std::time::{Duration, Instant};

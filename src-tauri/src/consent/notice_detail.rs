@@ -14,7 +14,8 @@ pub(crate) enum NoticeDetail {
 }
 
 impl NoticeDetail {
-    /// Returns the text of a notification: `text`, `plain` or, if notifications are off, `None`.
+    /// Returns the text to show: `text` or `plain`, depending on the level. Returns `None` if notifications
+    /// are off.
     pub(super) fn of(self, text: String, plain: &str) -> Option<String> {
         match self {
             Self::Full => Some(text),

@@ -27,7 +27,7 @@ impl Notices {
     /// Spawns the thread. Presses of a notification's buttons are sent to `queue`.
     pub(super) fn start(queue: WeakUnboundedSender<QueueCommand>) -> Self {
         let (commands, inbox) = channel();
-        // Without the thread, there are no notifications, but the dialog still works.
+        // If the thread cannot be spawned, there are no notifications, but the dialog still works.
         if let Err(error) =
             std::thread::Builder::new().name("notices".into()).spawn(move || serve(&inbox, &queue))
         {
@@ -36,7 +36,7 @@ impl Notices {
         Self { commands }
     }
 
-    /// Shows a notification, which replaces an earlier one for the same question.
+    /// Shows a notification, replacing an earlier one for the same question.
     pub(super) fn show(&self, id: &str, text: &str) {
         let _ = self.commands.send(Command::Show { id: id.to_owned(), text: text.to_owned() });
     }
@@ -94,8 +94,8 @@ fn serve(commands: &Receiver<Command>, queue: &WeakUnboundedSender<QueueCommand>
     }
 }
 
-/// Returns `true` if the notification service parses markup. It is queried once, before the first notification. A
-/// missing reply counts as `true`.
+/// Returns `true` if the notification service parses markup, or if it does not say. Called once, before the first
+/// notification.
 fn reads_markup() -> bool {
     notify_rust::get_capabilities().map_or(true, |all| all.iter().any(|c| c == "body-markup"))
 }
@@ -122,7 +122,7 @@ fn listen(notification: u32, question: String, queue: WeakUnboundedSender<QueueC
                 ActionResponse::Custom("open" | "default") => QueueCommand::Raise,
                 ActionResponse::Custom(_) | ActionResponse::Closed(_) => return,
             };
-            // Without a queue, the question was already denied.
+            // If the queue no longer exists, the question was already denied.
             if let Some(queue) = queue.upgrade() {
                 let _ = queue.send(command);
             }

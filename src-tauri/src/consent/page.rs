@@ -17,31 +17,32 @@ use ironcurtain_consent::{Answer, DenialReach, Lifetime};
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 
-/// Remaining time at which screen readers announce that it is nearly over.
+/// Remaining time at which screen readers announce that the time is nearly over.
 const WARN_BEFORE_END: Duration = Duration::from_secs(10);
 
 /// A page that shows one question.
 #[derive(Debug)]
 pub(super) struct Page {
-    /// Number of the page, which no other page has, even one of the same question.
+    /// Unique number of the page. Another page for the same question has a different number.
     number: u64,
     view: ConsentView,
     arming: Arming,
     countdown: Countdown,
     offer: usize,
     lifetime: Lifetime,
-    /// Number that the page's next report must have.
+    /// Sequence number that the page's next report must have.
     next: u64,
     pressed: Option<Instant>,
     /// Number of presses of Allow that were not accepted.
     ignored: u64,
     more: usize,
-    /// `true` if Allow is at the place that Deny had on the previous page.
+    /// `true` if Allow and Deny are swapped, so that Allow is not where it was on the previous
+    /// page.
     mirrored: bool,
     reading: ReadExtent,
     /// Last measurement of the page: the extent of the text that must be read, and the scroll offset.
     measure: Option<(Extent, f64)>,
-    /// Height of the window as the system reports it. Until it is reported, nothing counts as read.
+    /// Height of the window as reported by the system. Until then, nothing counts as read.
     tall: f64,
     over: bool,
 }
@@ -50,7 +51,8 @@ pub(super) struct Page {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(tag = "did", rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) enum Did {
-    /// The page was scrolled or resized: scroll offset, visible height, and height of the text that must be read.
+    /// The page was scrolled or resized. Contains the scroll offset, the visible height, and the height of the text
+    /// that must be read.
     LaidOut { above: f64, room: f64, height: f64 },
     /// Another part of the page moved or changed.
     Changed,
@@ -62,7 +64,7 @@ pub(crate) enum Did {
     OffAllow,
     /// `true` if a key moved the focus to Allow, `false` if the focus left it.
     Keyed { on: bool },
-    /// The pointer's first button or a finger pressed another part of the page.
+    /// The primary button or a finger pressed another part of the page.
     Inside,
     /// Any other button or key was pressed.
     Press,
@@ -76,7 +78,7 @@ pub(crate) enum Did {
     Deny { note: String, reach: Reach },
 }
 
-/// Extent of a denial.
+/// Calls that a denial covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Reach {
@@ -109,7 +111,7 @@ pub(crate) struct Changing {
     armed: bool,
     /// Number of presses of Allow that were not accepted. The page flashes when it increases.
     ignored: u64,
-    /// Time until the page asks again, in milliseconds.
+    /// Time after which the page must query this content again, in milliseconds.
     again_ms: u64,
     clock: String,
     soon: bool,
@@ -201,7 +203,7 @@ impl Page {
         }
     }
 
-    /// Handles a report of the page. Returns the result of the question, if there is one, and `true` if the user is
+    /// Handles a report from the page. Returns the question's result, if there is one, and `true` if the user is
     /// active.
     pub(super) fn on(&mut self, number: u64, did: Did, now: Instant) -> (Option<DialogResult>, bool) {
         if self.over {
@@ -212,7 +214,7 @@ impl Page {
         }
         let in_turn = number == self.next;
         self.next = number.saturating_add(1);
-        // A denial is accepted out of order.
+        // A denial is accepted even out of order.
         if !in_turn && !matches!(did, Did::Deny { .. }) {
             return (self.tell(Event::Press, now), self.countdown.work(now));
         }

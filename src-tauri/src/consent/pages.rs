@@ -1,7 +1,8 @@
 //! Queue of pending questions on systems without a native dialog, and the page of the first one.
 //!
-//! - Independent of windows: the owner reports their events and queries the current page.
-//! - A question ends once: it is answered, expires, is withdrawn or is dropped, which denies it.
+//! - Creates no windows: its owner reports window events and queries the current page.
+//! - A question ends exactly once: it is answered, expires, is withdrawn or is dropped. Dropping it denies
+//!   the call.
 //! - While the screen is locked or the machine sleeps, no page is shown. Questions stay pending and expire as usual.
 
 use super::clock::Countdown;
@@ -14,10 +15,12 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::watch;
 
-/// Minimum time between the last press on a page and the next page, for which the press was not meant.
+/// Minimum time between the last press on a page and the opening of the next page, which must not receive a press
+/// meant for the previous one.
 const APART: Duration = Duration::from_secs(1);
 
-/// Interval between two polls that indicates sleep. Nothing else delays a poll that long.
+/// Interval between two polls from which sleep is assumed, because nothing else delays a poll that
+/// long.
 const SLEPT: Duration = Duration::from_secs(5);
 
 /// All pending questions.
@@ -102,7 +105,7 @@ impl Pages {
         }
     }
 
-    /// Closes the page. The next page starts disarmed.
+    /// Closes the page. The next page starts from an unarmed state.
     fn take_page_away(&mut self) {
         if let Some(page) = self.page.take() {
             self.mirrored = page.is_mirrored();
@@ -242,7 +245,7 @@ mod tests {
         let mut scene = Scene::new();
         scene.ask("q1");
         scene.pages.set_locked(true);
-        // Exceeds the time limit of a question in steps that are too short to count as sleep.
+        // Exceed the question's time limit in steps that are too short to count as sleep.
         for _ in 0..60 {
             assert_eq!(scene.after(2_000, 2_000), None);
         }

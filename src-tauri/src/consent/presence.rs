@@ -1,8 +1,8 @@
-//! Reports a locked screen and sleep of the machine. The user cannot answer then, and a key or click that unlocks or
-//! wakes the machine must not count as an answer.
+//! Reports when the screen is locked and when the machine sleeps. The user cannot answer then, and a key or click
+//! that unlocks or wakes the machine must not count as an answer.
 //!
-//! - Follows logind on the system bus. No question is shown before its first reply. Without logind, the user always
-//!   counts as present.
+//! - Subscribes to logind on the system bus. No question is shown before logind's first reply. Without logind, the
+//!   user always counts as present.
 
 use super::Command;
 use gtk::gio::{self, prelude::*};
@@ -21,8 +21,8 @@ const LOCKED: &str = "LockedHint";
 /// Maximum time to wait for a reply, in milliseconds.
 const PATIENCE: i32 = 5_000;
 
-/// Returns the total time that the machine has slept since boot. The clocks show sleep before programs are notified of
-/// it.
+/// Returns the total time that the machine has slept since boot. The clocks reveal sleep before programs are notified
+/// of it.
 pub(super) fn asleep() -> Duration {
     let read = |clock| Duration::try_from(clock_gettime(clock)).unwrap_or_default();
     let awake = read(ClockId::Monotonic);
@@ -86,7 +86,7 @@ async fn begin(queue: &WeakUnboundedSender<Command>) -> Result<gio::DBusConnecti
 }
 
 fn tell(queue: &WeakUnboundedSender<Command>, command: Command) {
-    // Without a queue, nothing is shown.
+    // If the queue no longer exists, nothing is shown.
     if let Some(queue) = queue.upgrade() {
         let _ = queue.send(command);
     }

@@ -2,7 +2,8 @@
 //!
 //! - Runs on the main thread as one loop over commands. Dialogs also send their results as commands, so no function is
 //!   re-entered.
-//! - A question leaves the queue once: it is answered, withdrawn or dropped, which denies it.
+//! - A question leaves the queue exactly once: it is answered, withdrawn or dropped. Dropping it denies
+//!   the call.
 //! - While the screen is locked or the machine sleeps, no dialog is shown. Questions stay pending and expire as usual.
 
 use super::clock::Countdown;
@@ -17,7 +18,8 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, watch};
 
-/// Minimum time between the last press in a dialog and the next dialog, for which the press was not meant.
+/// Minimum time between the last press in a dialog and the opening of the next dialog, which must not receive a press
+/// meant for the previous one.
 const APART: Duration = Duration::from_secs(1);
 
 pub(super) struct DialogQueue {
@@ -25,12 +27,12 @@ pub(super) struct DialogQueue {
     to_self: mpsc::WeakUnboundedSender<Command>,
     publish: watch::Sender<Vec<PendingQuestion>>,
     notices: Notices,
-    /// Pending questions. The dialog shows the first one, or several of one agent.
+    /// Pending questions. The dialog shows the first one, or several questions of one agent.
     queue: VecDeque<QueuedQuestion>,
     dialog: Option<Dialog>,
     /// Earliest time at which the next dialog may open.
     not_before: Option<Instant>,
-    /// Place of Allow in the last dialog.
+    /// Position of Allow in the last dialog.
     last: Option<AllowPlace>,
     /// `true` if the screen is locked or its state is not known yet.
     locked: bool,
@@ -158,8 +160,8 @@ impl DialogQueue {
         }
     }
 
-    /// Opens the dialog again immediately, because the user requested it: with all questions that can be answered
-    /// together with the current one, or with the first question alone.
+    /// Reopens the dialog immediately at the user's request. If `together` is `true`, it shows all questions that
+    /// can be answered together with the current one, otherwise only the first question.
     fn reopen(&mut self, together: bool) {
         let Some(dialog) = self.dialog.take() else { return };
         self.last = Some(dialog.close());
@@ -201,7 +203,7 @@ impl DialogQueue {
     /// Restarts the countdown of all questions, because the user answers them one after another.
     fn prolong_all(&mut self, id: &str) {
         if self.dialog.as_ref().is_some_and(|dialog| dialog.shows(id)) {
-            // The user has noticed the dialog.
+            // The user has noticed the dialog, so no notification is needed.
             self.notices.close(id);
             let now = Instant::now();
             for entry in &mut self.queue {
@@ -249,7 +251,7 @@ impl DialogQueue {
     fn show_in(&self, wait: Duration) {
         let to_self = self.to_self.clone();
         glib::timeout_add_local_once(wait, move || {
-            // Without a queue, nothing is shown.
+            // If the queue no longer exists, nothing is shown.
             if let Some(to_self) = to_self.upgrade() {
                 let _ = to_self.send(Command::Show);
             }

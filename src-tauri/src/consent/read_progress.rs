@@ -10,13 +10,14 @@ pub(super) struct Extent {
     pub(super) room: f64,
 }
 
-/// Extent of a part when its whole text had been in view.
+/// Extent that a part had when its whole text had been in view, or `None` if that has not happened
+/// yet.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct ReadExtent(Option<Extent>);
 
 impl ReadExtent {
-    /// Records a measurement with its scroll offset. Returns `true` if everything has been in view, or `None` before
-    /// the layout is known.
+    /// Records a measurement at the scroll offset `above`. Returns `true` if everything has been in view, or `None`
+    /// if the layout is not known yet.
     pub(super) fn look(&mut self, extent: Extent, above: f64) -> Option<bool> {
         let Extent { height, room } = extent;
         if !(height > 1.0 && room > 1.0) {
@@ -28,7 +29,7 @@ impl ReadExtent {
         Some(self.0.is_some())
     }
 
-    /// Returns `true` if everything had been in view at the last measurement.
+    /// Returns `true` if, by the last measurement, everything had been in view.
     pub(super) fn is_read(&self) -> bool {
         self.0.is_some()
     }
@@ -39,8 +40,8 @@ impl ReadExtent {
 pub(super) struct ReadProgress(Vec<ReadExtent>);
 
 impl ReadProgress {
-    /// Records a measurement of each part, in order. A part with `None` keeps its state. Returns `true` if all parts
-    /// were read, or `None` if the first part, which is the question, is not laid out yet.
+    /// Records a measurement of each part, in order. `None` leaves a part's progress unchanged. Returns `true` if
+    /// all parts have been read, or `None` if the first part, the question, is not laid out yet.
     pub(super) fn look(&mut self, measures: &[Option<(Extent, f64)>]) -> Option<bool> {
         self.0.resize_with(measures.len(), ReadExtent::default);
         let mut is_laid_out = false;
@@ -51,7 +52,7 @@ impl ReadProgress {
         is_laid_out.then(|| self.0.iter().all(ReadExtent::is_read))
     }
 
-    /// Returns the index of the first part that was not read.
+    /// Returns the index of the first part that has not been read.
     pub(super) fn unread(&self) -> Option<usize> {
         self.0.iter().position(|part| !part.is_read())
     }

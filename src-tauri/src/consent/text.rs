@@ -11,7 +11,7 @@ const NAME_CHARS: usize = 48;
 /// Maximum length of a line before it is broken, in characters. The toolkit lays out each line as a whole, which
 /// blocks the main thread.
 const LINE_CHARS: usize = 2_000;
-/// Prefix of the rest of a broken line.
+/// Prefix that marks the continuation of a broken line.
 const GOES_ON: &str = "\u{21aa} ";
 const LEFT_TO_RIGHT: &str = "\u{200e}";
 const ISOLATE: &str = "\u{2068}";
@@ -27,9 +27,8 @@ pub(crate) fn line(text: &str) -> String {
     visible::line(text)
 }
 
-/// Returns left-to-right text in which each right-to-left run is isolated, so that IronCurtain's words and the end of
-/// a name keep their places. Adds directional marks, so it must be called once, on escaped text, and its result must
-/// not be shortened.
+/// Isolates each right-to-left run in left-to-right text, so that it cannot reorder the text around it. Adds
+/// directional marks: call it exactly once, on escaped text, and do not shorten the result.
 pub(crate) fn isolated(text: &str) -> String {
     text.split_inclusive('\n').map(isolated_line).collect()
 }
@@ -38,7 +37,7 @@ fn isolated_line(text: &str) -> String {
     if !text.contains(is_right_to_left) {
         return text.to_owned();
     }
-    // Without this mark, a renderer derives the direction of the line from its first letter.
+    // Without this mark, a renderer would derive the line's direction from its first letter.
     let mut out = String::from(LEFT_TO_RIGHT);
     let mut rest = text;
     while let Some((before, from)) = rest.find(is_right_to_left).and_then(|at| rest.split_at_checked(at)) {
@@ -49,7 +48,7 @@ fn isolated_line(text: &str) -> String {
     out + rest
 }
 
-/// Adds marks to the lines of a diff that keep each sign on the left.
+/// Adds directional marks to the lines of a diff, so that each `+` or `-` stays on the left.
 pub(crate) fn signs_first(diff: &str) -> String {
     let line = |line: &str| match line.split_at_checked(1) {
         Some((sign, text)) if text.contains(is_right_to_left) => format!("{sign}{LEFT_TO_RIGHT}{text}"),
@@ -58,7 +57,7 @@ pub(crate) fn signs_first(diff: &str) -> String {
     diff.split_inclusive('\n').map(line).collect()
 }
 
-/// Returns the end of the right-to-left run at the start of the text.
+/// Returns the byte offset at which the right-to-left run at the start of the text ends.
 fn run_end(text: &str) -> usize {
     let mut end = 0;
     for (at, c) in text.char_indices() {
@@ -80,7 +79,7 @@ fn is_right_to_left(c: char) -> bool {
     )
 }
 
-/// Like [`line`], but for several lines. Keeps line ends and tabs, and shortens nothing.
+/// Escapes text like [`line`], but keeps line breaks and tabs.
 pub(crate) fn block(text: &str) -> String {
     broken(&visible::lines(text))
 }
@@ -184,10 +183,10 @@ mod tests {
         assert_eq!(of("~/a/b.txt"), "~/a/b.txt");
         assert_eq!(of("~/\u{5e9}\u{5dc}/b.txt"), "LRM~/<\u{5e9}\u{5dc}>/b.txt");
         assert_eq!(of("with x:\n\u{5d0}\nb"), "with x:\nLRM<\u{5d0}>\nb");
-        // The extension stays at the end, followed by the rest of the sentence.
+        // The file extension stays at the end of the name, before the rest of the sentence.
         assert_eq!(of("\u{627}.md"), "LRM<\u{627}>.md");
         assert_eq!(of("\u{5d0} \u{5d1} may read ~/\u{5d2}"), "LRM<\u{5d0} \u{5d1}> may read ~/<\u{5d2}>");
-        // Formatting characters of the input were escaped before.
+        // Formatting characters in the input are escaped earlier.
         assert_eq!(signs_first("+\u{5d0}\n-b\n"), "+\u{200e}\u{5d0}\n-b\n");
         assert_eq!(of(&line("\u{5d0}\u{202e}x")), "LRM<\u{5d0}>\\u{202e}x");
     }

@@ -1,8 +1,8 @@
-//! Content of a question's dialog, as a plain value. The dialog adds nothing to it.
+//! Content of a question's dialog, as a plain value. The dialog shows exactly this.
 //!
 //! - Pure: depends only on the question and the user's home directory.
-//! - INVARIANT: everything that is sent is in [`ConsentView::headline`], `lines`, `with` or
-//!   `preview`, or else in `rest`.
+//! - INVARIANT: everything that the call would send appears in [`ConsentView::headline`], `lines`,
+//!   `with` or `preview`, or else in `rest`.
 //! - All text is plain and contains no control characters.
 
 #[cfg_attr(
@@ -27,11 +27,12 @@ use shorten::Rest;
 use std::path::Path;
 use std::time::Duration;
 
-/// Maximum length of the description of a denial for the session, in characters.
+/// Maximum length of the text that describes which calls a denial for the session covers, in
+/// characters.
 const DENIAL_CHARS: usize = 80;
 /// Warning about a server without a sandbox.
 const NOT_SANDBOXED: &str = "\u{26a0} NOT SANDBOXED";
-/// Sentence that follows the effect of allowing an unsandboxed server.
+/// Sentence that is added to the effect of Allow for an unsandboxed server.
 const ANYTHING: &str = " This server is not sandboxed: it can already do anything you can.";
 
 /// Warning about a remote server.
@@ -48,7 +49,7 @@ pub(crate) struct ConsentView {
     /// Summary for notifications, which names no file or other object, such as "Claude Code wants to write a file or
     /// folder".
     pub(crate) kind: String,
-    /// Warning that settings other than those of the user's account are in use.
+    /// Warning that IronCurtain uses settings other than those of the user's account.
     pub(crate) notice: Option<String>,
     /// Warning about a server that is not sandboxed or is remote.
     pub(crate) band: Option<&'static str>,
@@ -56,12 +57,12 @@ pub(crate) struct ConsentView {
     pub(crate) lines: Vec<LineView>,
     /// Arguments that no effect mentions.
     pub(crate) with: Vec<LineView>,
-    /// Effects of allowing in addition to those in `lines`.
+    /// Effects that allowing has in addition to those in `lines`.
     pub(crate) also: Vec<String>,
     /// Name of the client, from which its icon is derived.
     #[serde(skip)]
     pub(crate) client: String,
-    /// Containment of the server, which its icon shows.
+    /// Containment of the server, which determines its icon.
     #[serde(skip)]
     pub(crate) server: ServerSign,
     /// Rows about the client, and about the tool and server.
@@ -72,14 +73,14 @@ pub(crate) struct ConsentView {
     pub(crate) rest: Option<TextBlock>,
     /// Everything known, one fact per line.
     pub(crate) details: String,
-    /// Offers that the user can allow, narrowest first.
+    /// Permissions that the user can choose between, narrowest first.
     pub(crate) choices: Vec<Choice>,
     /// Calls of a batch; empty for a single question.
     #[serde(skip)]
     pub(crate) calls: Vec<CallView>,
     /// Description of the calls that a denial for the session covers.
     pub(crate) denial: String,
-    /// Time limit of the question without activity of the user.
+    /// Time after which the question expires if the user is inactive.
     #[serde(skip)]
     pub(crate) deadline: Duration,
 }
@@ -100,17 +101,17 @@ pub(crate) struct Span {
     pub(crate) tone: Tone,
 }
 
-/// Emphasis of text. The text itself also expresses each tone except `Plain`.
+/// Emphasis of text. Tones only repeat what the text itself says, for users who do not see colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Tone {
-    /// Ordinary and verified.
+    /// Ordinary, verified text.
     Plain,
-    /// Most important.
+    /// The most important text.
     Strong,
-    /// Unverified or less important.
+    /// Unverified or less important text.
     Quiet,
-    /// Unusual, and important to notice.
+    /// Unusual text that the user should notice.
     Warn,
     Danger,
 }
@@ -119,11 +120,12 @@ pub(crate) enum Tone {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct LineView {
-    /// Verb and object. The last two components of a path are emphasized.
+    /// Verb and object of the effect. The last two components of a path are emphasized.
     pub(crate) words: Vec<Span>,
     /// Note about the existing object, such as "12 kB".
     pub(crate) note: Option<String>,
-    /// The name that the agent used, if it differs, and any symlink that leads out of its folder.
+    /// The path that the agent used if it differs from the real one, and any symlink that leads out of its
+    /// folder.
     pub(crate) notes: Vec<Span>,
 }
 
@@ -135,7 +137,7 @@ pub(crate) struct Fact {
     pub(crate) lines: Vec<Vec<Span>>,
 }
 
-/// Text of several lines, which must be read to its end.
+/// Text with several lines.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct TextBlock {
@@ -145,14 +147,14 @@ pub(crate) struct TextBlock {
     pub(crate) diff: bool,
 }
 
-/// An offer that the user can allow.
+/// A permission that the user can choose.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Choice {
     pub(crate) label: String,
     pub(crate) sentence: String,
     pub(crate) lifetimes: Vec<Lifetime>,
-    /// `true` if the offer only lets a sandboxed server read one file.
+    /// `true` if the permission only lets a sandboxed server read one file.
     pub(crate) reads_one_file: bool,
     /// The offer is a decision that holds until the user changes it.
     pub(crate) is_decision: bool,
@@ -213,8 +215,8 @@ impl ConsentView {
         self.choices.get(choice).map_or("_Allow", |choice| allow_words(choice, lifetime))
     }
 
-    /// Returns a sentence about the effect of Allow and one about the access that the server already has. Empty for an
-    /// invalid choice.
+    /// Returns a sentence about what Allow would allow, followed by one about the access that the server already has.
+    /// Empty for an invalid choice.
     pub(crate) fn outcome(&self, choice: usize, lifetime: Lifetime) -> String {
         let Some(choice) = self.choices.get(choice) else { return String::new() };
         let sentence = choice.sentence.trim_end_matches('.');
@@ -259,7 +261,7 @@ fn allow_words(choice: &Choice, lifetime: Lifetime) -> &'static str {
     }
 }
 
-/// Returns the text of the spans without emphasis.
+/// Joins the text of the spans, without their emphasis.
 pub(crate) fn plain(spans: &[Span]) -> String {
     spans.iter().map(|span| span.text.as_str()).collect()
 }

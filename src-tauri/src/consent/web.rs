@@ -1,10 +1,11 @@
 //! Windows of the web engine that show questions, on systems without a native dialog.
 //!
-//! - [`Pages`] determines the shown question and its end. This module creates the windows and forwards their events.
-//! - A window answers only the question for which it was opened, as its label shows. Closing the window denies the
-//!   question.
-//! - Windows are created while the lock is not held, because creating a window reports its focus synchronously.
-//! - Sleep is detected from the clocks. A locked screen is not detected, but a window below it does not receive the
+//! - [`Pages`] decides which question to show and when it ends. This module creates the windows and forwards their
+//!   events.
+//! - A window can answer only the question that it was opened for, which its label identifies. Closing the window
+//!   denies the question.
+//! - Releases the lock before creating a window, because a new window reports its focus synchronously.
+//! - Detects sleep by comparing clocks. Does not detect a locked screen, but a window below it does not receive the
 //!   keyboard focus.
 
 use super::arming::Event;
@@ -19,10 +20,10 @@ use tauri::{AppHandle, Manager, State, WebviewUrl, WebviewWindow, WebviewWindowB
 /// Interval between polls for expired questions and for the next page.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// Pending questions, to which the app's commands have access.
+/// Pending questions, as shared with the app's commands.
 pub(crate) struct Questions(Mutex<Pages>);
 
-/// Error for a page whose question has ended.
+/// Error if a page's question has already ended.
 #[derive(Debug, thiserror::Error, serde::Serialize)]
 #[error("this question is already settled")]
 pub(crate) struct NoQuestionError;
@@ -57,7 +58,7 @@ fn handle(app: &AppHandle, command: Command) {
         Command::Raise => {
             let open = questions.lock().page().map(|page| label(page));
             if let Some(window) = open.and_then(|label| app.get_webview_window(&label)) {
-                // A window without the focus can still be used.
+                // The window can be used even without the focus.
                 let _ = window.set_focus();
             }
         }
@@ -81,7 +82,7 @@ fn show(app: &AppHandle) {
     };
     for (name, window) in app.webview_windows() {
         if name.starts_with(LABEL) && shown.as_ref().is_none_or(|(label, _)| *label != name) {
-            // A window that cannot be destroyed receives no further replies.
+            // A window that cannot be destroyed gets no further replies anyway.
             let _ = window.destroy();
         }
     }
@@ -116,7 +117,7 @@ fn open(app: &AppHandle, label: &str, title: &str) -> tauri::Result<()> {
         WindowEvent::Focused(on) => happened(&told, Event::Focused(*on)),
         WindowEvent::Moved(_) | WindowEvent::Resized(_) | WindowEvent::ScaleFactorChanged { .. } => {
             happened(&told, Event::Changed);
-            // Without a size, the page keeps the last one.
+            // If the size is unknown, the page keeps the last one.
             let _ = sized(&told);
         }
         WindowEvent::CloseRequested { .. } | WindowEvent::Destroyed => {

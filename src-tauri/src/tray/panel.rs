@@ -1,7 +1,8 @@
 //! Detects whether a panel shows tray icons.
 //!
 //! - Current panels register a `StatusNotifierWatcher` on the session bus. Older ones, such as `tint2`, own the
-//!   selection of the XEmbed system tray. For them, the tray library shows the same icon as a window in the panel.
+//!   selection of the XEmbed system tray. For these, the tray library embeds the same icon in the panel as a
+//!   window.
 
 use gtk::prelude::*;
 use gtk::{gdk, gio};
@@ -10,8 +11,8 @@ use x11rb::errors::ReplyError;
 use x11rb::protocol::xproto::ConnectionExt;
 use x11rb::rust_connection::RustConnection;
 
-/// Sets the name of the icon. On Linux, the tray library sends no tooltip and panels show this name instead. The first
-/// menu entry shows the state.
+/// Sets the icon's name. On Linux, the tray library sends no tooltip, so panels show this name instead. The state is
+/// in the first menu entry.
 pub(super) fn name_icon() {
     gtk::glib::set_application_name("IronCurtain Desktop");
 }

@@ -1,4 +1,4 @@
-//! Returns the image of the tray icon in the size for the screen.
+//! Returns the tray icon's image in a size that suits the screen.
 //!
 //! - Each size is drawn pixel by pixel, so that the panel does not have to scale it.
 
@@ -12,7 +12,7 @@ pub(super) const IS_TINTED: bool = cfg!(target_os = "macos");
 /// Size of an icon in this system's panel at scale 1, in pixels.
 const NOMINAL: f64 = if cfg!(target_os = "windows") { 16.0 } else { 22.0 };
 
-/// One image in several sizes, smallest first.
+/// One image in several sizes, smallest first: the size in pixels and the PNG data.
 type Sizes = [(f64, &'static [u8]); 5];
 
 macro_rules! sizes {
@@ -48,7 +48,7 @@ fn sizes(protection: Protection) -> Sizes {
     }
 }
 
-/// Returns the image of the next larger size, because reducing an image loses less than enlarging it.
+/// Returns the smallest image that is large enough, because shrinking an image loses less than enlarging it.
 fn fitting(sizes: &Sizes, scale: f64) -> &'static [u8] {
     let wanted = NOMINAL * scale;
     let [.., (_, largest)] = *sizes;

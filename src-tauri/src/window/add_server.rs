@@ -1,6 +1,6 @@
 //! Commands that add a server from a package, an address or a configuration in the server's documentation.
 //!
-//! - The planned server is stored here when it is shown, and written exactly as shown.
+//! - The planned server is stored here while the page shows it, and is written exactly as shown.
 
 use super::AppState;
 use super::command_error::{CommandError, aside};
@@ -23,14 +23,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 #[derive(Default)]
 pub(super) struct AdditionDraft(Arc<Mutex<Draft>>);
 
-/// The planned server that was shown, and its bundle.
+/// The planned server that the page shows, and the bundle that it is from.
 #[derive(Default)]
 pub(super) struct Draft {
     bundle: Option<OpenBundle>,
     planned: Option<Addition>,
 }
 
-/// Server that the page requests.
+/// Server that the user wants to add, as requested by the page.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WantedAddition {
@@ -52,11 +52,11 @@ pub(super) struct PlannedServer {
     secrets: BTreeMap<String, String>,
     /// `true` if a variable or header has a plain value, which may be a secret.
     plain_values: bool,
-    /// Description of the state already stored under this name.
+    /// Description of the state that is already stored under this name.
     kept: Option<String>,
 }
 
-/// Reason that a server was not added.
+/// Reason why a server was not added.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum PlanError {
     #[error(transparent)]
@@ -135,7 +135,7 @@ impl Draft {
             reaches: server.map(reaches).unwrap_or_default(),
             remote: server.is_some_and(|server| server.remote.is_some()),
             secrets,
-            // For a bundle, the manifest says which settings are secret.
+            // No warning about `plain_values` for a bundle, whose manifest says which settings are secret.
             kept: Some(kept(home, &adding.name)?)
                 .filter(|kept| !kept.is_empty())
                 .map(|kept| kept.to_string()),

@@ -1,7 +1,8 @@
 //! The process of the window, which shows the page and forwards its commands to the trusted process that started it.
 //!
 //! - Stores nothing. It exits when its window is closed or the trusted process exits.
-//! - INVARIANT: its only connection to the trusted process is a socket that it inherits and its own children do not.
+//! - INVARIANT: its only connection to the trusted process is a socket that it inherits. Its own children do not
+//!   inherit it.
 
 #[cfg(target_os = "linux")]
 mod engine;
@@ -27,13 +28,13 @@ use tauri::{AppHandle, Context, Emitter, Manager, WebviewWindow, WebviewWindowBu
 const LABEL: &str = "main";
 /// Name of the event that makes the page query the state again.
 const CHANGED: &str = "changed";
-/// Name of the process, of which Linux shows 15 characters.
+/// Name of the process. Linux shows at most 15 characters.
 #[cfg(target_os = "linux")]
 const NAME: &std::ffi::CStr = c"ironcurtain-win";
 /// Maximum time for the toolkit to exit after the window was closed.
 const ENDING: Duration = Duration::from_secs(1);
 
-/// Reason that the window cannot be opened.
+/// Reason why the window could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum WindowError {
     /// IronCurtain did not start this process.
@@ -49,7 +50,7 @@ pub enum WindowError {
     Toolkit(#[from] tauri::Error),
 }
 
-/// Calls of the page that wait for a result.
+/// Commands of the page that are waiting for their results.
 struct Calls {
     to: Mutex<UnixStream>,
     waiting: Mutex<Waiting>,
@@ -67,7 +68,7 @@ struct Waiting {
 /// Returns [`WindowError`] if the window cannot be opened.
 pub fn run() -> Result<(), WindowError> {
     let from = channel()?;
-    // Otherwise, the process has the name of the link through which it was started.
+    // Otherwise, the process would have the name of the link through which it was started.
     #[cfg(target_os = "linux")]
     rustix::thread::set_name(NAME).map_err(io::Error::from)?;
     let to = from.try_clone()?;
@@ -128,7 +129,7 @@ fn listen(app: &AppHandle, from: UnixStream, calls: &Arc<Calls>) {
                             tracing::error!(%error, "failed to open the window");
                             handle.exit(1);
                         }
-                        // A window that is closing does not confirm, and the app then opens a new one.
+                        // A window that is closing does not confirm, so the app opens a new one.
                         Ok(_) | Err(_) => {}
                     }
                 });
@@ -139,7 +140,7 @@ fn listen(app: &AppHandle, from: UnixStream, calls: &Arc<Calls>) {
             Err(why) => {
                 tracing::debug!(%why, "the trusted process closed the connection");
                 app.exit(0);
-                // Exits even if the toolkit hangs.
+                // Exit even if the toolkit hangs.
                 thread::sleep(ENDING);
                 std::process::exit(1);
             }

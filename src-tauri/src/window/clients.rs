@@ -21,7 +21,7 @@ use std::sync::{Mutex, PoisonError};
 #[derive(Default)]
 pub(super) struct ClientDrafts(Mutex<HashMap<String, ClientChange>>);
 
-/// Change of a client that the page requests.
+/// Change of a client's settings that the page requests.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) enum ClientWish {

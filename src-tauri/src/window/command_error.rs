@@ -8,7 +8,7 @@ use std::fmt::Display;
 /// Maximum length of a message, in characters.
 const LONGEST: usize = 2000;
 
-/// Reason that a command failed. The page tests `code` and shows `message`.
+/// Reason why a command failed. The page checks `code` and shows `message`.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct CommandError {
     code: ErrorCode,
@@ -27,7 +27,8 @@ impl CommandError {
         Self { code: ErrorCode::Malformed, message: problem.to_string() }
     }
 
-    /// Converts an error reply. Any other reply becomes an error about an unexpected reply.
+    /// Converts an error reply from the trusted process. Any other reply becomes an error about an
+    /// unexpected reply.
     pub(super) fn of(reply: Reply) -> Self {
         if let Reply::Failed { code, message } = reply {
             return Self { code, message };

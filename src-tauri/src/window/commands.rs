@@ -1,4 +1,4 @@
-//! Runs the page's commands by name. The window's process has no other access to this process.
+//! Runs the page's commands by name. The window's process can affect this process in no other way.
 //!
 //! - Unknown commands, unknown arguments and arguments of a wrong type are errors.
 
@@ -34,7 +34,7 @@ macro_rules! commands {
             }
         }
 
-        /// All commands with the names of their arguments.
+        /// All commands, each with the names of its arguments.
         #[cfg(test)]
         const ALL: &[(&str, &[&str])] = &[$((stringify!($command), &[$(stringify!($argument)),*])),*];
     };
@@ -122,7 +122,7 @@ impl Arguments {
         }
     }
 
-    /// Removes and deserializes an argument. A missing argument counts as null.
+    /// Removes and deserializes an argument. Treats a missing argument as null.
     fn take<T: DeserializeOwned>(&mut self, name: &str) -> Result<T, CommandError> {
         let value = self.0.remove(name).unwrap_or_default();
         serde_json::from_value(value)

@@ -1,8 +1,8 @@
 //! System pickers for files and folders. They stay above the window and close with it.
 //!
-//! - They run in the trusted process, so that their result is certainly the user's choice. The window's process only
-//!   reports the id of its window; a wrong id only places the picker above another window.
-//! - INVARIANT: nothing can be picked for a window that is closed.
+//! - They run in the trusted process, which guarantees that the user chose the result. The window's process reports
+//!   only the id of its window. A wrong id merely places the picker above another window.
+//! - INVARIANT: nothing can be picked for a closed window.
 
 #[cfg(not(target_os = "linux"))]
 mod elsewhere;
@@ -30,7 +30,7 @@ enum Purpose {
     One(Picked),
     Several(Picked),
     Bundle,
-    /// Path of a new file, for which this name is suggested.
+    /// Choose the path of a new file. Contains the suggested name.
     PlaceFor(String),
 }
 
@@ -55,12 +55,12 @@ struct Owner {
 }
 
 impl Pickers {
-    /// Stores that the window is on the screen, with its X11 id.
+    /// Records that the window is on the screen, and its X11 id.
     pub(super) fn stand_before(&self, number: Option<u64>) {
         self.0.send_modify(|owner| owner.number = number);
     }
 
-    /// Stores that the window is closed, which closes its pickers.
+    /// Records that the window is closed, which also closes its pickers.
     pub(super) fn close(&self) {
         self.0.send_modify(|owner| owner.is_gone = true);
     }

@@ -22,7 +22,8 @@ const UNDO: usize = 1000;
 #[derive(Debug, Serialize)]
 pub(super) struct RevokedRow {
     grant: String,
-    /// Time at which the revocation was verified, in milliseconds since the Unix epoch. `None` if it was not.
+    /// Time at which the revocation was verified, in milliseconds since the Unix epoch. `None` if it was not
+    /// verified.
     at_ms: Option<u64>,
     /// Number of servers that were restarted for the revocation.
     restarted: usize,
@@ -49,7 +50,7 @@ pub(super) enum LifetimeWord {
     Always,
 }
 
-/// A grant that the user requests in advance. Files and folders are picked separately.
+/// A grant that the user creates in advance. Files and folders are chosen in a picker instead.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RequestedGrant {
@@ -72,13 +73,13 @@ pub(super) enum GrantKind {
     Tool,
 }
 
-/// New conditions of a grant.
+/// Conditions with which a grant is replaced.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WantedTerms {
     access: Option<Vec<AccessWord>>,
     lifetime: Option<LifetimeWord>,
-    /// `true` if the user picks a folder inside the granted one.
+    /// `true` to let the user pick a folder inside the granted one. The new grant is limited to it.
     part: bool,
 }
 
@@ -86,7 +87,7 @@ pub(super) async fn revoke_grants(
     state: &AppState,
     grants: Vec<String>,
 ) -> Result<Vec<RevokedRow>, CommandError> {
-    // Each request denies access immediately. Its verification takes longer.
+    // Send all requests first: each denies access immediately, but its verification takes longer.
     let asked = grants.into_iter().map(|grant| {
         let held = state.backend.trusted().and_then(|trusted| trusted.daemon.active_grant(&grant));
         let reply = state.backend.request(Request::Revoke { grant: grant.clone() });

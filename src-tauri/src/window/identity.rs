@@ -16,11 +16,11 @@ use std::path::Path;
 /// A server that now starts another program, and the state that the previous program has stored under its name.
 #[derive(Debug, Serialize)]
 pub(super) struct SuspendedRow {
-    /// Program that owned the name before, if it is known.
+    /// Description of the previous program, if it is known.
     before: Option<String>,
     now: String,
     change: String,
-    /// Sentences about the access that the grants allow, most harmful first.
+    /// Sentences about the access that the grants allow, most dangerous first.
     grants: Vec<String>,
     data: Option<String>,
     annotated: usize,
@@ -85,7 +85,8 @@ impl SuspendedRow {
     }
 }
 
-/// Orders grants by the harm that a hostile program could do with them. Grants to change files come first.
+/// Returns a sort key for grants, by how much harm a hostile program could do with them. Grants to change files come
+/// first.
 fn harm(grant: &StandingGrant) -> u8 {
     match &grant.what {
         Granted::Files(files) if files.access.write || files.access.delete => 0,
@@ -95,7 +96,7 @@ fn harm(grant: &StandingGrant) -> u8 {
     }
 }
 
-/// Returns a path in which `~` replaces the home directory.
+/// Formats a path, with `~` for the home directory.
 fn shown(home: &Home, path: &str) -> String {
     let below = Path::new(path).strip_prefix(&home.person).ok().filter(|below| !below.as_os_str().is_empty());
     visible::path(&below.map_or_else(|| path.to_owned(), |below| format!("~/{}", below.display())))

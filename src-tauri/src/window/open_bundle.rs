@@ -23,7 +23,7 @@ pub(super) struct OpenBundle {
     picked: BTreeMap<String, Vec<String>>,
 }
 
-/// Values from the page, which are not files or folders.
+/// Values that the page sends, which are never files or folders.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WantedBundle {
@@ -57,7 +57,7 @@ struct SettingRow {
     proposed: Vec<String>,
 }
 
-/// Picker that a setting needs.
+/// Picker that the page must request for a setting.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct PathWish {
     pub(super) title: String,
@@ -65,7 +65,7 @@ pub(super) struct PathWish {
     pub(super) several: bool,
 }
 
-/// Reason that a value was rejected.
+/// Reason why a value was rejected.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum OpenBundleError {
     #[error(transparent)]

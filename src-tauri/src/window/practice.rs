@@ -1,5 +1,5 @@
-//! Commands of the first steps: a practice question without effect, and an attempt to read a private folder that the
-//! sandbox prevents.
+//! Commands for the first steps: a practice question that has no effect, and an attempt to read a private folder,
+//! which the sandbox prevents.
 //!
 //! - The practice question appears in the real dialog, but no call waits for the answer and nothing is recorded.
 
@@ -38,7 +38,8 @@ pub(super) enum PracticeAnswer {
     Unanswered,
 }
 
-/// Number of names in a private folder, and the number that a program without grants sees.
+/// Result of the attempt: how many names a private folder contains, and how many a program without
+/// grants sees.
 #[derive(Debug, Serialize)]
 pub(super) struct PrivateFolderAttempt {
     folder: String,
@@ -68,7 +69,7 @@ pub(super) async fn try_private_folder(state: &AppState) -> Result<PrivateFolder
     Ok(PrivateFolderAttempt { folder, there, seen: listing.seen.len(), said: listing.complaint })
 }
 
-/// Stores that the user has finished or skipped the first steps, so that they do not open again.
+/// Records that the user has finished or skipped the first steps, so that they do not open again.
 pub(super) async fn finish_first_steps(state: &AppState) -> Result<(), CommandError> {
     let home = trusted(state)?.home;
     aside(move || Preferences { welcomed: true, ..Preferences::load(&home) }.store(&home)).await
@@ -128,7 +129,7 @@ struct Told(oneshot::Sender<PracticeAnswer>);
 
 impl AnswerSink for Told {
     fn answer(self: Box<Self>, answer: Answer) {
-        // The window may have been closed meanwhile.
+        // Fails only if the window was closed.
         let _ = self.0.send(match answer {
             Answer::Allow { .. } => PracticeAnswer::Allowed,
             Answer::Deny { .. } => PracticeAnswer::Denied,

@@ -7,7 +7,8 @@ use ironcurtain_paths::atomic_file;
 use serde::{Deserialize, Serialize};
 use std::io;
 
-/// The user's preferences. A missing or unreadable file means the defaults. No decision about a call depends on them.
+/// The user's preferences. If the file is missing or unreadable, the defaults apply. No decision about a call depends
+/// on them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Preferences {

@@ -15,7 +15,7 @@ pub(crate) const ARGUMENT: &str = "--window";
 const DRIVEN_BY: [&str; 3] =
     ["TAURI_WEBVIEW_AUTOMATION", "WEBKIT_INSPECTOR_SERVER", "WEBKIT_INSPECTOR_HTTP_SERVER"];
 
-/// A started process of the window. It shows nothing until the window is requested.
+/// A running window process. It shows nothing until the window is requested.
 pub struct WindowProcess {
     pub(super) process: Process,
     pub(super) channel: UnixStream,

@@ -31,7 +31,7 @@ const QUARTERS: usize = 96;
 #[derive(Debug, Serialize)]
 pub(super) struct CallPage {
     calls: Vec<Call>,
-    /// Position of the last call, from which the next page continues. `None` at the end of the log.
+    /// Position from which the next page continues, or `None` at the end of the log.
     next: Option<u64>,
 }
 
@@ -52,9 +52,9 @@ pub(super) struct WantedCalls {
     server: String,
     client: String,
     path: String,
-    /// Time of the oldest entry in milliseconds since the Unix epoch, or 0 for no limit.
+    /// Lower limit for the time of entries, in milliseconds since the Unix epoch, or 0 for no limit.
     from_ms: u64,
-    /// Time before which all entries were recorded, in milliseconds since the Unix epoch, or 0 for no limit.
+    /// Exclusive upper limit for the time of entries, in milliseconds since the Unix epoch, or 0 for no limit.
     to_ms: u64,
 }
 
@@ -100,7 +100,8 @@ pub(super) async fn export_activity(
     let place = state.pickers.place_for("Write the record to", &state.home, name).await;
     let Some(place) = place else { return Ok(None) };
     aside(move || {
-        // Only the user may read the log. The picker has asked before a file is replaced.
+        // Only the user may read the log. The picker has already asked whether to replace an existing
+        // file.
         let file = File::options().write(true).create(true).truncate(true).mode(0o600).open(&place);
         let file = file.map_err(ExportError::Write)?;
         export(&trusted.home, &filter, form, BufWriter::new(&file), |line| line)?;
@@ -200,7 +201,7 @@ mod tests {
     fn pages_continue_where_the_last_one_ended_and_repeat_no_call() {
         let dir = tempfile::tempdir().unwrap();
         let mut entries: Vec<Entry> = (1..=9).map(|seq| decision(seq, seq, true)).collect();
-        // The call is on the page of its decision, so it is not repeated.
+        // The call is on the page that contains its decision, so it is not repeated here.
         let mut end = Entry::end_of(2, CallResult::Ok, 1);
         (end.seq, end.timestamp) = (10, 10);
         entries.push(end);

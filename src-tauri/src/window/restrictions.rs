@@ -15,7 +15,7 @@ pub(super) async fn lock_down(state: &AppState, on: bool, end_sessions: bool) ->
     done(state, Request::Lockdown { on, end_servers: on && end_sessions }).await
 }
 
-/// Removes a denial, an expired question or a late approval.
+/// Removes a denial, an expired question or an approval that was given after its question expired.
 pub(super) async fn forget_question(state: &AppState, question: String) -> Result<(), CommandError> {
     done(state, Request::Forget { question }).await
 }

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Period in which decisions are counted and on whose calls rules are tried: one week.
+/// Period whose calls are used for counting decisions and for trying rules: one week.
 const WEEK_MS: u64 = 7 * 86_400_000;
 
 #[derive(Debug, Serialize)]
@@ -27,7 +27,7 @@ pub(super) struct RulesView {
     file: String,
     /// `true` if the user has a policy file.
     own: bool,
-    /// Findings that do not concern a single rule.
+    /// Findings that are not about one specific rule.
     findings: Vec<String>,
     counted_since_ms: u64,
     tools: Vec<ToolsOf>,
@@ -46,7 +46,7 @@ struct RuleView {
     findings: Vec<String>,
 }
 
-/// A server and its tools that can be called.
+/// A server and the names of its tools.
 #[derive(Debug, Serialize)]
 struct ToolsOf {
     server: String,
@@ -88,7 +88,7 @@ struct PassedRule {
 
 #[derive(Debug, Default, Serialize)]
 pub(super) struct DryRun {
-    /// Reason that the rules are invalid, or `None` if they are valid.
+    /// Reason why the rules are invalid, or `None` if they are valid.
     problem: Option<String>,
     findings: Vec<String>,
     added: Vec<String>,
@@ -146,7 +146,7 @@ fn view(home: &Home) -> Result<RulesView, RulesError> {
     let snapshot = &trial.snapshot;
     let findings = findings(&trial);
     let counted_since_ms = week_ago();
-    // The numbers are optional, so the rules are shown without them if counting fails.
+    // If counting fails, show the rules without numbers.
     let decided = decisions_by_rule(&home.audit(), counted_since_ms).unwrap_or_default();
     let texts = written(snapshot.policy_text());
     let rules = snapshot.policy.rules().iter().enumerate().map(|(at, rule)| {

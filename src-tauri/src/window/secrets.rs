@@ -1,4 +1,4 @@
-//! Commands about the secrets of servers, which the desktop's keyring or the user's encrypted file contains.
+//! Commands about servers' secrets, which are stored in the desktop's keyring or in the user's encrypted file.
 //!
 //! - INVARIANT: no secret and no passphrase is sent to the page. The page sends new ones and receives only names.
 

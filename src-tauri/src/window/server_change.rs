@@ -37,7 +37,7 @@ pub(super) struct PlannedRemoval {
     data: Option<String>,
 }
 
-/// Host or folder that the page requests for a server. A folder is picked separately.
+/// Host or folder that the page requests for a server. A folder is chosen in a picker instead.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) enum WantedOpening {
@@ -196,7 +196,7 @@ async fn end_sessions_of(state: &AppState, server: &str) -> Result<usize, Comman
     let Reply::Sessions(all) = reply else { return Err(CommandError::of(reply)) };
     let mut ended = 0;
     for session in all.into_iter().filter(|one| one.server == server) {
-        // A session may already be closed, so a refusal is ignored.
+        // Ignore a refusal, because the session may already be closed.
         let reply = state.backend.request(Request::EndSession { session: session.id }).await;
         ended += usize::from(matches!(reply, Reply::Done));
     }

@@ -34,7 +34,7 @@ fn last_lines(log: &Path) -> io::Result<Vec<String>> {
     let mut bytes = Vec::new();
     file.take(TAIL).read_to_end(&mut bytes)?;
     let text = String::from_utf8_lossy(&bytes);
-    // The first line is skipped if it starts before the bytes that were read.
+    // Skip the first line if it is incomplete.
     let whole = text.lines().skip(usize::from(start > 0));
     let mut lines: Vec<String> = whole.map(str::to_owned).collect();
     lines.drain(..lines.len().saturating_sub(LINES));

@@ -40,7 +40,7 @@ pub(super) struct WantedServer {
     settings: BTreeMap<String, String>,
 }
 
-/// Reason that a server of the catalog was not added.
+/// Reason why a server from the catalog was not added.
 #[derive(Debug, thiserror::Error)]
 enum AddFailed {
     #[error(transparent)]

@@ -45,7 +45,7 @@ struct RemovedRow {
     entry: String,
 }
 
-/// A host or folder to which a server has permanent access.
+/// A host or folder that a server may always access.
 #[derive(Debug, Serialize)]
 struct OpeningRow {
     opening: Opening,
@@ -62,7 +62,7 @@ struct LimitRow {
     default: Option<u64>,
 }
 
-/// Reason that the servers cannot be shown.
+/// Reason why the servers cannot be shown.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ServersError {
     #[error(transparent)]
@@ -98,7 +98,7 @@ struct ServerRow {
     problem: Option<String>,
     can_install: bool,
     live: Vec<LiveServer>,
-    /// Hosts and folders to which the server has permanent access, most dangerous first.
+    /// Hosts and folders that the server may always access, most dangerous first.
     openings: Vec<OpeningRow>,
     limits: Vec<LimitRow>,
     /// Names of the secrets that the server's entry uses.
@@ -112,14 +112,14 @@ struct NetworkRow {
     asks: bool,
 }
 
-/// Process of a server in a session.
+/// A server's process in an active session.
 #[derive(Debug, Serialize)]
 struct LiveServer {
     session: String,
     client: String,
     started_ms: u64,
     restarts: u64,
-    /// Reason that the process is not running, or `None` while it runs.
+    /// Reason why the process is not running, or `None` while it is running.
     trouble: Option<String>,
 }
 
@@ -262,7 +262,7 @@ fn removed(one: RemovedServer) -> RemovedRow {
     RemovedRow { name: visible::line(&one.name), entry: visible::lines(&one.entry) }
 }
 
-/// Returns the distinct roles of a tool's arguments as words.
+/// Describes the distinct roles of a tool's arguments.
 fn means(tool: &ToolAnnotation) -> String {
     let mut names: Vec<&str> = Vec::new();
     for role in tool.arguments.iter().flat_map(|(_, roles)| &roles.default) {

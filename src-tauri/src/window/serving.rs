@@ -2,8 +2,8 @@
 //! page run here.
 //!
 //! - If the window's process exits, running commands complete and their results are dropped.
-//! - When a window is requested while the old one closes, a new one is opened: each window must confirm that it is on
-//!   the screen.
+//! - Each window must confirm that it is on the screen. If one is requested while the old one is closing, the missing
+//!   confirmation causes a new one to be opened.
 
 use super::command_error::CommandError;
 use super::process::WindowProcess;
@@ -38,7 +38,7 @@ struct Parts {
 
 #[derive(Default)]
 struct Now {
-    /// Process that was started before the trusted process was ready, for the first window.
+    /// Process for the first window, started before the trusted process was ready.
     ahead: Option<WindowProcess>,
     open: Option<Open>,
 }
@@ -54,7 +54,8 @@ struct Open {
     shown: bool,
 }
 
-/// A message to the window's process. The permit of its call is released after the message is written.
+/// A message to the window's process. If it answers a command, contains the command's permit, which is released
+/// after the message is written.
 struct Line(ToWindow, Option<OwnedSemaphorePermit>);
 
 impl Window {
@@ -170,7 +171,7 @@ async fn run(
         Some(_) => commands::run(&state, &command, arguments).await,
         None => Err(CommandError::refused("too many commands in progress in this window; try again")),
     };
-    // The window may have been closed meanwhile.
+    // Fails only if the window was closed.
     let _ = lines.send(Line(ToWindow::Answer { id, outcome }, room));
 }
 

@@ -29,7 +29,7 @@ pub(super) struct SettingsView {
     file: String,
 }
 
-/// Settings to change. A setting with `None` keeps its value.
+/// Settings to change. `None` leaves a setting unchanged.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SettingsChanges {
@@ -44,7 +44,7 @@ pub(super) struct SettingsChanges {
     appearance: Option<Appearance>,
 }
 
-/// Reason that the settings cannot be shown or changed.
+/// Reason why the settings cannot be shown or changed.
 #[derive(Debug, thiserror::Error)]
 enum SettingsFailed {
     #[error(transparent)]

@@ -22,12 +22,12 @@ const RECENT: usize = 6;
 pub(crate) struct Snapshot {
     status: StatusView,
     sessions: Vec<SessionView>,
-    /// Records of active sessions, and of closed sessions with autostart files about which the user must decide.
+    /// Records of active sessions, and of closed sessions whose autostart files require a decision by the user.
     records: Vec<SessionRecordView>,
     /// Records of sessions with quarantined files. They contain only those files.
     quarantine: Vec<SessionRecordView>,
     grants: Vec<GrantView>,
-    /// Names of servers that now start another program, about which the user must decide.
+    /// Names of servers that now start another program and require a decision by the user.
     changed_servers: Vec<String>,
     /// Servers with suspended tools, about which the user must decide.
     changed_tools: Vec<String>,
@@ -53,7 +53,7 @@ struct ClientRow {
     name: String,
     servers: Vec<String>,
     live: Vec<String>,
-    /// Tools that can be granted for any arguments, by server.
+    /// Tools that can be granted regardless of their arguments, keyed by server.
     tools: BTreeMap<String, Vec<String>>,
 }
 

@@ -1,6 +1,7 @@
 //! Messages between the process of the window and the trusted process: commands of the page, and their results.
 //!
-//! - They use an unnamed socket pair, of which the window's process inherits one end. No other process can connect.
+//! - They travel over an unnamed socket pair. The window's process inherits one end, and no other process can
+//!   connect.
 
 use super::command_error::CommandError;
 use serde::{Deserialize, Serialize};
@@ -25,6 +26,6 @@ pub(super) enum ToWindow {
     Answer { id: u64, outcome: Result<Box<RawValue>, CommandError> },
     /// The state has changed, and the page should query it again.
     Changed,
-    /// The window should be shown in front of all others.
+    /// Requests that the window is shown in front of all others.
     Show,
 }

@@ -71,7 +71,7 @@ fn read_orders(desktop: &DialogConsent) {
     std::process::exit(0);
 }
 
-/// Receiver that prints the answer to a question, or that the question was dropped.
+/// Answer sink that prints the answer to a question, or `dropped` if there was none.
 struct Printed {
     id: String,
     answered: bool,

@@ -6,12 +6,12 @@ use crate::harness::{DIALOG, Harness};
 use Act::{Click, Down, HeldAllow, Key, Move, Up, Wait};
 use std::time::{Duration, Instant};
 
-/// Duration of a scene, in milliseconds.
+/// Duration of the accidental input in a scene, in milliseconds.
 const LENGTH: u64 = 2600;
-/// Duration of the input before the question appears.
+/// Duration of the accidental input before the question appears.
 const BEFORE: Duration = Duration::from_millis(300);
-/// Duration for which a deliberate answer holds Allow, in milliseconds. Allow requires 0.7 s, and the app may see the
-/// press later than the release.
+/// Time for which a deliberate answer holds Allow, in milliseconds. Allow requires 0.7 s, plus a margin because the
+/// app may receive the press with a delay.
 const HOLD: u64 = 860;
 /// Point that is far from every dialog.
 const FAR: (i32, i32) = (25, 770);
@@ -61,7 +61,8 @@ pub(crate) const SCENES: [Scene; 17] = [
     Scene::Together,
 ];
 
-/// Positions in the first dialog, in the next one, and in a batch of two calls.
+/// Positions of the controls in the first dialog, in the following dialog, and in the batch dialog
+/// for two calls.
 pub(crate) struct Spots {
     first: Spot,
     second: Spot,
@@ -69,7 +70,7 @@ pub(crate) struct Spots {
 }
 
 impl Spots {
-    /// Opens the dialogs and determines the positions in them.
+    /// Opens each dialog and determines the positions of its controls.
     pub(crate) fn look(desk: &Desk) -> Self {
         let mut harness = Harness::start(&desk.screen, &["dialog"]);
         harness.order("ask write q1 60000");
@@ -90,7 +91,7 @@ impl Spots {
 }
 
 impl Scene {
-    /// Plays the scene. If `meant` is `true`, then answers deliberately.
+    /// Plays the scene. If `meant` is `true`, answers deliberately afterwards.
     pub(crate) fn run(self, desk: &mut Desk, spots: &Spots, pace: u64, meant: bool) -> Try {
         let name = format!("{}: {self:?}, every {pace} ms", desk.manager);
         desk.act(&[Move(FAR.0, FAR.1)]);
@@ -212,7 +213,7 @@ impl Scene {
                 let cover = desk.cover(spots.first.words);
                 desk.act(&[Wait(900), Move(FAR.0, FAR.1), Move(x, y), Wait(900)]);
                 drop(cover);
-                // The other window is closed, but the text below it was not read.
+                // The other window is closed, but the text that it covered has not been read.
                 desk.act(&[Click, Wait(pace), Move(x, y), Click]);
             }
             Self::FullScreen => {
@@ -229,7 +230,7 @@ impl Scene {
                 });
             }
             Self::Together => {
-                // The input continues on Allow in the dialog of one question or of the batch.
+                // The input continues on Allow, in the dialog for one question or for the batch.
                 let (x, y) = if pace.is_multiple_of(100) { spots.together.allow } else { (x, y) };
                 during(desk, &[vec![Move(x, y)], clicks(LENGTH)].concat(), || {
                     // The input may already have denied one of the questions.
@@ -254,10 +255,10 @@ impl Scene {
         let by_key =
             [Self::EarlyKeys, Self::HeldKeys, Self::TypingElsewhere, Self::LateFocus].contains(&self);
         if !by_key {
-            // First, the user sees a dialog that accepts input.
+            // First, wait until the user sees a dialog that accepts input.
             desk.act(&[Move(spot.beside.0, spot.beside.1)]);
             desk.wait_until_armable(DIALOG);
-            // Then, the user sees its Allow button.
+            // Then, find the Allow button that the user sees.
             spot = desk.look(DIALOG);
         }
         if self == Self::OtherWorkspace {

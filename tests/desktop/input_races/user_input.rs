@@ -10,8 +10,8 @@ use std::time::Duration;
 /// Size of the screens, in pixels.
 const SIZE: [&str; 2] = ["1280", "800"];
 
-/// Distances from the target at the end of a pointer movement, in pixels, because the pointer does not jump. All of
-/// these points are on Allow.
+/// Distances from the target at the last points of a pointer movement, in pixels. A real pointer does not jump. All
+/// of these points are on Allow.
 const WAY: [i32; 3] = [20, 8, 0];
 
 /// An action of the user.
@@ -33,16 +33,16 @@ pub(crate) enum Act {
 pub(crate) struct Spot {
     /// Centre of Allow.
     pub(crate) allow: (i32, i32),
-    /// A point of the dialog without a control.
+    /// A point in the dialog that is not on a control.
     pub(crate) beside: (i32, i32),
-    /// Position and size of the text about the effect: x, y, width and height.
+    /// Position and size of the text about the effect of Allow: x, y, width and height.
     pub(crate) words: [i32; 4],
 }
 
 pub(crate) struct Desk {
     pub(crate) screen: Screen,
     pub(crate) manager: &'static str,
-    /// `true` if Allow must be held, except for reading a file, because covering windows cannot be detected.
+    /// `true` if covering windows cannot be detected, so that Allow must be held except for reading a file.
     pub(crate) holds: bool,
     pointer: Option<Mutex<(ChildStdin, BufReader<ChildStdout>)>>,
 }

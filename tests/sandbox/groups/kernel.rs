@@ -1,4 +1,4 @@
-//! Kernel interfaces that every process can use, or every process that appears to be root.
+//! Kernel interfaces that any process can use, or any process that appears to be root.
 
 use std::fs;
 

@@ -1,4 +1,5 @@
-//! Processes that outlive the sandbox. The host searches for processes whose arguments contain the scene's name.
+//! Attempts to keep a process running after the sandbox has exited. The host searches for processes whose arguments
+//! contain the scene's name.
 
 use crate::row::{
     Bare::{Holds, Untried},

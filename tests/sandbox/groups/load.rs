@@ -1,4 +1,4 @@
-//! Excessive use of resources. A file on the host contains the measured amount.
+//! Attempts to use too many resources. A file on the host records the amount used.
 
 use crate::{
     launch::LIMITS,

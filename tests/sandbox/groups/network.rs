@@ -1,4 +1,4 @@
-//! Internet protocols, without any network permission.
+//! Attempts to use internet protocols without any network permission.
 
 use crate::{
     row::{

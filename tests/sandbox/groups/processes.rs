@@ -1,4 +1,4 @@
-//! Processes of the host: reading, changing, signalling and slowing them down.
+//! Attempts to read, change, signal or slow down processes of the host.
 
 use crate::row::{
     Bare::{Differs, Holds},

@@ -1,4 +1,4 @@
-//! Reading denied files through all other names that they have.
+//! Attempts to read denied files through any other name that they have.
 
 use crate::row::{
     Bare::Holds,

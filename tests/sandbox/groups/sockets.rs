@@ -1,4 +1,4 @@
-//! Sockets of other kinds than internet sockets, and other system calls that create sockets.
+//! Sockets other than internet sockets, and other system calls that create sockets.
 
 use crate::row::{
     Bare::{Differs, Holds},

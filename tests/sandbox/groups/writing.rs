@@ -1,4 +1,4 @@
-//! Writing to denied places through every path that leads to them.
+//! Attempts to write to denied places through every path that leads to them.
 
 use std::fs;
 

@@ -15,8 +15,8 @@ struct Way {
     gitconfig: &'static str,
     /// File in the repository to which git refers.
     target: &'static str,
-    /// Original content of the file, and the content that the server writes. `EVIL` stands for a command that leaves a
-    /// trace.
+    /// Original content of the file and, below, the content that the server writes. `EVIL` stands for a command that
+    /// leaves a trace.
     before: &'static str,
     after: &'static str,
 }
@@ -65,7 +65,7 @@ impl Way {
     fn attack(&self, world: &World) -> String {
         let after = self.after.replace("EVIL", evil(world).to_str().unwrap());
         let target = self.target;
-        // The file is replaced in one step, because it may be quarantined as soon as it exists.
+        // Replace the file in one step, because it may be quarantined as soon as it exists.
         let write = format!("printf '%s' '{after}' > new && chmod +x new");
         format!("mkdir -p \"$(dirname {target})\" && {write} && {{ mv new {target} || cat new > {target}; }}")
     }

@@ -116,7 +116,7 @@ fn files_planted_before_kill_are_scanned_at_next_start() {
     let work = plan.parent().unwrap();
     client.run(work, "git init -q repo").ok();
     let session = machine.only_session();
-    // From here, no watcher runs.
+    // From here on, no watcher is running.
     let plant = "(while ! [ -e go ]; do sleep 0.01; done; cd repo; echo evil > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit; \
         git config core.fsmonitor evil; echo all: > Makefile; touch ../done) > /dev/null 2>&1 &";
     client.run(work, plant).ok();

@@ -45,7 +45,7 @@ fn kept_and_quarantined_files_are_recorded_permanently() {
     assert_eq!((entry_for(&moved, &mise).state, mise.exists()), (LeftState::Quarantined, false));
     assert_eq!(fs::read_to_string(&moved_to).unwrap(), "[tools]\n");
     assert_eq!(behind(), []);
-    // Each file can be decided once. Other paths cannot be decided.
+    // A decision is possible once for each file, and not for other paths.
     for path in [&makefile, &mise, &repo.join("text")] {
         refused(&decide(&world, &record.id, path, LeftChoice::Quarantine), ErrorCode::NotFound);
     }

@@ -1,5 +1,5 @@
-//! A server, or a shim in its place, and a client that declares all capabilities. Records the messages of each step
-//! without the parts that differ between runs.
+//! Connects a client that declares all capabilities to a server, directly or through a shim. Records the messages
+//! of each step, without the parts that differ between runs.
 
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -82,7 +82,7 @@ impl Peer {
         }
     }
 
-    /// Returns all recorded steps. The notifications are a step of their own.
+    /// Returns all recorded steps, including one with all notifications.
     pub fn steps(mut self) -> BTreeMap<String, Value> {
         let mut told: Vec<String> =
             self.told.iter().map(|told| without_variable_parts(told).to_string()).collect();
@@ -131,7 +131,7 @@ fn answered(method: &str, params: &Value) -> Value {
     let sampled =
         json!({ "role": "assistant", "content": { "type": "text", "text": "sampled" }, "model": "m" });
     let filled = json!({ "name": "Ann", "check": true, "interpretation": "technical" });
-    // A client returns exactly the fields of the form.
+    // Like a real client, return exactly the fields of the form.
     let form = params["requestedSchema"]["properties"].as_object();
     let is_asked = |name: &str| form.is_none_or(|form| form.contains_key(name));
     let content: Map<String, Value> =

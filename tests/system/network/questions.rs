@@ -249,7 +249,7 @@ fn approved_call_opens_its_host_even_if_unknown_hosts_are_refused() {
         assert_eq!(client.fetch_judged(OTHER).ok(), HELLO);
         assert!(client.fetch_unjudged(OTHER).starts_with("403 unknown-domain"));
         assert_eq!(world.user.asked().len(), 1);
-        // The user can allow a denied host in a call, but no connection to it is possible.
+        // The user can allow a call that names a denied host, but connections to that host still fail.
         world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
         assert!(client.fetch_judged("http://evil.example.test/hello").ok().starts_with("403 denied-domain"));
         let offers = &world.user.asked()[0].offers;

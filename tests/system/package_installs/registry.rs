@@ -35,7 +35,7 @@ struct Shelf {
     files: BTreeMap<String, Vec<u8>>,
     versions: BTreeMap<String, Map<String, Value>>,
     asked: Vec<String>,
-    /// Paths for which requests are not answered.
+    /// Paths for which requests are left unanswered.
     held: Vec<String>,
 }
 

@@ -66,7 +66,7 @@ impl Responder {
     }
 }
 
-/// Function that handles a request. It returns `false` to have the request answered correctly.
+/// Function that handles a request. It returns `false` to make the server answer the request correctly.
 pub type Behaviour = dyn Fn(&ReceivedRequest, &mut Responder) -> bool + Send + Sync;
 
 pub struct FakeServer {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-/// Maximum time for a server to list its tools, which none reaches.
+/// Maximum time for a server to list its tools. No working server takes that long.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Argument names of each tool.
@@ -45,7 +45,7 @@ fn keys(object: &Value) -> BTreeSet<String> {
     object.as_object().into_iter().flat_map(serde_json::Map::keys).cloned().collect()
 }
 
-/// Returns the tools of a server in the catalog, and the names of the tools that the catalog omits.
+/// Returns a server's tools according to the catalog, and the names of the tools that the catalog omits.
 fn said(catalog: &Catalog, id: &str) -> (Tools, BTreeSet<String>) {
     let known = catalog.find(id).unwrap();
     let said = known.annotations(id).unwrap().unwrap_or_default();

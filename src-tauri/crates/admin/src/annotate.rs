@@ -78,20 +78,19 @@ impl AnnotationsFile {
         &self.path
     }
 
-    /// Returns the default access to git configuration for a server whose entry does not set it.
+    /// Returns the access to git configuration that a server gets if its entry does not set any.
     #[must_use]
     pub fn git_config(&self, server: &str) -> GitConfigSettings {
         default_git_config(server, &self.annotations)
     }
 
-    /// Returns the number of annotated tools of a server.
+    /// Returns how many of a server's tools are annotated.
     #[must_use]
     pub fn tools(&self, server: &str) -> usize {
         self.annotations.tools(server).count()
     }
 
-    /// Adds the annotations of tools that the server no longer lists to the draft, because the server may list them
-    /// again.
+    /// Copies existing annotations into the draft for tools that the server no longer lists but may list again.
     pub fn keep_unseen(&self, draft: &mut Draft) {
         let stored = self.stored(&draft.server).and_then(|mut stored| Some(stored.get_mut("tools")?.take()));
         let Some(Value::Array(stored)) = stored else { return };
@@ -103,7 +102,7 @@ impl AnnotationsFile {
         draft.unseen = unseen;
     }
 
-    /// Returns the changes that a draft makes.
+    /// Returns the changes that writing a draft would make.
     ///
     /// # Errors
     /// Returns an [`AnnotateError`] if the file would be invalid with the draft.
@@ -143,7 +142,7 @@ impl AnnotationsFile {
         self.found.as_deref().unwrap_or(defaults::ANNOTATIONS_JSON)
     }
 
-    /// Returns the annotations of the server in the file.
+    /// Returns the server's annotations in the file, as JSON.
     fn stored(&self, server: &str) -> Option<Value> {
         let mut file: Value = serde_json::from_str(self.text()).ok()?;
         file.get_mut("servers")?.get_mut(server).map(Value::take)

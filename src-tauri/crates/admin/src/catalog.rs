@@ -1,8 +1,8 @@
 //! Catalog of known servers, which is embedded in the program. Describes each server with its source, a minimal entry
 //! for `mcp-servers.json` and tool annotations.
 //!
-//! - Except for checks of settings against the disk, contains only data and pure functions. Makes no network requests
-//!   and installs nothing. Only `add` and [`Bundle::open`] write files.
+//! - Makes no network requests and installs nothing. Only `add` and [`Bundle::open`] write files, and only checks of
+//!   setting values read the disk.
 //! - An unknown key makes the whole catalog invalid, so that no setting of an entry is ignored.
 //! - The generated entries are tested with the real servers.
 
@@ -60,7 +60,7 @@ const SHIPPED: &[(&str, &str)] = &[
     ("duckduckgo", include_str!("../catalog/duckduckgo.json")),
 ];
 
-/// Error from using a server in the catalog.
+/// Error from generating a server's entry from the catalog.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CatalogError {
     /// An embedded entry is invalid.
@@ -81,7 +81,7 @@ pub enum CatalogError {
         /// Description of the setting.
         about: String,
     },
-    /// The server does not have this setting.
+    /// A value was given for a setting that the server does not have.
     #[error("unknown setting `{name}` of `{id}`")]
     NoSetting {
         /// Id of the entry.
@@ -141,7 +141,7 @@ pub struct KnownServer {
     pub about: String,
     /// Origin of the server.
     pub source: Source,
-    /// Prerequisites, in words.
+    /// Prerequisites for running the server, as a sentence for the user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub needs: Option<String>,
     /// Oldest major version of Node.js that can use the sandbox's proxy, for a server that needs the network.
@@ -150,13 +150,13 @@ pub struct KnownServer {
     /// Required settings and their descriptions.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub settings: BTreeMap<String, String>,
-    /// Kinds of those settings that are not plain text.
+    /// Value kinds of the settings that are not plain text.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     setting_kinds: BTreeMap<String, ValueKind>,
     /// Entry in `mcp-servers.json` without the command. `{data}` is replaced by the server's data folder and
     /// `{NAME}` by a setting.
     entry: Template,
-    /// Reason for the sandbox settings of the entry.
+    /// Explanation of the entry's sandbox settings.
     pub why: String,
     /// Server whose shipped annotations also apply to this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -165,7 +165,7 @@ pub struct KnownServer {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(test, schemars(with = "Vec<Map<String, Value>>"))]
     tools: Vec<Map<String, Value>>,
-    /// Tools that are deliberately not annotated, and the reasons.
+    /// Tools that are deliberately not annotated, each with the reason.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub left_out: BTreeMap<String, String>,
 }
@@ -175,7 +175,7 @@ pub struct KnownServer {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "registry", rename_all = "lowercase", deny_unknown_fields)]
 pub enum Source {
-    /// A program of IronCurtain.
+    /// A program that IronCurtain ships.
     Own {
         /// Name of the program.
         program: String,
@@ -198,10 +198,10 @@ pub enum Source {
         /// Module to run if the user has installed the package in a folder.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         module: Option<String>,
-        /// Script to run in that case, for a package without such a module.
+        /// Script to run from that folder instead, for a package without such a module.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         script: Option<String>,
-        /// Version constraints of dependencies that the package itself lacks.
+        /// Version constraints for dependencies that the package fails to declare itself.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         with: Vec<String>,
     },
@@ -212,7 +212,7 @@ pub enum Source {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Template {
-    /// Arguments that follow those of the command.
+    /// Arguments appended to those of the command.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     args: Vec<String>,
     /// Environment variables.
@@ -242,8 +242,8 @@ impl KnownServer {
         }
     }
 
-    /// Returns the annotations of its tools for `tool-annotations.json` under this server name. Returns `None` if it
-    /// has none.
+    /// Returns the annotations of this server's tools in the format of `tool-annotations.json`, under the server
+    /// name `server`. Returns `None` if the catalog has no annotations for them.
     ///
     /// # Errors
     /// Returns [`CatalogError::Damaged`] if an embedded entry is invalid.

@@ -1,9 +1,9 @@
 //! Agent clients on this machine: lists them, connects them to IronCurtain and disconnects them.
 //!
-//! - A change is planned as a value ([`ClientChange`]), which is displayed before it is written. It is not written if
-//!   the file has changed since.
-//! - Disconnecting restores the original file if only IronCurtain has changed it. Otherwise it restores only the
-//!   replaced entries.
+//! - A change is first planned ([`ClientChange`]) and displayed. It is written only if the file has not changed
+//!   since.
+//! - Disconnecting restores the original file if only IronCurtain has changed it since. Otherwise, it restores
+//!   only the replaced entries.
 
 mod connect;
 mod own_command;
@@ -96,7 +96,7 @@ pub enum ClientError {
     /// The profile does not exist.
     #[error("unknown profile `{0}`; run `ironcurtain profiles` to list them")]
     NoProfile(String),
-    /// The client starts no server with this name directly.
+    /// The client has no entry with this name that starts a server directly.
     #[error("{client} does not start a server `{name}` directly, so there is nothing to move")]
     NothingToMove {
         /// Display name of the client.
@@ -119,7 +119,7 @@ pub enum ClientError {
     /// No entry of the client starts the shim.
     #[error("{0} is not connected")]
     NotConnected(&'static str),
-    /// The client's own command for changing its settings failed.
+    /// The command that the client provides for changing its settings failed.
     #[error("`{command}` failed: {said}; check its settings with `ironcurtain clients list`")]
     OwnCommand {
         /// Command line that failed.
@@ -147,7 +147,7 @@ pub struct ClientTarget<'a> {
 }
 
 impl Clients {
-    /// Creates the value for the user of this process. `programs` is the directory of IronCurtain's programs.
+    /// Creates the value for the current user. `programs` is the directory that contains IronCurtain's programs.
     ///
     /// # Errors
     /// Returns [`ClientError::NoShim`] if the shim is not in `programs`.
@@ -162,7 +162,7 @@ impl Clients {
         Ok(Self { home, places, shim, environment })
     }
 
-    /// Returns the command line of the shim for these servers.
+    /// Returns the command line that starts the shim for the selected servers.
     fn shim(&self, selection: ShimSelection<'_>) -> StartCommand {
         StartCommand { env: self.environment.clone(), ..StartCommand::of_shim(&self.shim, selection) }
     }
@@ -189,8 +189,8 @@ impl Clients {
     }
 }
 
-/// Rejects a symlink that leads outside the project or to a missing file, so that a project cannot redirect reads and
-/// writes.
+/// Returns an error for a symlink that leads outside the project or to a missing file. Otherwise, a project could
+/// redirect reads and writes.
 fn check_stays_inside(project: &Path, file: &str) -> Result<(), ClientError> {
     let whole = project.canonicalize().unwrap_or_else(|_| project.to_path_buf());
     let mut part = project.to_path_buf();

@@ -1,8 +1,8 @@
 //! Checks everything that IronCurtain needs. Each warning and problem includes a suggested fix.
 //!
-//! - Changes nothing. Starts servers only with `deep`, briefly and sandboxed, like `servers annotate`. Otherwise
-//!   reports the results of their last run.
-//! - Every wait has a timeout.
+//! - Changes nothing. With `deep`, starts each server for a short time in its sandbox, like `servers annotate`.
+//!   Otherwise, reports the results of each server's last run.
+//! - Every wait is limited by a timeout.
 
 mod checks;
 
@@ -34,14 +34,14 @@ pub struct Diagnosis {
     pub about: String,
     /// Condition of the component.
     pub condition: Condition,
-    /// Description of the condition, for the user.
+    /// Explanation of the condition for the user.
     pub says: String,
     /// Command that fixes the problem, or other advice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mend: Option<String>,
 }
 
-/// Condition of a component, from best to worst.
+/// Condition of a component. Variants are ordered from best to worst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Condition {
@@ -53,23 +53,23 @@ pub enum Condition {
     Problem,
 }
 
-/// State of the trusted process, as the caller found it.
+/// State of the trusted process as determined by the caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Running {
     /// It is not running.
     No,
-    /// It is running and answers.
+    /// It is running and responds.
     Yes {
         /// Process id.
         pid: u32,
         /// Problems that the trusted process reports, as sentences.
         troubles: Vec<String>,
-        /// Kind of front end that asks the user.
+        /// Front end that shows questions to the user.
         asked_on: AskedOn,
         /// `true` if the trusted process has unlocked the encrypted file of secrets.
         has_secrets: bool,
     },
-    /// It is running but does not answer, or its socket cannot be used. Contains the error.
+    /// It is running but does not respond, or its socket cannot be used. Contains the error.
     Silent(String),
 }
 
@@ -140,7 +140,7 @@ impl Doctor {
                 found.extend(checks.buffered(MOST_AT_ONCE).collect::<Vec<_>>().await);
             }
         }
-        // A missing shim is already reported by the check of the programs.
+        // The check of the programs already reports a missing shim.
         if let Ok(clients) = Clients::new(self.home.clone(), &self.programs) {
             found.extend(checks::clients(&clients.survey()));
         }
@@ -155,14 +155,14 @@ impl Doctor {
         SecretStore::of(&self.home.state)
     }
 
-    /// Reports the known state of a server without starting it.
+    /// Reports what is known about a server without starting it.
     fn stored(&self, server: &Server) -> Diagnosis {
         let (name, about) = (server.name.as_str(), format!("server {}", server.name));
         if let PackageState::NotReady(problem) = Packages::of(&self.home).state(server) {
             return Diagnosis::problem(&about, problem.to_string())
                 .with_fix(format!("`ironcurtain servers install {name}`"));
         }
-        // An unreadable database is reported by the check of the grants.
+        // The check of the grants already reports an unreadable database.
         let pins = Pins::of(&self.home.database()).of_server(&server.identity()).unwrap_or_default();
         let suspended = pins.iter().filter(|pin| pin.is_suspended()).count();
         if suspended > 0 {
@@ -196,7 +196,7 @@ impl Doctor {
         };
         match inspect(&inspection, name).await.and_then(|look| look.listed) {
             Ok(tools) => Diagnosis::ok(&about, format!("starts and lists {} tools", tools.len())),
-            // An unreadable database is reported by the check of the grants.
+            // The check of the grants already reports an unreadable database.
             Err(InspectError::Grants(_)) => {
                 Diagnosis::warning(&about, "not started for a check: the grants cannot be read")
             }

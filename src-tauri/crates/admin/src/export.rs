@@ -1,7 +1,7 @@
 //! Exports audit entries for other programs.
 //!
-//! - Adds the values that the log stores only once to each entry, so that every exported line is complete.
-//! - In a CSV table, no text from an agent can start like a spreadsheet formula.
+//! - Repeats values that the log stores only once in every entry, so that each exported line is complete.
+//! - INVARIANT: no CSV cell with text from an agent can be evaluated as a spreadsheet formula.
 
 use ironcurtain_audit::{self as audit, Entry, Filter};
 use ironcurtain_config::home::Home;
@@ -54,8 +54,8 @@ pub enum ExportError {
     Write(io::Error),
 }
 
-/// Writes the matching entries, oldest first, and returns their number. `line` is applied to each line before it is
-/// written.
+/// Writes the matching entries in chronological order and returns how many were written. `line` transforms each
+/// line before it is written.
 ///
 /// # Errors
 /// Returns an [`ExportError`] on failure. Some entries may have been written.

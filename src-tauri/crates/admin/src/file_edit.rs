@@ -36,7 +36,8 @@ impl FileEditError {
 /// Returns the text of `file` with `value` at `path` ([`json_edit::set`]).
 ///
 /// # Errors
-/// Returns [`FileEditError::Edit`] if `text` is not valid JSON or `path` does not fit it.
+/// Returns [`FileEditError::Edit`] if `text` is not valid JSON or does not contain an object where
+/// `path` requires one.
 pub(crate) fn set(file: &Path, text: &str, path: &[&str], value: &Value) -> Result<String, FileEditError> {
     json_edit::set(text, path, value)
         .map_err(|problem| FileEditError::Edit { file: file.to_path_buf(), problem })
@@ -45,7 +46,8 @@ pub(crate) fn set(file: &Path, text: &str, path: &[&str], value: &Value) -> Resu
 /// Returns the text of `file` without the value at `path` ([`json_edit::remove`]).
 ///
 /// # Errors
-/// Returns [`FileEditError::Edit`] if `text` is not valid JSON or `path` does not fit it.
+/// Returns [`FileEditError::Edit`] if `text` is not valid JSON or does not contain an object where
+/// `path` requires one.
 pub(crate) fn remove(file: &Path, text: &str, path: &[&str]) -> Result<String, FileEditError> {
     json_edit::remove(text, path).map_err(|problem| FileEditError::Edit { file: file.to_path_buf(), problem })
 }

@@ -1,6 +1,7 @@
-//! Decides about the grants, data, annotations and secrets of a server name that now starts another program.
+//! Decides what happens to a server name's grants, data, annotations and secrets after the name starts another
+//! program.
 //!
-//! - Only the user's own programs can decide, by writing to the database. No request on the socket can.
+//! - Only programs that the user runs can decide, by writing to the database. No request on the socket can.
 //! - A decision applies only to the program that was shown. If the program has changed since, the user must decide
 //!   again.
 //! - Starting afresh deletes nothing. Before anything is moved, a file records everything that is set aside.
@@ -59,7 +60,7 @@ pub enum IdentityChangeError {
         /// Error of the parser.
         source: serde_json::Error,
     },
-    /// The server name has no suspended state.
+    /// No state is suspended for this server name.
     #[error("nothing is suspended under the name `{0}`")]
     NothingSuspended(String),
     /// The user has already decided, or the program has changed again.
@@ -77,7 +78,7 @@ pub enum IdentityChangeError {
     },
 }
 
-/// A server whose program is not the one that owns the state stored under the server's name.
+/// A server whose program is not the one for which the state under its name was stored.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SuspendedServer {
     /// Name of the server.
@@ -105,7 +106,7 @@ pub fn suspended(home: &Home) -> Result<Vec<SuspendedServer>, IdentityChangeErro
     Ok(all.into_iter().filter_map(|binding| SuspendedServer::of(home, &under, binding)).collect())
 }
 
-/// Returns everything that is stored under a server name.
+/// Returns the state that is stored under a server name.
 ///
 /// # Errors
 /// Returns an [`IdentityChangeError`] if the configuration or the database cannot be read or written.
@@ -113,7 +114,7 @@ pub fn kept(home: &Home, name: &str) -> Result<KeptUnderName, IdentityChangeErro
     Ok(UnderNames::read(home)?.kept(home, name))
 }
 
-/// Returns an error if the program of a configured server does not own the state stored under the server's name.
+/// Returns an error if the state under a configured server's name was stored for another program.
 ///
 /// # Errors
 /// Returns [`IdentityError::Suspended`] for such a server, or another [`IdentityError`] if the program cannot be
@@ -139,7 +140,7 @@ pub(crate) fn now(home: &Home, ours: &Path, server: &Server) -> Result<ServerIde
     Ok(ServerIdentity::of(server, package.as_ref(), ours, &Digests::default())?.identity)
 }
 
-/// Transfers everything stored under a name to an approved update of the program that owns it.
+/// Transfers a server name's state from the program that owns it to an approved update of that program.
 pub(crate) fn carry_over(home: &Home, from: &ServerIdentity, to: &ServerIdentity) -> Result<(), StoreError> {
     let bindings = Bindings::of(&home.database());
     let Some(owner) = bindings.get(&from.name)?.and_then(|binding| binding.owner) else { return Ok(()) };
@@ -173,19 +174,19 @@ impl SuspendedServer {
         })
     }
 
-    /// Returns the identity of the new program. It identifies the shown state, to which the decision applies.
+    /// Returns the identity of the new program. A decision applies only while the program still has this identity.
     #[must_use]
     pub fn found(&self) -> &str {
         &self.found
     }
 
-    /// Returns the program that owned the name before, if it is known.
+    /// Returns a description of the previous program, if it is known.
     #[must_use]
     pub fn before(&self) -> Option<String> {
         Some(ServerIdentity::read(self.owner.as_deref()?)?.program.shown())
     }
 
-    /// Returns the program that the name starts now.
+    /// Returns a description of the program that the name starts now.
     #[must_use]
     pub fn now(&self) -> String {
         ServerIdentity::read(&self.found).map(|found| found.program.shown()).unwrap_or_default()
@@ -199,7 +200,7 @@ impl SuspendedServer {
         self.decide(IdentityDecision::Keep)
     }
 
-    /// Records everything that will be set aside and returns the path of that file. The caller must then revoke the
+    /// Records everything that will be set aside in a file and returns its path. The caller must then revoke the
     /// grants and call [`SuspendedServer::start_afresh`].
     ///
     /// # Errors
@@ -232,7 +233,7 @@ impl SuspendedServer {
     }
 }
 
-/// State that is stored under server names.
+/// State that is stored under the names of all servers.
 struct UnderNames {
     servers: Servers,
     snapshot: PolicySnapshot,

@@ -1,10 +1,10 @@
 //! Starts a server before it is trusted, without a client, to list its tools.
 //!
-//! - The server gets the access that its entry allows and a temporary folder, but no grants. Other hosts are refused
-//!   without asking the user, and reported.
+//! - The server gets the access that its entry allows and a temporary folder, but no grants. Connections to other
+//!   hosts are refused without asking the user, and reported.
 //! - Some servers do not start without the files that they work with. Such a server can read these files but not
 //!   change them, and has no network access.
-//! - Claims all client capabilities. Requests that use them are declined.
+//! - Declares all client capabilities, but declines requests that use them.
 //! - Time, message size, pages and tools are limited, so that every inspection ends with a list or an error.
 //! - A tool name that cannot be displayed unambiguously is an error.
 
@@ -50,9 +50,9 @@ pub struct Inspection {
     pub programs: PathBuf,
     /// `true` to create sandboxes even as root.
     pub allow_root: bool,
-    /// Maximum time for starting the server, and for listing its tools.
+    /// Maximum time for starting the server, and again for listing its tools.
     pub patience: Duration,
-    /// Store of the secrets to which the entry may refer.
+    /// Store of the secrets that the entry may refer to.
     pub secrets: SecretStore,
 }
 
@@ -71,7 +71,7 @@ pub enum InspectError {
     /// The grants could not be read. They may allow another server to change the program.
     #[error(transparent)]
     Grants(#[from] StoreError),
-    /// The server's program does not own the state stored under the server's name.
+    /// The state under the server's name was stored for another program.
     #[error(transparent)]
     Identity(#[from] Box<IdentityChangeError>),
     /// A host in the server's entry is invalid.
@@ -119,7 +119,7 @@ pub enum InspectError {
 /// Result of inspecting a server.
 #[derive(Debug)]
 pub struct InspectionResult {
-    /// Tools that the server lists, or the reason that there is no list.
+    /// Tools that the server lists, or the reason why they could not be listed.
     pub listed: Result<Vec<ListedTool>, InspectError>,
     /// Hosts and files to which the sandbox refused access.
     pub wants: Wants,
@@ -137,7 +137,7 @@ pub async fn inspect(inspection: &Inspection, name: &str) -> Result<InspectionRe
     inspect_server(inspection, &servers, server).await
 }
 
-/// Returns an error unless the server's program owns the state stored under the server's name.
+/// Returns an error if the state under the server's name was stored for another program.
 async fn verified(
     inspection: &Inspection,
     server: &Server,
@@ -160,13 +160,13 @@ pub async fn inspect_without_secrets(
     inspection.home.prepare()?;
     let mut server = named_server(servers, name)?.without_secrets();
     if verified(inspection, &server).await?.is_err() {
-        // The data folder belongs to another program, so it is hidden.
+        // Hide the data folder, because it belongs to another program.
         server = server.without_folder(&inspection.home.server_data(name));
     }
     inspect_server(inspection, servers, &server).await
 }
 
-/// A server that runs without a session, and its resources.
+/// A server that runs outside any session, and the resources it uses.
 struct StartedAlone {
     lone: LoneProcess,
     scratch: Scratch,
@@ -207,7 +207,7 @@ async fn start_alone(
     }
 }
 
-/// Starts a server with this entry, lists its tools and kills it. `servers` are all servers that may be running.
+/// Starts `server`, lists its tools and kills it. `servers` are all servers that may be running.
 ///
 /// # Errors
 /// Returns an [`InspectError`] if it cannot be started.
@@ -235,7 +235,8 @@ pub(crate) async fn inspect_server(
     Ok(InspectionResult { listed, wants })
 }
 
-/// Returns a hint if the server's error mentions a file in its arguments that its sandbox hides.
+/// Returns a hint if the server's error mentions a file that is among its arguments but hidden by its
+/// sandbox.
 fn hidden(server: &Server, person: &Path, said: &str) -> Option<String> {
     let shown = &server.sandbox.settings()?.filesystem.allow_read;
     let shown = shown.iter().chain(&server.works_with).map(|path| match path.strip_prefix("~/") {

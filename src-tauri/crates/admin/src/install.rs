@@ -1,7 +1,7 @@
 //! Installs server packages at a fixed version, so that their servers start without network access.
 //!
-//! An entry with a package runner (`npx`, `uvx`) stays unchanged. A record determines the installed package that is
-//! started for it.
+//! An entry that uses a package runner (`npx`, `uvx`) is not changed. A separate record determines which installed
+//! package is started for it.
 //!
 //! - The package manager runs in a sandbox that reaches only its registry and writes only to a separate folder. No
 //!   code of the package runs.
@@ -47,10 +47,10 @@ pub struct Installer {
     pub allow_root: bool,
     /// Maximum time for each run of a package manager and for each inspection of a server.
     pub patience: Duration,
-    /// Store of the secrets to which server entries may refer.
+    /// Store of the secrets that server entries may refer to.
     pub secrets: SecretStore,
-    /// Called with the name of the other server before waiting for its installation. With `None`, the installation
-    /// fails instead of waiting.
+    /// Called with the name of another server before waiting for its installation to finish. If `None`, the
+    /// installation fails instead of waiting.
     pub waiting: Option<fn(&str)>,
 }
 
@@ -88,7 +88,7 @@ pub enum InstallError {
         /// Problem of the server's entry.
         problem: String,
     },
-    /// The package that should be updated is not installed or cannot be used.
+    /// The package to update is not installed or cannot be used.
     #[error("failed to update the server `{server}`: {problem}")]
     NotReady {
         /// Name of the server.

@@ -1,4 +1,4 @@
-//! Describes a server to the user, before it is tried and before it is added.
+//! Describes a server to the user before the server is tried and before it is added.
 //!
 //! - INVARIANT: every sentence follows from the server's entry or from the policy's decision on a call. No text is
 //!   specific to a kind of server.
@@ -12,13 +12,13 @@ use ironcurtain_visible as visible;
 use serde_json::Map;
 use std::fmt::{self, Display, Formatter};
 
-/// Maximum length of a command line in a question, in characters.
+/// Maximum length of a command line that is quoted in a question, in characters.
 const IN_QUESTION: usize = 60;
 
 /// Description of a trial, and the question that the user must confirm.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrialNotice {
-    /// Program or address, and downloads of the trial.
+    /// Lines that describe what the trial downloads, starts or connects to.
     pub lines: Vec<String>,
     /// Question that the user must confirm before the trial.
     pub question: String,
@@ -26,7 +26,7 @@ pub struct TrialNotice {
     pub progress: String,
 }
 
-/// Treatment of calls to an unannotated tool.
+/// Handling of calls to an unannotated tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UnannotatedCalls {
     /// Each call requires approval.
@@ -144,7 +144,7 @@ fn download(package: &RequestedPackage) -> String {
     format!("Downloads: `{package}`{with} from {registry}{version}, and its dependencies")
 }
 
-/// Returns the host of a remote server, with its port unless it is the default.
+/// Returns a remote server's host, followed by the port unless it is the default.
 fn host(server: &Server) -> Option<String> {
     let url = server.remote.as_ref()?.url();
     let host = url.host_str().unwrap_or_default();
@@ -169,7 +169,7 @@ impl UnannotatedCalls {
     }
 }
 
-/// Describes the treatment of the calls for the user.
+/// Describes how the calls are handled, for the user.
 impl Display for UnannotatedCalls {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {

@@ -28,7 +28,7 @@ pub enum JsonEditError {
 /// Returns the text with `value` at `path`, a list of object keys. Missing objects are created.
 ///
 /// # Errors
-/// Returns a [`JsonEditError`] if the text is not a JSON object or `path` does not fit it.
+/// Returns a [`JsonEditError`] if the text is not a JSON object or a value on `path` is not an object.
 pub(crate) fn set(text: &str, path: &[&str], value: &Value) -> Result<String, JsonEditError> {
     set_below(text, path, value, 1)
 }
@@ -56,7 +56,7 @@ fn set_below(text: &str, path: &[&str], value: &Value, depth: usize) -> Result<S
 /// Returns the text without the value at `path`.
 ///
 /// # Errors
-/// Returns a [`JsonEditError`] if the text is not a JSON object or `path` does not fit it.
+/// Returns a [`JsonEditError`] if the text is not a JSON object or a value on `path` is not an object.
 pub(crate) fn remove(text: &str, path: &[&str]) -> Result<String, JsonEditError> {
     let Some((key, rest)) = path.split_first() else { return Err(JsonEditError::NoKey) };
     let members = members(text)?;
@@ -70,12 +70,12 @@ pub(crate) fn remove(text: &str, path: &[&str]) -> Result<String, JsonEditError>
     let mut end = end_of(old).ok_or_else(lost)?;
     let before = at.checked_sub(1).and_then(|before| members.get(before));
     let begin = match before {
-        // Also removes the preceding comma.
+        // Also remove the preceding comma.
         Some((_, before)) => end_of(before.get()),
         None => text.find('{').map(|open| open + 1),
     };
     if before.is_none() && members.len() > 1 {
-        // Also removes the following comma.
+        // Also remove the following comma.
         end += text.get(end..).and_then(|rest| rest.find(',')).ok_or_else(lost)? + 1;
     }
     let head = begin.and_then(|begin| text.get(..begin)).ok_or_else(lost)?;
@@ -118,11 +118,11 @@ fn appended(text: &str, empty: bool, key: &str, value: &str, depth: usize) -> Re
 
 fn written(value: &Value, depth: usize) -> Result<String, JsonEditError> {
     let text = serde_json::to_string_pretty(value)?;
-    // JSON strings contain no line breaks, so only the layout changes.
+    // JSON strings contain no raw line breaks, so this changes only the layout.
     Ok(text.replace('\n', &format!("\n{}", "  ".repeat(depth))))
 }
 
-/// Visitor that returns the members of an object in order, each with its raw text.
+/// Visitor that collects an object's members in order, each with its raw text.
 struct Members;
 
 impl<'de> Visitor<'de> for Members {

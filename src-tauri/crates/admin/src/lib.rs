@@ -1,8 +1,8 @@
 //! Administrative tasks of the user: adds, installs, inspects and annotates servers, connects agent clients, and tries
 //! policies.
 //!
-//! - Depends on the daemon, but not the reverse. Calls and sessions do not use this crate.
-//! - Writes the user's configuration, packages and their records. Never writes the audit log. Of the database, writes
+//! - Depends on the daemon, never the other way around. Calls and sessions do not use this crate.
+//! - Writes the user's configuration, packages and their records. Never writes the audit log. Writes to the database
 //!   only the user's decisions about a server's identity and its changed tools.
 //! - Servers and package managers run sandboxed and without grants, and have exited when a function returns.
 

@@ -1,7 +1,7 @@
 //! Shows and changes a server's resource limits.
 //!
-//! - A limit that the entry does not set has its default. Defaults cannot be turned off.
-//! - Only values with which a server can start are accepted.
+//! - The default applies to each limit that the entry does not set. It cannot be turned off.
+//! - Accepts only values with which a server can start.
 //! - Changes only the `limits` object of one entry.
 
 use crate::servers_file::{ServerChangeError, ServersFile};
@@ -17,7 +17,7 @@ use std::ops::RangeInclusive;
 
 const MIB: u64 = 1 << 20;
 
-/// Kind of a resource limit.
+/// Kind of resource limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Limit {
@@ -35,7 +35,7 @@ pub enum Limit {
     TmpSize,
 }
 
-/// A limit of a server, with the value that its entry sets and the default.
+/// A server's limit: the value that its entry sets, and the default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ServerLimit {
     /// Kind of the limit.
@@ -119,7 +119,7 @@ impl Limit {
         }
     }
 
-    /// Returns the unit of the values. Empty for a number.
+    /// Returns the unit of the values. Empty for a limit on a number of items.
     #[must_use]
     pub fn unit(self) -> &'static str {
         match self {
@@ -129,7 +129,7 @@ impl Limit {
         }
     }
 
-    /// Returns descriptions of a looser and of a tighter limit.
+    /// Returns what a looser limit and what a tighter limit means for the server, in words.
     fn outcomes(self) -> (&'static str, &'static str) {
         match self {
             Self::Memory => ("it can take more memory from other programs", "it fails if it needs more"),
@@ -173,7 +173,7 @@ impl Limit {
     }
 }
 
-/// Returns the limits of a server. Empty for a server without a sandbox on this machine.
+/// Returns a server's limits. Empty for a server that does not run in a sandbox on this machine.
 #[must_use]
 pub fn limits(server: &Server) -> Vec<ServerLimit> {
     let Some(settings) = server.sandbox.settings().filter(|_| server.remote.is_none()) else {
@@ -188,7 +188,7 @@ pub fn limits(server: &Server) -> Vec<ServerLimit> {
 }
 
 impl LimitsChange {
-    /// Plans to set limits of a server. `None` restores a default.
+    /// Plans a change of a server's limits. A value of `None` restores the default.
     ///
     /// # Errors
     /// Returns a [`LimitsError`] if a value is out of range, nothing changes or the servers file is invalid.
@@ -237,7 +237,7 @@ impl LimitsChange {
     }
 }
 
-/// Returns the changes of the limits in effect, looser ones first.
+/// Returns the limits whose effective values differ, looser ones first.
 fn differences(before: &LimitSettings, after: &LimitSettings) -> Vec<LimitDifference> {
     let (was, is) = (in_force(before), in_force(after));
     let difference = |limit: Limit| {

@@ -3,7 +3,7 @@
 use ironcurtain_config::{Server, Servers};
 use ironcurtain_visible as visible;
 
-/// Error for a name that no server has.
+/// Error if no server has the given name.
 #[derive(Debug, thiserror::Error)]
 #[error("no server is named `{name}`; existing servers: `{known}`")]
 pub struct UnknownServer {
@@ -17,7 +17,7 @@ pub(crate) fn named_server<'a>(servers: &'a Servers, name: &str) -> Result<&'a S
 }
 
 impl UnknownServer {
-    /// Creates the error, which lists the names of the existing servers.
+    /// Creates the error, with a list of the existing server names.
     #[must_use]
     pub fn among(servers: &Servers, name: &str) -> Self {
         let known = servers.names().collect::<Vec<_>>().join("`, `");

@@ -1,8 +1,8 @@
 //! Hosts and folders that a server's entry allows permanently.
 //!
-//! - The proxy must accept the host, and the user must be allowed to grant the folder.
+//! - Allows only hosts that the proxy accepts, and folders that the user could grant.
 //! - Changes only the list that contains the host or folder.
-//! - An opening applies to the server for all agents. Access to a folder that an agent works in is granted instead.
+//! - An opening applies to the server for all agents. For a folder that a single agent works in, use a grant instead.
 
 use crate::servers_file::{ServerChangeError, ServersFile};
 use ironcurtain_config::home::Home;
@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
-/// A host or folder that a server may always access, as its entry spells it. The order is from most to least
-/// dangerous.
+/// A host or folder that a server may always access, as its entry spells it. Variants are ordered from most
+/// to least dangerous.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(tag = "kind", content = "what", rename_all = "kebab-case")]
 pub enum Opening {
@@ -32,7 +32,7 @@ pub enum Opening {
 pub struct OpeningChange {
     /// Name of the server.
     pub server: String,
-    /// Host or folder that is allowed or no longer allowed.
+    /// Host or folder to allow or to no longer allow.
     pub opening: Opening,
     /// Path of the servers file.
     pub file: PathBuf,

@@ -1,5 +1,5 @@
-//! Finds unprotected secrets in settings and moves them to the keyring. In the file, `keyring:NAME` replaces each of
-//! them.
+//! Finds unprotected secrets in settings and moves them to the keyring. Each is replaced by `keyring:NAME` in the
+//! file.
 //!
 //! - A secret is recognized by the name of its variable or header, or by a format that only secrets have. Before the
 //!   move, the user sees the position of each secret but not its value.
@@ -34,7 +34,7 @@ const BEGINNINGS: [&str; 9] =
 /// Key of the object that contains the servers in agent clients' settings.
 const WRAPPER: &str = "mcpServers";
 
-/// Keys under which the entries of any agent client contain variables or headers.
+/// Keys under which the entries of agent clients contain variables or headers.
 const HOLDERS: [&str; 4] = ["env", "envs", "environment", "headers"];
 
 /// An unprotected secret in a server's entry.
@@ -94,7 +94,8 @@ impl SecretMove {
         Ok(Self { file: servers.file.clone(), secrets, servers, after })
     }
 
-    /// Replaces the secrets in the file by references. The caller must store them with [`keep`] before.
+    /// Replaces the secrets in the file with references to the keyring. The caller must first store them with
+    /// [`keep`].
     ///
     /// # Errors
     /// Returns a [`PlainSecretError`] if the servers file is invalid, has changed or cannot be written.
@@ -145,7 +146,7 @@ pub(crate) fn moved(
     Ok((text, secrets))
 }
 
-/// Replaces the secrets in a text that is displayed.
+/// Hides the secrets in a text before it is displayed.
 pub(crate) fn hidden(text: String, secrets: &[Secret]) -> String {
     secrets.iter().fold(text, |text, secret| {
         let escaped = json!(secret.reveal()).to_string();
@@ -233,7 +234,7 @@ mod tests {
         let places: Vec<_> =
             secrets.iter().map(|plain| (plain.server.as_str(), plain.place.as_str())).collect();
         assert_eq!(places, [("notes", "env.NOTES_TOKEN"), ("far", "headers.Authorization")]);
-        // A second move changes nothing.
+        // Moving again changes nothing.
         assert_eq!(moved(Path::new("f"), &text, |_| true).unwrap(), (text.clone(), vec![]));
         let (one, secrets) = moved(Path::new("f"), &plain_text(), |name| name == "far").unwrap();
         assert!(one.contains("t0ken") && secrets.len() == 1);

@@ -9,7 +9,7 @@ use ironcurtain_config::{Config, ConfigError, Servers};
 use serde_json::json;
 use std::collections::BTreeSet;
 
-/// A profile with the clients that use it.
+/// A profile and the clients that use it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerProfile {
     /// Name of the profile.
@@ -37,7 +37,7 @@ pub enum ProfileError {
     /// The name is invalid.
     #[error("invalid profile name `{0}`: use letters, digits, `-`, `_` and `.`")]
     Name(String),
-    /// The profile would contain no server.
+    /// The profile would contain no servers.
     #[error("choose at least one server for the profile `{0}`")]
     Empty(String),
     /// The profile does not exist.
@@ -78,7 +78,7 @@ pub fn set_profile(home: &Home, name: &str, servers: &BTreeSet<String>) -> Resul
     }
     let there = Servers::load(home)?;
     let had = Config::load(home)?.profiles.remove(name).unwrap_or_default();
-    // A missing server that was already in the profile is accepted, because the user may restore it.
+    // Accept a missing server that was already in the profile, because the user may restore it.
     let is_unknown = |server: &&String| there.find(Some(server)).is_none() && !had.contains(*server);
     if let Some(unknown) = servers.iter().find(is_unknown) {
         return Err(UnknownServer::among(&there, unknown).into());

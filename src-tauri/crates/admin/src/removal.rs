@@ -1,7 +1,7 @@
 //! Removes servers and restores them. The entry of a removed server is saved unchanged.
 //!
 //! - INVARIANT: an entry is saved before it is removed from `mcp-servers.json`.
-//! - Removes only the entry. The server's grants, client entries and data are reported, so that the user can decide
+//! - Removes only the entry. Reports the server's client entries, profiles and data, so that the user can decide
 //!   about them.
 
 use crate::clients::{ClientReport, EntryUse};
@@ -12,14 +12,14 @@ use ironcurtain_config::{Config, read};
 use serde_json::{Map, Value};
 use std::path::PathBuf;
 
-/// Planned removal of a server, with everything that refers to the server.
+/// Planned removal of a server, with everything that refers to it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Removal {
     /// Name of the server.
     pub name: String,
     /// Entry of the server for display, with secrets hidden.
     pub entry: String,
-    /// Client entries that start the server. They will fail because the server does not exist.
+    /// Client entries that start the server. They will fail once the server is removed.
     pub clients: Vec<NamingEntry>,
     /// Names of the profiles that contain the server.
     pub profiles: Vec<String>,
@@ -94,7 +94,7 @@ impl Removal {
     }
 }
 
-/// Returns the removed servers that can be restored, in the order of their names.
+/// Returns the removed servers that can be restored, sorted by name.
 ///
 /// # Errors
 /// Returns a [`ServerChangeError`] if the change is not possible or the servers file is invalid.

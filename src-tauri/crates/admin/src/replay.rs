@@ -1,8 +1,8 @@
 //! Decides the calls in the audit log again with another policy.
 //!
-//! - Reads the log, the disk and, for remotes, git. Changes nothing and asks no questions.
+//! - Reads the log and the disk, and queries git for remotes. Changes nothing and asks no questions.
 //! - [`ironcurtain_policy_tools::replay`] compares the old and new decisions.
-//! - Ignores the log after the first line that was changed.
+//! - Ignores the rest of the log after the first line that was tampered with.
 
 mod calls;
 
@@ -29,7 +29,7 @@ pub enum ReplayError {
         /// Cause of the failure.
         source: io::Error,
     },
-    /// The folder of the sessions could not be resolved.
+    /// The path of the sessions folder could not be resolved.
     #[error("{0}")]
     Place(#[from] UnresolvedPath),
 }
@@ -119,7 +119,8 @@ impl Replaying<'_> {
     }
 }
 
-/// Returns the first relevant change on this machine since the call was decided.
+/// Returns the first change on this machine since the recorded decision that could affect the new
+/// one.
 fn has_changed(call: &Recorded, located: &LocatedCall, asks_git: bool) -> Option<Obstacle> {
     let was_judged = |written: &String| call.paths.contains(written);
     let moved = located.paths.iter().find(|p| was_judged(&p.written) && p.path.as_str() != p.written);

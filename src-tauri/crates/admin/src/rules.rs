@@ -1,4 +1,4 @@
-//! Tries changed policy rules and writes them.
+//! Tries edited policy rules, and writes them.
 //!
 //! - Does not write an invalid policy.
 //! - Does not overwrite rules that have changed since they were read.
@@ -38,7 +38,7 @@ pub fn rules_file(home: &Home) -> PathBuf {
     home.policy().join("compiled-policy.json")
 }
 
-/// Loads the rules in effect, for trying calls.
+/// Loads the rules in effect, so that calls can be tried with them.
 ///
 /// # Errors
 /// Returns [`RulesError::Trial`], which names the file and the line.
@@ -46,7 +46,7 @@ pub fn rules_in_force(home: &Home) -> Result<PolicyTrial, RulesError> {
     Ok(PolicyTrial::open(home.clone(), &PolicyFiles::default(), &home.person)?)
 }
 
-/// Loads the rules in a text, for trying calls. Uses a temporary file.
+/// Loads rules from a text, so that calls can be tried with them. Uses a temporary file.
 ///
 /// # Errors
 /// Returns a [`RulesError`] that names the line.
@@ -60,7 +60,8 @@ pub fn rules_of(home: &Home, text: &str) -> Result<PolicyTrial, RulesError> {
     Ok(opened?)
 }
 
-/// Replaces the rules if their current text is `before`, which the user has seen.
+/// Replaces the rules, provided that the current text is still `before`, the text that the user has
+/// seen.
 ///
 /// # Errors
 /// Returns a [`RulesError`] on failure, in which case the file is unchanged.

@@ -1,4 +1,4 @@
-//! Edits `mcp-servers.json`. All of IronCurtain's changes to this file use this module.
+//! Edits and validates the text of `mcp-servers.json`.
 //!
 //! - Writes a text only if it is valid and the file has not changed since it was read.
 
@@ -28,7 +28,7 @@ pub enum ServerChangeError {
     /// The file changed after it was read.
     #[error("`{0}` has changed since it was read; nothing was written; try again")]
     Changed(PathBuf),
-    /// A server with the removed server's name exists.
+    /// Another server already uses the removed server's name.
     #[error("a server named `{0}` already exists; remove it first")]
     There(String),
     /// No removed server has this name.
@@ -53,7 +53,7 @@ pub enum ServerChangeError {
     Path {
         /// Path of the folder.
         path: String,
-        /// Reason that the path could not be resolved.
+        /// Reason why the path could not be resolved.
         problem: PathError,
     },
     /// The path is not a folder.
@@ -107,7 +107,7 @@ impl ServersFile {
         Ok(servers.find(Some(name)).ok_or_else(|| UnknownServer::among(&servers, name))?.clone())
     }
 
-    /// Returns the keys that lead to an entry, and the entry. Includes disabled servers.
+    /// Returns the keys that lead to an entry, and the entry itself. Also finds disabled servers.
     pub(crate) fn entry(&self, name: &str) -> Result<(Vec<String>, Value), ServerChangeError> {
         let all: Value = serde_json::from_str(&self.text).unwrap_or_default();
         let wrapped = all.get(WRAPPER).filter(|wrapper| wrapper.is_object()).and_then(|all| all.get(name));

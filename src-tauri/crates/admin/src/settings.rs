@@ -17,7 +17,7 @@ pub enum ConfigChangeError {
     File(#[from] FileEditError),
 }
 
-/// Writes all of the given settings or, on failure, none. Returns the new configuration.
+/// Writes either all of the given settings or none. Returns the new configuration.
 ///
 /// # Errors
 /// Returns a [`ConfigChangeError`] on failure, in which case the file is unchanged.
@@ -30,7 +30,7 @@ pub fn change_settings(home: &Home, changes: &[(&str, Value)]) -> Result<Config,
     })
 }
 
-/// Changes the text of the file with a function. Returns the new configuration.
+/// Applies a function to the text of the file and writes the result. Returns the new configuration.
 ///
 /// # Errors
 /// Returns a [`ConfigChangeError`] on failure, in which case the file is unchanged.

@@ -1,6 +1,6 @@
 //! Tools whose definitions a server has changed: the changed words, hints about them and the user's decisions.
 //!
-//! - Only the user's own programs can decide, by writing to the database. No request on the socket can.
+//! - Only programs that the user runs can decide, by writing to the database. No request on the socket can.
 //! - A decision applies only to the definition that was shown. If the tool has changed since, the user must decide
 //!   again.
 
@@ -62,7 +62,7 @@ pub fn changed_tools(home: &Home, name: &str) -> Result<Vec<ChangedDefinition>, 
 pub fn changed_tools_of(home: &Home, server: String) -> Result<Vec<ChangedDefinition>, ToolPinError> {
     let pins = Pins::of(&home.database()).of_server(&server)?;
     let names: Vec<&str> = pins.iter().map(|pin| pin.tool.as_str()).collect();
-    // A change that is the same for several kinds of clients needs one decision.
+    // The same change for several kinds of clients needs only one decision.
     let mut changes = BTreeMap::new();
     let is_open = |pin: &&ToolPin| pin.found.is_some() || pin.is_new || pin.is_removed();
     for pin in pins.iter().filter(|pin| pin.position.is_some()).filter(is_open) {

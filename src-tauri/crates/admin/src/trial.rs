@@ -1,6 +1,6 @@
 //! Decides calls with a policy, without a session and without asking the user.
 //!
-//! - Reads the disk and the user's files or the given ones. Changes nothing.
+//! - Reads the disk and either the user's policy files or the given ones. Changes nothing.
 //! - Ignores session grants, which only the trusted process knows.
 
 mod held;
@@ -46,27 +46,27 @@ pub enum TrialError {
     Replay(#[from] ReplayError),
 }
 
-/// A policy with all inputs for deciding calls.
+/// A policy with all the inputs needed to decide calls.
 pub struct PolicyTrial {
     /// Snapshot of the policy.
     pub snapshot: Arc<PolicySnapshot>,
     home: Home,
     servers: Servers,
     sandbox: Option<CanonicalPath>,
-    /// Folder in which relative paths start without a scratch folder.
+    /// Folder that relative paths refer to if there is no scratch folder.
     here: CanonicalPath,
 }
 
 /// A call and its decision.
 pub struct JudgedCall {
-    /// Paths in the call, with their targets and the symlinks that lead there.
+    /// Paths in the call, with their targets and the symlinks that lead to them.
     pub paths: FoundPaths,
     /// Explanation of the decision, or a denial if the call is invalid.
     pub outcome: Result<Explanation, Denial>,
 }
 
 impl PolicyTrial {
-    /// Loads the policy files. Relative paths in calls start in `here`.
+    /// Loads the policy files. Relative paths in calls refer to the folder `here`.
     ///
     /// # Errors
     /// Returns a [`TrialError`] that names the file and the line.
@@ -86,7 +86,7 @@ impl PolicyTrial {
         Ok(Self { snapshot, home, servers, sandbox: None, here })
     }
 
-    /// Sets the session's scratch folder, in which relative paths then start.
+    /// Sets the session's scratch folder, which relative paths then refer to.
     ///
     /// # Errors
     /// Returns [`TrialError::Sandbox`] or [`TrialError::NotUtf8`] if the path cannot be used.
@@ -104,7 +104,7 @@ impl PolicyTrial {
         &self.servers
     }
 
-    /// Returns the names of servers whose unannotated tools require approval.
+    /// Returns the names of the servers whose unannotated tools require approval.
     #[must_use]
     pub fn asking_about_unannotated(&self) -> Vec<&str> {
         let asks = |server: &&Server| server.unannotated == Unannotated::Ask;
@@ -119,7 +119,7 @@ impl PolicyTrial {
         HeldGrants::read(&self.home, client, server)
     }
 
-    /// Decides the calls in the audit log since `since_ms` again.
+    /// Decides all calls in the audit log since `since_ms` again.
     ///
     /// # Errors
     /// Returns [`TrialError::Replay`] if the log cannot be read or was changed.

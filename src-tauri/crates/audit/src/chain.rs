@@ -2,7 +2,7 @@
 //! that field. Verification uses the stored bytes, so it detects every edit.
 //!
 //! - The first line of a file contains the previous hash, which identifies the preceding file.
-//! - Earlier versions wrote the previous hash into every line and hashed only the line; such lines are accepted
+//! - Earlier versions wrote the previous hash into every line, and hashed the line alone. Such lines are accepted
 //!   too.
 //! - The chain alone does not detect lines missing from the end of the log; see [`crate::head`].
 
@@ -21,7 +21,7 @@ const LINK: (&str, usize) = (",\"link\":\"", 43);
 /// Prefix of the last field of a line in earlier versions, and the length of its hexadecimal hash.
 const HASH: (&str, usize) = (",\"hash\":\"", 64);
 
-/// Position in the chain.
+/// Position in the chain, after an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Written {
     /// Number of entries up to and including this position.
@@ -78,13 +78,13 @@ pub(super) fn follow(line: &[u8], before: &Written) -> Result<String, &'static s
     Ok(hash.to_owned())
 }
 
-/// Returns the position before a line, as the line claims. Only the first line of a file states it.
+/// Returns the position before a line, according to the line itself. Only the first line of a file states it.
 pub(super) fn before(line: &[u8]) -> Option<Written> {
     let joint: Joint = serde_json::from_slice(line).ok()?;
     Some(Written { entries: joint.seq.checked_sub(1)?, head: joint.prev? })
 }
 
-/// Returns the position after a line, as the line claims.
+/// Returns the position after a line, according to the line itself.
 pub(super) fn after(line: &[u8]) -> Option<Written> {
     #[derive(Deserialize)]
     struct Last {

@@ -39,7 +39,7 @@ pub struct Moment {
 pub struct Clock {
     now: Arc<dyn Fn() -> Moment + Send + Sync>,
     boot: Arc<str>,
-    /// `true` for the machine's own clocks, which kernel timers can wait for.
+    /// `true` for the machine's own clocks. Kernel timers can wait for these.
     is_machines: bool,
 }
 
@@ -60,7 +60,7 @@ impl Clock {
         Ok(Self { is_machines: true, ..Self::new(boot.trim(), now) })
     }
 
-    /// Creates clocks that a test controls. Alarms do not fire by them.
+    /// Creates clocks that a test controls. They do not make alarms fire.
     pub fn new(boot: &str, now: impl Fn() -> Moment + Send + Sync + 'static) -> Self {
         Self { now: Arc::new(now), boot: boot.into(), is_machines: false }
     }
@@ -92,7 +92,7 @@ pub struct Alarm {
 }
 
 impl Alarm {
-    /// Creates an alarm without a time.
+    /// Creates an alarm that does not fire until [`Alarm::set`] is called.
     ///
     /// # Errors
     /// Returns an error if the kernel cannot create a timer.

@@ -1,7 +1,7 @@
 //! Words that the log uses for decisions and their outcomes.
 //!
-//! - INVARIANT: words that this version does not know are kept verbatim, so that logs of other versions stay
-//!   readable and their words are not mistaken for known ones.
+//! - INVARIANT: unknown words are kept verbatim. Logs of other versions therefore stay readable, and their words are
+//!   not mistaken for known ones.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -73,7 +73,7 @@ words! {
         Answer => "answer",
         /// A standing grant.
         Grant => "grant",
-        /// Every path of the call is in the session sandbox.
+        /// All paths of the call are in the session's sandbox directory.
         SessionFolder => "session-folder",
         /// The call lists the allowed folders, which is always permitted.
         Introspection => "introspection",
@@ -101,7 +101,7 @@ words! {
         Lockdown => "lockdown",
         /// The user has paused the agent.
         Paused => "paused",
-        /// The server changed the tool, or the user removed it after a change.
+        /// The server changed the tool, or the user removed the tool after such a change.
         ToolChanged => "tool-changed",
         /// The user denied the same call before, or everything for the rest of the session.
         EarlierAnswer => "earlier-answer",
@@ -121,7 +121,7 @@ words! {
         TimedOut => "timeout",
         /// The dialog was closed without an answer.
         Closed => "closed",
-        /// Another event made the question unnecessary.
+        /// The question became unnecessary because of another event.
         Settled => "settled",
         /// The question could not be shown.
         Unavailable => "unavailable",
@@ -131,7 +131,7 @@ words! {
 }
 
 words! {
-    /// Outcome of an allowed call or connection. For a failed connection, the failure's code as
+    /// Outcome of an allowed call or connection. A failed connection is recorded with the code of its failure, as
     /// [`Self::Other`].
     CallResult {
         /// The server responded.
@@ -160,7 +160,7 @@ pub struct PolicyDecision {
     pub rule: String,
     /// Reason shown to the agent and the user.
     pub reason: String,
-    /// Ground of the decision; `None` for questions and in entries of earlier versions.
+    /// Ground of the decision. `None` for questions and in entries of earlier versions.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub by: Option<DecidedBy>,
 }

@@ -52,8 +52,8 @@ pub enum Event {
 }
 
 impl Event {
-    /// Returns `true` if the entry results from a decision or setting of the user, so that it must survive a
-    /// power failure.
+    /// Returns `true` if the entry results from the user's decision or setting, and must therefore survive a power
+    /// failure.
     #[must_use]
     pub(crate) fn is_a_persons(self) -> bool {
         match self {
@@ -93,12 +93,12 @@ pub struct PolicyChange {
     pub removed: Vec<String>,
     /// Names of the changed rules.
     pub changed: Vec<String>,
-    /// Folders that a server can no longer access permanently.
+    /// Folders to which a server no longer has permanent access.
     #[serde(default)]
     pub closed: Vec<String>,
 }
 
-/// Effect of a policy change under the rules alone. Computed after the policy has taken effect.
+/// Effect of a policy change on decisions, computed from the rules alone after the policy has taken effect.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PolicyEffect {
@@ -108,7 +108,7 @@ pub struct PolicyEffect {
     pub looser: usize,
     /// Number of kinds of calls with a stricter decision.
     pub stricter: usize,
-    /// Number of tools for which not all kinds of calls were compared.
+    /// Number of tools for which only some kinds of calls were compared.
     #[serde(default)]
     pub cut_short: usize,
 }
@@ -128,8 +128,8 @@ pub struct Entry {
     /// Summary in one sentence; empty if the other fields say the same.
     #[serde(skip_serializing_if = "String::is_empty", default)]
     pub summary: String,
-    /// Sequence number of the decision to which this outcome belongs. Readers copy the decision's fields, which
-    /// the outcome does not repeat.
+    /// Sequence number of the decision to which this outcome belongs. Readers copy fields from the decision that the
+    /// outcome does not repeat.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub of: Option<u64>,
     /// Id that all entries of a call share.
@@ -150,10 +150,10 @@ pub struct Entry {
     /// Method of the request, if it is not a tool call.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub method: Option<String>,
-    /// Arguments as they were judged, or the parameters of another request, with secrets redacted.
+    /// Arguments that were judged, or the parameters of another request. Secrets are redacted.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub arguments: Option<Map<String, Value>>,
-    /// Names of the arguments that are the affected paths. Readers convert them to [`Entry::paths`].
+    /// Names of the arguments whose values are the affected paths. Readers move these values to [`Entry::paths`].
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub at: Vec<String>,
     /// Canonical paths that the entry affects.
@@ -162,7 +162,7 @@ pub struct Entry {
     /// Path that a sandbox or the server's roots refused.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub path: Option<String>,
-    /// Folders that the server may access, as announced to it.
+    /// Folders that the server may access, as announced to the server.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub roots: Vec<String>,
     /// Host in canonical form.
@@ -211,7 +211,7 @@ pub struct Entry {
     /// The user's decision about an autostart file.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub file_decision: Option<FileDecision>,
-    /// Time until the user answered, in milliseconds.
+    /// Time that the user took to answer, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub human_ms: Option<u64>,
     /// Older entries that were removed, if the entry records a removal.
@@ -273,7 +273,7 @@ impl Entry {
         }
     }
 
-    /// Creates the outcome that belongs to the decision with this sequence number.
+    /// Creates the outcome that belongs to the decision with the sequence number `decision`.
     #[must_use]
     pub fn end_of(decision: u64, result: CallResult, duration_ms: u64) -> Self {
         Self {

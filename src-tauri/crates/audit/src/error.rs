@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-/// Reason why an entry could not be recorded.
+/// Reason an entry could not be recorded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AuditError {
     /// Writing the log failed.

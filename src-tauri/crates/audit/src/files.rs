@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub enum FileFinding {
     /// The file was moved to quarantine, where no program runs it.
     Quarantined {
-        /// Path of the file before.
+        /// Original path of the file.
         path: String,
         /// Path of the file in quarantine.
         moved_to: String,
@@ -28,7 +28,7 @@ pub enum FileFinding {
         path: String,
         /// Time at which a program runs the file, as the end of the sentence "this runs ...".
         when: String,
-        /// Difference from the file before the session.
+        /// Kind of change during the session.
         change: FileChange,
         /// Always `None`, because the content of files is stored only in the session record.
         diff: Option<String>,
@@ -40,7 +40,7 @@ pub enum FileFinding {
     },
 }
 
-/// Difference of an autostart file from its state before the session.
+/// Kind of change to an autostart file during the session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FileChange {
@@ -63,9 +63,9 @@ pub enum FileDecision {
     },
     /// The user restored the file from quarantine.
     Returned,
-    /// The user restored the file, and the file that was in its place was moved.
+    /// The user restored the file. The file that was in its place was moved to quarantine.
     Exchanged {
-        /// New path of the file that was in its place.
+        /// Path in quarantine of the file that was in its place.
         moved_to: String,
     },
     /// The user deleted the file from quarantine.

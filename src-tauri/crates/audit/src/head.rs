@@ -1,5 +1,5 @@
-//! Head file: identifies the newest entry and is stored outside the log, so that a truncated or older log is
-//! detected.
+//! Head file: identifies the newest entry. It is stored outside the log, so that truncating the log or replacing it
+//! with an older copy is detected.
 //!
 //! - INVARIANT: the head is written after the entry that it identifies is on disk. It may be older than the log
 //!   but never newer, so a kill or power failure between the two causes no false alarm.
@@ -16,8 +16,8 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// Maximum number of names to try for the temporary file. A name is taken only if a killed process left its
-/// file.
+/// Maximum number of names to try for the temporary file. A name is unavailable only if a killed process left its
+/// temporary file.
 const NAMES: u32 = 1000;
 
 #[derive(Serialize, Deserialize)]
@@ -34,8 +34,8 @@ pub enum KnownHead {
     Entry(Written),
     /// The file does not exist.
     Missing,
-    /// The head file is unreadable or invalid. The text is a verb phrase, such as "is empty", to follow the
-    /// path.
+    /// The head file is unreadable or invalid. The text is a verb phrase that completes a sentence about the file,
+    /// such as "is empty".
     Damaged(String),
 }
 
@@ -54,8 +54,8 @@ impl KnownHead {
         }
     }
 
-    /// Returns the reason why the newest entry is unknown, as a verb phrase to follow the path; `None` if it is
-    /// known.
+    /// Returns the reason the newest entry is unknown, as a verb phrase that completes a sentence about the file;
+    /// `None` if the entry is known.
     #[must_use]
     pub fn problem(&self) -> Option<&str> {
         match self {
@@ -102,7 +102,7 @@ impl HeadFile {
         Ok(())
     }
 
-    /// Creates a temporary file next to the head that no other process has open.
+    /// Creates a temporary file, next to the head, that no other process has open.
     fn new_file(&self) -> io::Result<(PathBuf, File)> {
         let folder = self.path.parent().ok_or(io::ErrorKind::NotFound)?;
         for number in 0..NAMES {

@@ -4,7 +4,7 @@ use crate::Written;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Default size in bytes at which a log file is closed and a new one started.
+/// Default size in bytes at which a log file is closed and a new one is started.
 const FILE_BYTES: u64 = 64 * 1024 * 1024;
 
 /// Default retention time: one year.
@@ -15,8 +15,8 @@ const KEEP: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 pub struct Keeping {
     /// Directory of the log files.
     pub dir: PathBuf,
-    /// Head file, stored outside `dir` so that an older copy of `dir` is detected. `None` leaves truncation
-    /// undetected while no process writes the log.
+    /// Head file, stored outside `dir` so that an older copy of `dir` is detected. If it is `None`, truncation is
+    /// undetected while no process has the log open.
     pub head: Option<PathBuf>,
     /// Newest entry according to another source; used if the head file does not identify one.
     pub elsewhere: Option<Written>,

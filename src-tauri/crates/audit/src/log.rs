@@ -1,9 +1,8 @@
 //! Log that is open for writing.
 //!
-//! - A task that records an entry writes all queued entries itself, unless another task is writing at that
-//!   moment and takes them over. A single entry therefore wakes no other task, and many queued entries become
-//!   one write. Noted entries are written together with the next recorded entry, or once all runnable tasks
-//!   have run.
+//! - A task that records an entry writes all queued entries itself, unless another task is writing at that moment and
+//!   takes them over. A single entry therefore wakes no other task, and many queued entries become one write. Entries
+//!   from [`Audit::note`] are written together with the next recorded entry, or once all runnable tasks have run.
 //! - The log file is checked before each write. A log that was removed, replaced or truncated is not continued.
 //! - The lock is held only during a write, never across an await or a sync to disk.
 
@@ -20,8 +19,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 use std::time::Duration;
 use tokio::sync::{Notify, oneshot};
 
-/// Delay after which written entries are synced to disk, except for the user's decisions, which are synced at
-/// once. A power failure can lose the entries of this time span; in return, calls never wait for the disk.
+/// Delay after which written entries are synced to disk, except for the user's decisions, which are synced at once. A
+/// power failure can lose the entries of this time span. In exchange, calls never wait for the disk.
 const FLUSH: Duration = Duration::from_millis(200);
 
 /// Interval between checks for entries that exceed the retention time.
@@ -30,8 +29,8 @@ const AGE: Duration = Duration::from_secs(60 * 60);
 /// Minimum interval between updates of the search index.
 const INDEX: Duration = Duration::from_secs(5);
 
-/// Number of entries per [`INDEX`] interval from which the index update is postponed. Updating the index takes
-/// longer than writing the log, and at that rate calls need the CPU time.
+/// Number of new entries per [`INDEX`] interval at which the index update is postponed. Updating the index takes more
+/// CPU time than writing the log, and calls need that time when there are many of them.
 const BUSY: u64 = 1000;
 
 /// Handle of an open log. Clones share the log.
@@ -54,7 +53,7 @@ struct Shared {
     grown: Arc<Notify>,
 }
 
-/// Channel to the task that waits for the entry; `None` for a noted entry.
+/// Channel to the task that is waiting for the entry to be written; `None` for a noted entry.
 type Done = Option<oneshot::Sender<Result<u64, AuditError>>>;
 
 /// State that the lock protects.
@@ -144,8 +143,8 @@ impl Audit {
         &self.0.opened_at
     }
 
-    /// Returns the reason why entries may be missing from the end of the log that was opened, as a sentence;
-    /// `None` if none are.
+    /// Returns the reason entries may be missing from the end of the log that was opened, as a sentence; `None` if
+    /// there is no such reason.
     #[must_use]
     pub fn unknown_end(&self) -> Option<&str> {
         self.0.unknown_end.as_deref()
@@ -177,8 +176,8 @@ impl Audit {
 }
 
 impl Shared {
-    /// Runs `with` under the lock, after writing the queued entries, and then writes those queued in the
-    /// meantime.
+    /// Writes the queued entries, runs `with` under the lock, and then writes the entries that were queued
+    /// concurrently.
     fn with_owned<T>(&self, with: impl FnOnce(&mut Owned) -> T) -> T {
         self.write_waiting();
         let done = with(&mut lock(&self.owned));
@@ -186,7 +185,7 @@ impl Shared {
         done
     }
 
-    /// Queues entries. `done` receives the result of the last one, which applies to all.
+    /// Queues entries. `done` receives the result of the last one, which applies to all of them.
     fn take(&self, mut entries: Vec<Pending>, done: oneshot::Sender<Result<u64, AuditError>>) {
         let persons = entries.iter().any(|entry| entry.persons);
         let Some(mut last) = entries.pop() else { return };

@@ -13,7 +13,7 @@ pub struct Pending {
     object: String,
     /// Policy hash of a decision or question. Not in `object`, because it is written only if it changed.
     policy: Option<String>,
-    /// `true` if the entry results from a decision of the user, so that it is synced before `record` returns.
+    /// `true` if the entry results from the user's decision. It is then synced before `record` returns.
     pub(super) persons: bool,
 }
 
@@ -62,8 +62,8 @@ impl Pending {
 }
 
 impl Entry {
-    /// Removes fields that can be derived from others: paths that equal an argument, a ground implied by the
-    /// rule name, and a grant that the reason names.
+    /// Removes fields that can be derived from other fields: paths that are values of arguments, a ground that the
+    /// rule name implies, and a grant whose id is in the reason.
     fn fold(&mut self) {
         if let Some(decision) = &mut self.policy_decision
             && let Some(by) = decision.by.take()
@@ -98,7 +98,7 @@ impl Entry {
         self.grant_id = self.grant_id.take().or_else(|| self.granting());
     }
 
-    /// Returns the id of the grant that the reason of a decision names.
+    /// Returns the id of the grant that the decision's reason mentions, if it does.
     fn granting(&self) -> Option<String> {
         let decision = self.policy_decision.as_ref().filter(|d| d.ground() == Some(DecidedBy::Grant))?;
         let id = decision.reason.strip_prefix("grant `")?.strip_suffix('`')?;

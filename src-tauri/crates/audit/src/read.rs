@@ -18,8 +18,8 @@ const LONGEST_LINE: usize = 1024 * 1024;
 /// Number of bytes that are parsed of a line longer than [`LONGEST_LINE`].
 const HEAD: usize = 1000;
 
-/// Number of lines to read before the requested ones, because they may contain decisions that the requested
-/// outcomes refer to.
+/// Number of additional lines to read before the requested ones. They may contain the decisions that belong to the
+/// requested outcomes.
 const BEFORE: usize = 200;
 
 /// Line of the log.
@@ -27,7 +27,7 @@ const BEFORE: usize = 200;
 pub enum Found {
     /// A complete entry.
     Entry(Box<Entry>),
-    /// An entry that is longer than this version reads; written by another version.
+    /// An entry that is longer than the maximum of this version. Another version wrote it.
     TooLong {
         /// Sequence number.
         seq: u64,
@@ -39,7 +39,7 @@ pub enum Found {
 }
 
 impl Found {
-    /// Parses a line and completes its fields; `None` if it is not an entry.
+    /// Parses a line and fills in its omitted fields; `None` if the line is not an entry.
     pub(super) fn of(line: &[u8], recall: &mut Recall) -> Option<Self> {
         if line.len() > LONGEST_LINE {
             let head = String::from_utf8_lossy(line.get(..HEAD)?).into_owned();

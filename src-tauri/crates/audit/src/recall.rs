@@ -11,7 +11,8 @@ const MOST: usize = 10_000;
 pub(super) struct Recall(BTreeMap<u64, Entry>);
 
 impl Recall {
-    /// Fills in the omitted fields of an entry, those of the decision only if it is remembered.
+    /// Fills in the omitted fields of an entry. Fields of its decision are filled in only if the decision is
+    /// remembered.
     pub(super) fn complete(&mut self, entry: &mut Entry) {
         entry.unfold();
         match (entry.event, entry.of) {

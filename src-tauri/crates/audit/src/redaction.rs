@@ -2,14 +2,14 @@
 //! long texts.
 //!
 //! - Only the secret itself is replaced; the surrounding text is kept.
-//! - A mark states the length and the SHA-256 of the whole value, so that the log proves what was sent. A short
-//!   secret gets no digest, because it could be guessed from it.
+//! - A mark states the length and the SHA-256 of the whole value, so that the log proves what was sent. The mark of a
+//!   short secret contains no digest, because the secret could be guessed from it.
 
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
 
-/// Maximum length of a text in bytes. The log shows actions and does not store content.
+/// Maximum length of a text in bytes. Longer texts are cut, because the log records actions rather than content.
 const LONGEST: usize = 2048;
 
 /// Words in argument names that mark the value as a secret.
@@ -33,7 +33,7 @@ const UNGUESSABLE: usize = 32;
 /// Prefixes of the marks that replace secrets and excess text.
 const MARKS: [&str; 2] = ["[redacted: ", "[cut: "];
 
-/// Returns `true` if a value from the log contains a mark, so that it differs from the original.
+/// Returns `true` if a logged value contains a mark, and therefore differs from the original.
 #[must_use]
 pub fn is_marked(value: &Value) -> bool {
     match value {
@@ -84,7 +84,7 @@ fn redact_text(text: &str) -> String {
     if shown == text { shown.into_owned() } else { format!("{shown} {}", whole(text)) }
 }
 
-/// Replaces the private keys and tokens in a text. Texts without them, which are most, are not copied.
+/// Replaces the private keys and tokens in a text with marks. Copies the text only if it contains any.
 fn shown(text: &str) -> Cow<'_, str> {
     let mut text = Cow::Borrowed(text);
     if text.contains(KEY_BEGINS) {
@@ -96,13 +96,13 @@ fn shown(text: &str) -> Cow<'_, str> {
     text
 }
 
-/// Returns the mark that states the length and the digest of a whole value.
+/// Returns a mark with the length and the digest of a whole value.
 fn whole(text: &str) -> String {
     let digest: String = Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect();
     format!("[whole: {} bytes, SHA-256 {digest}]", text.len())
 }
 
-/// Replaces each private key by a mark, up to its end line or, without one, up to the end of the text.
+/// Replaces each private key with a mark. A key ends at its end line or, without one, at the end of the text.
 fn without_keys(text: &str) -> String {
     let mut kept = String::with_capacity(text.len());
     let mut rest = text;
@@ -133,7 +133,7 @@ fn after_key(begun: &str) -> &str {
     end.and_then(|end| end.split_once(KEY_EDGE)).map_or("", |(_, after)| after)
 }
 
-/// Replaces each word that starts with a known token prefix by a mark.
+/// Replaces each word that starts with a known token prefix with a mark.
 fn without_tokens(text: &str) -> String {
     let hides =
         |word: &str| SECRET_PREFIXES.iter().any(|p| word.starts_with(p) && word.len() >= p.len() + 12);

@@ -1,7 +1,7 @@
 //! Removes the oldest files of a log once they exceed the retention time.
 //!
-//! - INVARIANT: a removal is recorded and synced before the file is removed. If the process is killed in
-//!   between, the file is removed the next time.
+//! - INVARIANT: a removal is recorded and synced before the file is removed. If the process is killed in between, the
+//!   next check removes the file.
 
 use crate::error::AuditError;
 use crate::tail;

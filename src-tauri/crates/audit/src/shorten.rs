@@ -1,6 +1,7 @@
 //! Limits the length of a line by cutting long input from the client. A mark states how much was cut.
 //!
-//! - INVARIANT: a cut argument has a mark like a redacted one, so that it is not mistaken for the judged value.
+//! - INVARIANT: a cut argument contains the same kind of mark as a redacted one, so that it is not mistaken for the
+//!   value that was judged.
 
 use crate::Entry;
 use serde_json::{Map, Value};
@@ -59,7 +60,7 @@ fn cut(text: &mut String) {
     }
 }
 
-/// Keeps the first items, as many as fit into `most` bytes.
+/// Keeps as many of the first items as fit into `most` bytes.
 fn cut_list(list: &mut Vec<String>, most: usize, what: &str) {
     let mut left = most;
     let fit = |text: &String| {
@@ -75,8 +76,8 @@ fn cut_list(list: &mut Vec<String>, most: usize, what: &str) {
     }
 }
 
-/// Keeps the values of the arguments that fit, only the names of others, and only the number of those whose
-/// names do not fit.
+/// Keeps the arguments that fit. Of other arguments, keeps only the names or, if the names do not fit either, their
+/// number.
 fn cut_arguments(arguments: &mut Map<String, Value>) {
     if length(&*arguments) <= LONGEST_ARGUMENTS {
         return;

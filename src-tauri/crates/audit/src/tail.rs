@@ -1,4 +1,4 @@
-//! Reads the first or last lines of a file without the rest.
+//! Reads the first or last lines of a file without reading the rest.
 
 use std::fs::File;
 use std::io;
@@ -32,8 +32,8 @@ pub(super) fn last_line(file: &File) -> io::Result<Option<Vec<u8>>> {
     Ok(last_lines(file, 1)?.pop())
 }
 
-/// Returns the last lines that end in a line feed, in order. Returns at least `count` lines, and possibly more,
-/// unless the last [`MOST`] bytes contain fewer.
+/// Returns the last lines that end in a line feed, in order. Returns at least `count` lines, unless the last [`MOST`]
+/// bytes contain fewer.
 pub(super) fn last_lines(file: &File, count: usize) -> io::Result<Vec<Vec<u8>>> {
     let length = file.metadata()?.len();
     let mut read = STEP.min(length);

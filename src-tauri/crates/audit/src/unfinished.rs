@@ -16,8 +16,8 @@ const STARTED: [&str; 2] = ["\"event\":\"daemon\"", "\"summary\":\"the trusted p
 /// Prefix of the summary of an entry that records the end of a session.
 const END: &str = "the session of ";
 
-/// Number of starts of the trusted process to search backwards. At its start, the process ends the unfinished
-/// sessions of the previous one. If it is killed before that, the next process does so.
+/// Number of process starts to go back in the log. When the trusted process starts, it records the end of sessions
+/// that the previous process left unfinished. If it is killed before that, the next one does so.
 const STARTS: usize = 3;
 
 /// Session without a recorded end.
@@ -36,7 +36,7 @@ pub struct Unfinished {
     summary: String,
 }
 
-/// Returns the unfinished sessions, sorted by id. The first entry of a session records its start and the second
+/// Returns the unfinished sessions, sorted by id. The first entry of a session records its start, and the second one
 /// its end.
 ///
 /// # Errors

@@ -40,7 +40,7 @@ impl Checked {
     }
 }
 
-/// Verifies a log like [`check`], and that it contains the entry `written`. It may contain later entries.
+/// Like [`check`], but also verifies that the log contains the entry `written`. Later entries are accepted.
 ///
 /// # Errors
 /// Returns an error if reading a file fails.
@@ -58,7 +58,7 @@ pub fn check_written(dir: &Path, written: &Written) -> io::Result<Checked> {
     Ok(checked)
 }
 
-/// Describes the problem that a log lacks a known entry. `is_there` means that it has another entry in its
+/// Describes the problem that a log lacks a known entry. `is_there` is `true` if it contains another entry in its
 /// place.
 pub(super) fn missing(known: &Written, entries: u64, is_there: bool) -> String {
     if is_there {
@@ -76,7 +76,7 @@ pub fn check(dir: &Path) -> io::Result<Checked> {
     walk(dir, |_| ())
 }
 
-/// Follows the chain through all files, and calls `see` with the position after each entry.
+/// Follows the hash chain through all files, and calls `see` with the position after each entry.
 fn walk(dir: &Path, mut see: impl FnMut(&Written)) -> io::Result<Checked> {
     let volumes = volumes::list(dir)?;
     let many = volumes.len() > 1;
@@ -135,7 +135,7 @@ pub(super) struct ReadVolume {
     pub(super) torn: bool,
 }
 
-/// Follows the chain through one file, from the position `begin`. `named` adds the file name to problems.
+/// Follows the hash chain through one file, starting at the position `begin`. `named` adds the file name to problems.
 pub(super) fn read(
     volume: &Volume,
     begin: Written,

@@ -34,7 +34,7 @@ impl Volume {
         self.path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
     }
 
-    /// Returns the position before the first entry, as that entry claims; `None` for an empty file.
+    /// Returns the position before the first entry, according to that entry; `None` for an empty file.
     pub(super) fn begins_after(&self) -> io::Result<Option<Written>> {
         Ok(tail::first_line(&self.file)?.and_then(|line| chain::before(&line)))
     }
@@ -44,7 +44,7 @@ impl Volume {
         Ok(tail::first_line(&self.file)?.is_some_and(|line| chain::contains(&line, text)))
     }
 
-    /// Returns the position after the last complete line, as that line claims.
+    /// Returns the position after the last complete line, according to that line.
     pub(super) fn ends_at(&self) -> io::Result<Option<Written>> {
         Ok(tail::last_line(&self.file)?.and_then(|line| chain::after(&line)))
     }

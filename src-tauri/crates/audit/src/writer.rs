@@ -192,12 +192,13 @@ impl Writer {
         &self.opened_at
     }
 
-    /// Returns the reason why entries may be missing from the end of the log that was opened, as a sentence.
+    /// Returns the reason entries may be missing from the end of the log that was opened, as a sentence, if there is
+    /// one.
     pub(super) fn unknown_end(&self) -> Option<&str> {
         self.unknown_end.as_deref()
     }
 
-    /// Hands the writer of the head to the caller.
+    /// Removes the writer of the head and returns it. The caller writes the head from then on.
     pub(super) fn take_head(&mut self) -> Option<HeadFile> {
         self.head.take()
     }
@@ -239,7 +240,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Records that a new log was started because the known one was moved away, and writes the head.
+    /// Records that a new log was started because the previous one was moved away, and writes the head.
     fn start_new(&mut self, known: &Written) -> Result<(), AuditError> {
         self.note(&format!(
             "a new log was started: the previous one, with {} entries up to {}, is missing",
@@ -249,7 +250,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Records that the head file does not identify the newest entry, and rewrites it.
+    /// Records that the head file does not identify the newest entry, and rewrites the head file.
     fn note_head(&mut self, problem: &str, known: Option<&Written>) -> Result<(), AuditError> {
         let file = self.keeping.head.clone().unwrap_or_default();
         let found = format!("the head file `{}` {problem}", file.display());

@@ -1,5 +1,5 @@
-//! Tests that a log whose writer is killed at any instant, also during a rotation, contains every entry that
-//! was reported as written.
+//! Tests that a log contains every entry that was reported as written, even if its writer was killed at any time, for
+//! example during a rotation.
 
 use ironcurtain_audit::{Audit, Entry, Event, Keeping, KnownHead, check_written};
 use std::io::{BufRead, BufReader, Write};
@@ -7,7 +7,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Environment variable with the log's directory; makes this program act as the writer to be killed.
+/// Environment variable that contains the log's directory. If it is set, this program acts as the writer that is
+/// killed.
 const DIR: &str = "IRONCURTAIN_KILLED_LOG";
 
 fn keeping(all: &Path) -> Keeping {

@@ -1,4 +1,4 @@
-//! Watches the folders of a sandbox that has no session, on a thread of its own.
+//! Watches the folders of a sandbox that has no session. Runs on a separate thread.
 //!
 //! - Findings are neither recorded nor shown to the user; the caller gets them as sentences.
 
@@ -14,7 +14,7 @@ use std::time::Duration;
 /// Interval between checks for findings.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Watch over one sandbox. Dropping it without calling [`LoneWatch::finish`] still runs the final check.
+/// Watch over one sandbox. If it is dropped without calling [`LoneWatch::finish`], the final check still runs.
 #[derive(Debug)]
 pub struct LoneWatch {
     stop: Sender<()>,
@@ -22,7 +22,8 @@ pub struct LoneWatch {
 }
 
 impl LoneWatch {
-    /// Starts watching folders before they become writable. Also returns the paths to close in each folder.
+    /// Starts watching folders. They must not be writable yet. Also returns, for each folder, the paths that must be
+    /// read-only in it.
     ///
     /// # Errors
     /// Returns an error if no watcher is available or a folder cannot be scanned.
@@ -54,7 +55,7 @@ impl LoneWatch {
         Ok((Self { stop, found }, closed))
     }
 
-    /// Runs the final check, once all processes of the sandbox have exited. Returns one sentence per finding.
+    /// Runs the final check. All processes of the sandbox must have exited. Returns one sentence per finding.
     #[must_use]
     pub fn finish(self) -> Vec<String> {
         let Self { stop, found } = self;

@@ -1,4 +1,4 @@
-//! Tracks the final checks of folders that sandboxes could write. Shutdown waits for them.
+//! Tracks the final checks of folders that sandboxes could write to. Shutdown waits for these checks.
 
 use std::collections::BTreeMap;
 use tokio::sync::watch;
@@ -32,7 +32,7 @@ impl LastLooks {
         Self { in_progress: watch::Sender::default(), sandboxes: sandboxes.clone() }
     }
 
-    /// Creates a check that is not in progress yet. Shutdown already waits for it.
+    /// Registers a check that is not in progress yet. Shutdown waits for it from now on.
     pub(super) fn of(&self, session: &str, words: String) -> LastLook {
         let sandbox = CheckLabel { session: session.to_owned(), words };
         LastLook { looks: self.clone(), sandbox, number: None, _waited_for: self.sandboxes.token() }

@@ -82,7 +82,7 @@ pub struct WatchedServer<'a> {
     pub session: &'a str,
     /// Name of the server.
     pub server: &'a str,
-    /// Number of processes of this server that the session started before.
+    /// Number of processes that the session has already started for this server.
     pub before: u64,
 }
 
@@ -162,8 +162,8 @@ impl Autostart {
         found
     }
 
-    /// Returns sessions with files in quarantine, newest first and limited to those files. Of several files
-    /// with the same path, only the newest is returned, which is the one that a decision applies to.
+    /// Returns sessions with files in quarantine, newest first and limited to those files. If several files have the
+    /// same path, only the newest is returned, because decisions apply to that one.
     pub async fn in_quarantine(&self) -> Vec<SessionRecordView> {
         let mut found = self.records(|_, count| count.in_quarantine > 0).await;
         for one in &mut found {
@@ -216,7 +216,7 @@ impl Autostart {
         let _ = self.found.send(found);
     }
 
-    /// Runs, in the background, the final checks that the previous process did not complete.
+    /// Runs in the background the final checks that the previous process did not complete.
     fn finish_predecessors_checks(self, state: PathBuf) {
         let looks: Vec<LastLook> =
             self.predecessors_sessions(&state).iter().map(|session| self.final_check_of(session)).collect();
@@ -238,7 +238,7 @@ impl Autostart {
         });
     }
 
-    /// Returns the sessions whose sandboxes have a journal that the previous process left.
+    /// Returns the sessions for whose sandboxes the previous process left a journal.
     fn predecessors_sessions(&self, state: &Path) -> BTreeSet<String> {
         let journals = std::fs::read_dir(state.join("autostart")).into_iter().flatten().flatten();
         let names = journals.filter_map(|journal| journal.file_name().into_string().ok());
@@ -276,7 +276,7 @@ pub fn runs_later(path: &CanonicalPath, home: &CanonicalPath) -> bool {
     ironcurtain_sandbox::autostart::runs_later(path.as_str(), Some(home.as_str())).is_some()
 }
 
-/// Returns the name by which the watcher knows a server process; unique in the trusted process.
+/// Returns the watcher's name for the sandbox of a server process. It is unique in the trusted process.
 fn name_of(session: &str, before: u64) -> String {
     format!("{session}.{before}")
 }

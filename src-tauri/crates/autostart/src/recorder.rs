@@ -1,7 +1,7 @@
 //! Task that owns the session records: it records findings and applies the user's decisions.
 //!
-//! - INVARIANT: a finding is written to the audit log, then to the session record, before the journal of the
-//!   final check is deleted. After a crash in between, it is reported twice rather than not at all.
+//! - INVARIANT: a finding is written to the audit log, then to the session record, before the journal of the final
+//!   check is deleted. If the process crashes in between, the finding is reported twice rather than not at all.
 
 use super::last_looks::LastLook;
 use super::session_record::{FileCounts, SessionFacts, SessionRecord};
@@ -15,7 +15,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use tokio::sync::{mpsc, oneshot, watch};
 
-/// Reason why a decision about a file failed.
+/// Reason a decision about a file failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DecideError {
     /// No session has this id.
@@ -79,7 +79,7 @@ pub(super) enum RecorderMessage {
     Ended { session: String },
     /// Findings in the sandbox with this name.
     Findings { name: String, findings: Vec<Finding> },
-    /// A final check is complete, and its findings were sent before, so that its journal can be deleted.
+    /// A final check is complete and all of its findings were sent, so its journal can be deleted.
     Finished { last: Option<LastLook>, done: Option<FinishedJournal> },
     /// The user made a decision about a file.
     Decide {
@@ -101,7 +101,7 @@ pub(super) struct Recorder {
     pub(super) state: PathBuf,
     pub(super) audit: Audit,
     pub(super) undecided: watch::Sender<Undecided>,
-    /// Counter, incremented when something that the user sees has changed.
+    /// Counter that is incremented whenever something that is displayed to the user has changed.
     pub(super) changes: watch::Sender<u64>,
 }
 
@@ -195,8 +195,8 @@ impl Recorder {
         is_recorded
     }
 
-    /// Returns the facts about a session and the findings that its record does not contain; all of them if it
-    /// has none.
+    /// Returns the facts about a session, and those of the findings that its record does not contain. Returns all
+    /// findings if the session has no record.
     async fn news(
         &self,
         session: &str,
@@ -260,7 +260,7 @@ impl Recorder {
         self.audit.record(entry).await.map(drop).map_err(|e| DecideError::NotOnRecord(e.to_string()))
     }
 
-    /// Applies `change` to a session record, writes it, and updates the counts.
+    /// Applies `change` to a session record, writes the record, and updates the counts.
     async fn change<T: Send + 'static>(
         &self,
         session: &str,
@@ -294,7 +294,7 @@ impl Recorder {
     }
 }
 
-/// Applies the user's decision to a file. `kept` is its path in quarantine.
+/// Applies the user's decision to a file. `kept` is the path of the file in quarantine.
 fn done(choice: LeftChoice, state: &Path, path: &str, kept: &str) -> Result<FileDecision, DecideError> {
     let stays = |problem: PutBackError| DecideError::NotPutBack {
         path: path.to_owned(),

@@ -1,8 +1,8 @@
-//! Session record: facts about a session, and the autostart files that it left. It outlives the trusted
-//! process.
+//! Session record: facts about a session, and the autostart files that it left behind. The record outlives the
+//! trusted process.
 //!
 //! - INVARIANT: a decision about a file applies until a server leaves the file with different content.
-//! - The number of listed files is bounded; further ones are only counted.
+//! - The number of listed files is limited; further files are only counted.
 
 use ironcurtain_audit::FileDecision;
 use ironcurtain_paths::{atomic_file, bounded_read};
@@ -48,13 +48,13 @@ pub(crate) struct SessionRecord {
     /// process was killed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) ended_ms: Option<u64>,
-    /// Autostart files that the session left.
+    /// Autostart files that the session left behind.
     #[serde(default)]
     pub(crate) files: Vec<LeftFile>,
     /// Number of files beyond [`MOST_FILES`], which are not listed.
     #[serde(default)]
     pub(crate) more: usize,
-    /// Reasons why some files could not be checked.
+    /// Reasons some files could not be checked.
     #[serde(default)]
     pub(crate) unfinished: Vec<String>,
 }
@@ -68,7 +68,7 @@ pub(crate) struct FileCounts {
     pub(crate) in_quarantine: usize,
 }
 
-/// Autostart file that a session left.
+/// Autostart file that a session left behind.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct LeftFile {
@@ -87,8 +87,8 @@ impl LeftFile {
         path(&self.finding)
     }
 
-    /// Returns the path in quarantine of the file, or of the one that was there instead; `None` if it is not
-    /// there.
+    /// Returns the path in quarantine of the file or, after an exchange, of the file that had taken its path; `None`
+    /// if the file is not in quarantine.
     pub(crate) fn kept_in(&self) -> Option<&str> {
         let kept = match (&self.decided, &self.finding) {
             (Some(FileDecision::Quarantined { moved_to } | FileDecision::Exchanged { moved_to }), _)
@@ -115,7 +115,7 @@ impl LeftFile {
 }
 
 impl LeftFile {
-    /// Returns `true` if the finding is already known. A file that reappears after it was removed is new.
+    /// Returns `true` if `finding` repeats this one. A file that reappears after it was removed is a new finding.
     fn says(&self, finding: &Finding) -> bool {
         let was_taken = matches!(&self.finding, Finding::Left { .. })
             && matches!(
@@ -187,7 +187,7 @@ impl SessionRecord {
         self.files.iter_mut().find(|file| file.path() == Some(path) && file.is_undecided())
     }
 
-    /// Returns the newest file in quarantine that was at this path.
+    /// Returns the newest file in quarantine that was moved from this path.
     pub(crate) fn in_quarantine(&mut self, path: &str) -> Option<&mut LeftFile> {
         self.files.iter_mut().rfind(|file| file.path() == Some(path) && file.kept_in().is_some())
     }
@@ -215,7 +215,8 @@ fn path(finding: &Finding) -> Option<&str> {
     }
 }
 
-/// Returns `true` if the file is as it was when found before. A new file that changed again has another diff.
+/// Returns `true` if two findings describe the same state of a file. If the file changed in between, their diffs
+/// differ.
 fn says_the_same(before: &Finding, now: &Finding) -> bool {
     match (before, now) {
         (Finding::Left { diff: before, .. }, Finding::Left { diff: now, .. }) => before == now,

@@ -30,7 +30,7 @@ pub(super) fn session(id: &str, record: SessionRecord, looking: bool) -> Session
     }
 }
 
-/// Keeps only the last file of each path.
+/// Keeps only the last of several files with the same path.
 pub(super) fn keep_newest(files: &mut Vec<LeftFileView>) {
     let mut seen = BTreeSet::new();
     files.reverse();

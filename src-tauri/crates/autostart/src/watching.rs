@@ -20,7 +20,7 @@ use tokio::sync::{Notify, mpsc, oneshot};
 /// Timeout of a request. Scanning a root takes a bounded time, but may wait for other requests.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Reason why a sandbox cannot be watched.
+/// Reason a sandbox cannot be watched.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WatchError {
     /// The watcher thread is not running, for this reason.
@@ -116,7 +116,8 @@ impl Watching {
 }
 
 impl SandboxWatch {
-    /// Scans a root before it becomes writable, and returns the paths to close in it.
+    /// Scans a root and starts watching it. The root must not be writable yet. Returns the paths that must be
+    /// read-only in it.
     pub async fn open(&self, root: &str) -> Result<Vec<String>, WatchError> {
         let (done, opened) = oneshot::channel();
         self.watching.send(WatchOrder::Open { name: self.name.clone(), root: root.to_owned(), done });
@@ -128,7 +129,7 @@ impl SandboxWatch {
         self.watching.send(WatchOrder::Close { name: self.name.clone(), root: root.to_owned() });
     }
 
-    /// Informs the watcher that the user approved this file by name.
+    /// Informs the watcher that the user approved exactly this file.
     pub fn named(&self, path: &str) {
         self.watching.send(WatchOrder::Named { name: self.name.clone(), path: path.to_owned() });
     }
@@ -150,12 +151,12 @@ impl SandboxWatch {
         }
     }
 
-    /// Returns the notification that masks may have been lost, after which the owner queries the supervisor.
+    /// Returns the notification that masks may have been lost. When it fires, the owner must query the supervisor.
     pub fn check(&self) -> Arc<Notify> {
         self.news.check.clone()
     }
 
-    /// Returns the due countermeasures against a sandbox that keeps creating files, and clears the list.
+    /// Removes and returns the due countermeasures against a sandbox that keeps creating files.
     pub fn due(&self) -> Vec<Countermeasure> {
         std::mem::take(&mut *self.news.due.lock().unwrap_or_else(PoisonError::into_inner))
     }

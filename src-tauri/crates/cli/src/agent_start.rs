@@ -18,7 +18,7 @@ const START_BOUND: Duration = Duration::from_secs(6);
 /// Delay between two attempts to connect to the app.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Reason that the app could not be started.
+/// Reason why the app could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum NoApp {
     #[error("found no desktop session of this user")]
@@ -32,11 +32,11 @@ pub enum NoApp {
     NotListening(PathBuf, String),
 }
 
-/// Starts the app and returns when it listens. Without a desktop session, replaces this process by the headless daemon
-/// with a clean environment.
+/// Starts the app and returns once it is listening. Without a desktop session, replaces this process with a headless
+/// daemon that has a clean environment.
 ///
 /// # Errors
-/// Returns an error if this program cannot be executed again.
+/// Returns an error if replacing this process fails.
 pub async fn perform(programs: &Path, options: &DaemonArguments) -> io::Result<()> {
     let environment = SessionEnvironment::find().await;
     match start_app(programs, &environment, options.allow_root).await {
@@ -77,7 +77,7 @@ async fn start_app(programs: &Path, environment: &SessionEnvironment, allow_root
     }
 }
 
-/// Replaces this process by a daemon that denies every call that requires approval.
+/// Replaces this process with a daemon that denies every call that requires approval.
 fn headless(environment: &SessionEnvironment, options: &DaemonArguments) -> io::Result<Infallible> {
     let program = OwnProgram::open(&std::env::current_exe()?)?;
     let mut command = within(program.command(), environment);
@@ -86,7 +86,7 @@ fn headless(environment: &SessionEnvironment, options: &DaemonArguments) -> io::
     Err(command.exec())
 }
 
-/// Sets the command's environment to exactly these variables, and its working directory to `/`.
+/// Gives the command exactly these environment variables and the working directory `/`.
 fn within(mut command: Command, environment: &SessionEnvironment) -> Command {
     command.env_clear().envs(environment.variables()).current_dir("/");
     command

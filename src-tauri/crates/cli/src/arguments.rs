@@ -26,9 +26,9 @@ pub enum Command {
     Daemon(DaemonArguments),
     /// Run a program in a sandbox that asks you before it opens your files.
     ///
-    /// The program may use the folder that it is started in.
+    /// The program may use the folder that you start it in.
     Run(RunArguments),
-    /// Have IronCurtain ask you about a path for a run. This does not answer the question.
+    /// Make IronCurtain ask you about a path for a run. You still answer the question yourself.
     Allow(AllowArguments),
     /// Show whether IronCurtain is running and what it protects.
     Status,
@@ -119,7 +119,7 @@ pub enum Command {
         #[arg(value_enum)]
         shell: clap_complete::Shell,
     },
-    /// Restore the terminal of a run that is killed.
+    /// Restore the user's terminal if the run's process is killed.
     #[command(hide = true)]
     TerminalGuard,
     /// Write manual pages for all commands to a folder.
@@ -147,16 +147,17 @@ pub struct DaemonArguments {
 /// Options of `run`.
 #[derive(Debug, Args)]
 pub struct RunArguments {
-    /// Let the run use the service at this port of this computer. Without it, you are asked.
+    /// Let the run connect to this port of this computer. Without this option, you are asked.
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     pub port: Vec<u16>,
-    /// Make this port of the run available at 127.0.0.1 of this computer.
+    /// Make this port of the run available on 127.0.0.1.
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     pub publish: Vec<u16>,
-    /// Run profile: a name, or a JSON file. By default, the one that recognizes the program.
+    /// Name of a run profile, or a JSON file that contains one. Default: the profile that recognizes the
+    /// program.
     #[arg(long, value_name = "NAME|FILE")]
     pub profile: Option<String>,
-    /// Show what the program would get, and do not run it.
+    /// Show the access that the program would get, without running it.
     #[arg(long, conflicts_with = "learn")]
     pub check: bool,
     /// Ask about every file, and write a profile with the files that you allowed to this new JSON file. Starts with the profile of
@@ -166,10 +167,10 @@ pub struct RunArguments {
     /// Answer the run's questions on this terminal. The answers hold for this run only.
     #[arg(long, value_enum, value_name = "WHERE")]
     pub ask: Option<RunAskOption>,
-    /// Deny every access that needs your answer, without asking.
+    /// Deny every access that needs your approval, without asking.
     #[arg(long, conflicts_with = "ask")]
     pub deny: bool,
-    /// Print what the run may use and what it used, also if standard error is not a terminal.
+    /// Print what the run may use and what it used, even if standard error is not a terminal.
     #[arg(long, conflicts_with = "quiet")]
     pub verbose: bool,
     /// Print nothing but the program's own output.
@@ -188,15 +189,15 @@ pub struct AllowArguments {
     /// Id of the run, as `ironcurtain sessions` lists it.
     #[arg(long, value_name = "ID")]
     pub session: String,
-    /// Ask for writing instead of reading.
+    /// Ask about write access instead of read access.
     #[arg(long)]
     pub write: bool,
 }
 
-/// Place where the questions of a run are answered.
+/// Value of `run --ask`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum RunAskOption {
-    /// On the terminal that started the run.
+    /// Answer on the terminal that started the run.
     Terminal,
 }
 
@@ -213,7 +214,7 @@ pub struct SessionArguments {
     pub quarantine: Vec<String>,
 }
 
-/// Method of asking the user.
+/// Value of `daemon --ask`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Ask {
     /// Ask on this terminal.
@@ -299,7 +300,7 @@ pub enum AuditAction {
     },
 }
 
-/// Conditions on entries, all of which must hold.
+/// Filter for audit entries. An entry must match every given option.
 #[derive(Debug, Args)]
 pub struct FilterOptions {
     /// Words that the entry contains; `main*` matches every word that starts with `main`.
@@ -310,24 +311,24 @@ pub struct FilterOptions {
     /// Tool that was called.
     #[arg(long)]
     pub tool: Option<String>,
-    /// Session of the entry.
+    /// Session that the entry belongs to.
     #[arg(long, value_name = "ID")]
     pub session: Option<String>,
     /// Path that the entry concerns, or a folder that contains it.
     #[arg(long)]
     pub path: Option<PathBuf>,
-    /// Decision of the policy.
+    /// Policy decision.
     #[arg(long, value_enum)]
     pub decision: Option<Decided>,
-    /// Only entries since then: `30m`, `12h`, `7d`, `2026-11-01` or `2026-11-01T12:00:00Z`.
+    /// Only entries since this time: `30m`, `12h`, `7d`, `2026-11-01` or `2026-11-01T12:00:00Z`.
     #[arg(long, value_name = "WHEN", value_parser = crate::policy::since::moment)]
     pub since: Option<u64>,
-    /// Only entries until then, in the same formats.
+    /// Only entries until this time, in the same formats.
     #[arg(long, value_name = "WHEN", value_parser = crate::policy::since::moment)]
     pub until: Option<u64>,
 }
 
-/// Decision of the policy.
+/// Policy decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Decided {
     /// Allowed.
@@ -359,7 +360,7 @@ mod tests {
         let line = line.split(" #").next().unwrap();
         let parts = line.split('\'').enumerate();
         let words = parts.flat_map(|(at, part)| match at % 2 {
-            // Brackets mark optional words, so they are removed.
+            // Brackets only mark words as optional.
             0 => part.split_whitespace().map(|word| word.trim_matches(['[', ']'])).collect(),
             _ => vec![part],
         });
@@ -383,7 +384,7 @@ mod tests {
                 seen += 1;
                 let words = crate::servers::command_words(words(line).into_iter().map(OsString::from));
                 let problem = Arguments::try_parse_from(words).err().map(|problem| problem.kind());
-                // Text may name a command without its arguments, or with a placeholder for a value.
+                // Texts may omit a command's arguments or contain a placeholder for a value.
                 let has_placeholder =
                     line.split(' ').any(|word| word.chars().all(|c| c.is_ascii_uppercase()));
                 let is_accepted = match problem {

@@ -15,8 +15,8 @@ use ironcurtain_secrets::{SecretError, in_time};
 
 /// Verifies the hash chain of the log.
 ///
-/// Asks the trusted process for the newest entry if it is running. Otherwise compares the log with the newest entry in
-/// `audit-head.json` and in the keyring.
+/// Asks the trusted process to verify the log if it is running. Otherwise, checks that the log ends with the entry
+/// recorded in `audit-head.json` and in the keyring.
 pub fn verify() -> anyhow::Result<Reply> {
     if let Some(mut connection) = Connection::open_if_running()? {
         return connection.ask(Request::VerifyAudit);
@@ -34,7 +34,7 @@ pub fn verify() -> anyhow::Result<Reply> {
         let Some(known) = known else { continue };
         known_by.push(name);
         let found = audit::check_written(&home.audit(), known).with_context(|| unread(&home))?;
-        // The first failed check is reported.
+        // Keep the first result that shows a problem.
         if checked.as_ref().is_none_or(Checked::intact) {
             checked = Some(found);
         }
@@ -61,7 +61,7 @@ fn entry_of(head: &KnownHead) -> Option<&Written> {
     }
 }
 
-/// Returns the newest entry according to the keyring, if the keyring is unlocked and contains it.
+/// Returns the newest entry recorded in the keyring, or `None` if the keyring is locked or records no entry.
 fn kept_in_keyring(home: &Home) -> Result<Option<Written>, SecretError> {
     let home = home.clone();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -69,7 +69,7 @@ fn kept_in_keyring(home: &Home) -> Result<Option<Written>, SecretError> {
     runtime.block_on(in_time(move || record_head::known(&home)))
 }
 
-/// Shows the newest matching entries, oldest first.
+/// Prints the newest matching entries in chronological order, at most `limit`.
 pub fn search(of: FilterOptions, limit: usize, screen: Screen) -> anyhow::Result<()> {
     let home = Home::from_env()?;
     let mut found = audit::search(&home.audit(), &filter(of)?, limit).with_context(|| unread(&home))?;
@@ -91,7 +91,8 @@ pub fn search(of: FilterOptions, limit: usize, screen: Screen) -> anyhow::Result
     screen.show(&out, &value)
 }
 
-/// Converts the options to a filter. The path becomes absolute and its symlinks are resolved, as in the log.
+/// Converts the options to a filter. Makes the path absolute and resolves its symlinks, because the log contains
+/// resolved paths.
 pub fn filter(of: FilterOptions) -> anyhow::Result<Filter> {
     let path = match of.path {
         Some(path) => {

@@ -1,6 +1,6 @@
 //! `clients`: lists agent clients, connects them, and restores their settings.
 //!
-//! - Shows the complete diff. Writes only if the user confirms it or passed `--yes`.
+//! - Shows the complete diff, and writes only if the user confirms it or passed `--yes`.
 
 use crate::lines::TextLines;
 use crate::screen::Screen;
@@ -53,7 +53,7 @@ pub enum ClientsAction {
     },
 }
 
-/// Client, and the entries that it gets.
+/// Client to connect, and the entries to add to its settings.
 #[derive(Debug, Args)]
 pub struct EntryOptions {
     /// Client, as named by `clients list`.

@@ -27,7 +27,7 @@ use std::{
 /// Maximum time for the trusted process to exit: its own shutdown timeout plus a margin.
 const LONGEST_END: Duration = ironcurtain_daemon::ENDING.saturating_add(Duration::from_secs(3));
 
-/// Interval for asking a stopping trusted process which sandbox scans remain.
+/// Interval at which a stopping trusted process is asked for its remaining sandbox scans.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
 /// Maximum time for a reply. The slowest request, a revocation, may restart a server, which has its own timeouts.
@@ -47,7 +47,7 @@ fn user_of_peer(_: &UnixStream) -> io::Result<u32> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Converts a failed read or write to an error. A timeout names the connection's maximum time.
+/// Converts a failed read or write to an error. For a timeout, the message contains the limit (`bound`).
 fn unanswered(problem: FrameError, bound: Option<Duration>) -> anyhow::Error {
     match (problem, bound) {
         (FrameError::TimedOut, Some(bound)) => {
@@ -66,7 +66,7 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Connects to this user's trusted process. It is an error if the process is not running.
+    /// Connects to this user's trusted process. Returns an error if it is not running.
     pub fn open() -> anyhow::Result<Self> {
         Self::open_if_running()?
             .context("IronCurtain is not running; start the app or run `ironcurtain daemon`")
@@ -85,7 +85,8 @@ impl Connection {
         }
     }
 
-    /// Connects without a handshake. Returns `None` if the trusted process is not running.
+    /// Connects without performing the handshake. Returns `None` if the trusted process is not
+    /// running.
     fn connect() -> anyhow::Result<Option<Self>> {
         let Some(stream) = Sockets::of_user()?.connect()? else { return Ok(None) };
         let user = user_of_peer(&stream)?;
@@ -133,9 +134,9 @@ impl Connection {
         read_frame(&mut self.stream).map_err(|problem| unanswered(problem, bound))
     }
 
-    /// Requests shutdown and waits until the trusted process has exited, so that a new one can start.
+    /// Asks the trusted process to shut down and waits until it has exited, so that a new one can start.
     ///
-    /// Calls `tell` with the remaining sandbox scans whenever their list changes.
+    /// Calls `tell` with the list of remaining sandbox scans whenever the list changes.
     pub fn stop(mut self, tell: impl Fn(&[String])) -> anyhow::Result<Reply> {
         let reply = self.ask(Request::Shutdown)?;
         let (began, mut told) = (Instant::now(), Vec::new());
@@ -169,14 +170,14 @@ impl Connection {
     }
 }
 
-/// Connection of a run that was requested but has not started.
+/// Connection for a run that was requested but has not started yet.
 #[cfg(target_os = "linux")]
 pub struct StartedRun(Connection);
 
 #[cfg(target_os = "linux")]
 impl StartedRun {
-    /// Connects to this user's trusted process and requests a run. The order of the descriptors is that of
-    /// [`Purpose::Run`].
+    /// Connects to this user's trusted process and requests a run. `descriptors` must be in the order that
+    /// [`Purpose::Run`] specifies.
     pub fn request(run: &RunHello, descriptors: Vec<OwnedFd>) -> anyhow::Result<Self> {
         let mut connection = Connection::connect()?
             .context("IronCurtain is not running; start the app or run `ironcurtain daemon`")?;
@@ -185,7 +186,7 @@ impl StartedRun {
         Ok(Self(connection))
     }
 
-    /// Waits until the program has started. Returns the stream of notes and the session id.
+    /// Waits until the program has started. Returns the run's note stream and session id.
     pub fn started(self) -> anyhow::Result<(NoteStream, String)> {
         let Self(mut connection) = self;
         connection.stream.get_ref().set_read_timeout(Some(PATIENCE))?;

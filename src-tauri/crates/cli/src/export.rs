@@ -14,7 +14,7 @@ use std::io::{self, BufWriter, IsTerminal};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// Writes the matching entries, oldest first.
+/// Writes the matching entries in chronological order.
 pub fn export(
     of: FilterOptions,
     format: ExportFormat,
@@ -29,7 +29,7 @@ pub fn export(
     };
     let Some(path) = output else {
         let out = io::stdout();
-        // Control characters are escaped only for a terminal, which would interpret them.
+        // Escape control characters only on a terminal, which would interpret them.
         let shown = out.is_terminal();
         let line = |text: String| if shown { visible::line(&text) } else { text };
         let written = write(&home, &filter, form, BufWriter::new(out.lock()), line);
@@ -45,7 +45,7 @@ pub fn export(
     screen.show(&[told].into_iter().collect::<TextLines>(), &json!({ "entries": count, "output": path }))
 }
 
-/// Converts an export error. A closed pipe becomes [`OutputClosed`], which is not reported.
+/// Converts an export error. Maps a closed pipe to [`OutputClosed`], which is not reported to the user.
 fn gone(problem: ExportError, home: &Home) -> anyhow::Error {
     match problem {
         ExportError::Write(problem) if problem.kind() == io::ErrorKind::BrokenPipe => OutputClosed.into(),

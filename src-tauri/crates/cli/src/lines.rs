@@ -45,7 +45,7 @@ impl<T: fmt::Display> FromIterator<T> for TextLines {
     }
 }
 
-/// Formats a number with its noun, which gets a plural `s` unless the number is 1.
+/// Formats a count with its noun, adding a plural `s` unless the count is 1.
 pub fn counted(count: usize, what: &str) -> String {
     if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }

@@ -111,7 +111,7 @@ fn perform(command: Command, screen: Screen) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the request that opens a question about a path.
+/// Returns the request that makes IronCurtain ask the user about a path.
 fn raised(options: AllowArguments) -> anyhow::Result<Request> {
     let AllowArguments { path, session, write } = options;
     let path = std::path::absolute(path)?.into_os_string().into_string();
@@ -124,7 +124,8 @@ fn show(reply: &Reply, screen: Screen) -> anyhow::Result<ExitCode> {
     Ok(code(reply))
 }
 
-/// Returns the exit status for a reply. It is a failure if the audit log was changed or its end cannot be verified.
+/// Returns the exit status for a reply: a failure if the audit log was tampered with or its end cannot be verified,
+/// otherwise success.
 fn code(reply: &Reply) -> ExitCode {
     let broken = matches!(reply, Reply::Audit(check) if check.problem.is_some());
     if broken { ExitCode::FAILURE } else { ExitCode::SUCCESS }

@@ -6,7 +6,7 @@ use std::io::{self, ErrorKind, Read};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 
-/// Connection of a run after the handshake, which carries only notes.
+/// A run's connection, which carries only notes after the handshake.
 pub struct NoteStream {
     stream: UnixStream,
     rest: Vec<u8>,
@@ -14,7 +14,7 @@ pub struct NoteStream {
 }
 
 impl NoteStream {
-    /// Creates the stream. `read` contains bytes that were already received.
+    /// Creates the stream. `read` contains bytes already received on the connection.
     pub fn new(stream: UnixStream, read: &[u8]) -> io::Result<Self> {
         stream.set_read_timeout(None)?;
         stream.set_nonblocking(true)?;
@@ -23,7 +23,7 @@ impl NoteStream {
         Ok(notes)
     }
 
-    /// Returns the next note that was received completely.
+    /// Returns the next note, or `None` if no complete note has been received.
     pub fn next(&mut self) -> Option<RunNote> {
         self.notes.pop_front()
     }

@@ -64,7 +64,7 @@ pub enum PolicyAction {
         #[command(flatten)]
         inputs: PolicyInputs,
     },
-    /// Show which calls become looser and which stricter from one policy to another.
+    /// Compare two policies, and show which decisions become looser or stricter.
     Diff {
         /// Old compiled policy file.
         old: PathBuf,
@@ -73,9 +73,9 @@ pub enum PolicyAction {
         #[command(flatten)]
         inputs: PolicyInputs,
     },
-    /// Decide the calls in the audit log again, and show which come out looser and which stricter.
+    /// Re-evaluate the calls in the audit log, and show which decisions become looser or stricter.
     Replay {
-        /// Only calls since then: `30m`, `12h`, `7d`, `2026-11-01` or `2026-11-01T12:00:00Z`.
+        /// Only calls since this time: `30m`, `12h`, `7d`, `2026-11-01` or `2026-11-01T12:00:00Z`.
         #[arg(long, value_parser = since::moment)]
         since: Option<u64>,
         /// Compiled policy file, instead of the policy in effect.
@@ -86,7 +86,7 @@ pub enum PolicyAction {
     },
 }
 
-/// Files for evaluating a policy.
+/// Annotation and list files that replace the ones in effect.
 #[derive(Debug, Args)]
 pub struct PolicyInputs {
     /// Tool annotations file, instead of the annotations in effect.
@@ -97,15 +97,15 @@ pub struct PolicyInputs {
     pub lists: Option<PathBuf>,
 }
 
-/// Result of a policy command as text and as JSON.
+/// Result of a policy command, both as text and as JSON.
 struct Report {
     text: TextLines,
     json: Value,
     good: bool,
 }
 
-/// Runs the subcommand and prints its report. The exit status is a failure if the report contains findings or
-/// failures.
+/// Runs the subcommand and prints its report. Returns a failing exit status if the report contains findings
+/// or failures.
 pub fn perform(action: &PolicyAction, screen: Screen) -> anyhow::Result<ExitCode> {
     let report = match action {
         PolicyAction::Check { file, inputs } => check::report(file, inputs)?,
@@ -130,7 +130,8 @@ pub fn perform(action: &PolicyAction, screen: Screen) -> anyhow::Result<ExitCode
     Ok(if report.good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Loads the policy files: each from the command line, else the user's file, else the shipped one.
+/// Loads the policy files. Uses the file named on the command line, else the user's file, else the shipped
+/// one.
 fn open(policy: Option<&Path>, inputs: &PolicyInputs) -> anyhow::Result<PolicyTrial> {
     let files = PolicyFiles {
         policy: policy.map(Path::to_path_buf),

@@ -58,7 +58,8 @@ pub fn text(reply: &Reply) -> TextLines {
     out
 }
 
-/// Returns the result to print for a request that is answered with [`Reply::Done`].
+/// Returns the message to print when the request is answered with [`Reply::Done`]. Returns `None`
+/// if there is nothing to say.
 pub fn done(request: &Request) -> Option<String> {
     if let Request::Lockdown { on, .. } = request {
         let begun =
@@ -139,7 +140,7 @@ fn session(out: &mut TextLines, session: &SessionView) {
     }
 }
 
-/// Describes the containment of a session's server.
+/// Describes how a session's server is contained.
 pub fn contained(sandboxed: bool, remote: bool) -> &'static str {
     match (sandboxed, remote) {
         (_, true) => "REMOTE, cannot be sandboxed",
@@ -209,7 +210,7 @@ fn times(uses: u64) -> String {
     if uses == 1 { "once".to_owned() } else { format!("{uses} times") }
 }
 
-/// Formats an audit entry as one line that starts with `time`.
+/// Formats an audit entry as a single line that begins with `time`.
 pub fn activity(entry: &ActivityView, time: &str) -> String {
     let who = entry.client.as_deref().unwrap_or("-");
     let paths = if entry.paths.is_empty() { String::new() } else { format!("  {}", entry.paths.join(" ")) };
@@ -221,7 +222,7 @@ pub fn activity(entry: &ActivityView, time: &str) -> String {
     )
 }
 
-/// Formats a time in milliseconds since the Unix epoch as a UTC time of day.
+/// Formats milliseconds since the Unix epoch as a time of day in UTC.
 fn clock(ms: u64) -> String {
     let since = (UNIX_EPOCH + Duration::from_millis(ms)).duration_since(UNIX_EPOCH).unwrap_or_default();
     let day = since.as_secs() % 86_400;

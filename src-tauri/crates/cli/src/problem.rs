@@ -12,7 +12,7 @@ use std::error::Error;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-/// Exit status after standard output was closed, as for a process that was killed by SIGPIPE.
+/// Exit status when standard output was closed, the same as for a process killed by SIGPIPE.
 const OUTPUT_CLOSED: u8 = 141;
 
 /// Exit status for an invalid command line.
@@ -51,7 +51,7 @@ pub fn report_usage(problem: clap::Error, screen: Screen) -> ExitCode {
     print_error(&text.lines().collect(), &error, screen, ExitCode::from(USAGE))
 }
 
-/// Escapes the user's arguments in an error of clap.
+/// Escapes the user's arguments in an error message from clap.
 fn with_visible_arguments(mut problem: clap::Error) -> clap::Error {
     let given: Vec<(ContextKind, String)> = problem
         .context()
@@ -67,7 +67,7 @@ fn with_visible_arguments(mut problem: clap::Error) -> clap::Error {
 }
 
 fn print_error(out: &TextLines, error: &Value, screen: Screen, code: ExitCode) -> ExitCode {
-    // There is no further output to which a failure could be reported.
+    // A failure to write to standard error cannot be reported anywhere.
     let _ = io::stderr().write_all(out.as_str().as_bytes());
     if screen.is_json() && screen.show(out, error).is_err_and(|e| e.is::<OutputClosed>()) {
         return ExitCode::from(OUTPUT_CLOSED);
@@ -98,13 +98,13 @@ fn as_json(problem: &anyhow::Error) -> Value {
     fields.into()
 }
 
-/// Returns the file and line that the error concerns, if it names any.
+/// Returns the file and line that the error concerns, or `None` if it concerns no file.
 fn location(error: &(dyn Error + 'static)) -> Option<Map<String, Value>> {
     let load = error.downcast_ref().map(location_of_load_error);
     load.or_else(|| error.downcast_ref().map(location_of_config_error))
 }
 
-/// Returns the position of an error in a policy, annotations or list file.
+/// Returns the file and line of an error in a policy, annotations or list file, as JSON.
 pub fn location_of_load_error(error: &LoadError) -> Map<String, Value> {
     let (place, more) = match error {
         LoadError::Shape { place, .. } => (place, json!({})),

@@ -1,6 +1,6 @@
 //! `quarantine`: lists quarantined files, restores them and deletes them.
 //!
-//! - Describes the effect. Acts only if the user confirms or passed `--yes`.
+//! - Describes what will happen, then acts only if the user confirms or passed `--yes`.
 
 use crate::connection::Connection;
 use crate::left_file;
@@ -22,7 +22,7 @@ pub enum QuarantineAction {
         session: String,
         /// Path of the file, as listed.
         path: String,
-        /// Quarantine the file that has taken its place.
+        /// If another file now exists at its path, quarantine that file.
         #[arg(long)]
         exchange: bool,
         /// Do not ask for confirmation.
@@ -95,7 +95,7 @@ fn decide(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the question that the user must confirm.
+/// Returns the confirmation prompt for the choice.
 fn says(file: &LeftFileView, choice: LeftChoice) -> String {
     let LeftFileView { shown, when, .. } = file;
     match choice {

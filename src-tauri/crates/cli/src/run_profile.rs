@@ -1,4 +1,4 @@
-//! Run profiles on the command line: selects a profile, shows its effects and proposes a new one.
+//! Run profiles on the command line: selects a profile, shows the access it grants, and proposes a new one.
 
 use crate::lines::TextLines;
 use crate::screen::Screen;
@@ -30,12 +30,12 @@ pub fn choice(given: Option<&str>) -> anyhow::Result<Option<RunProfileChoice>> {
     Ok(Some(RunProfileChoice::Given { file: given.to_owned(), text }))
 }
 
-/// Returns the choice of the `plain` profile, which opens the least.
+/// Selects the `plain` profile, which grants the least access.
 pub fn plain() -> RunProfileChoice {
     RunProfileChoice::Named(RunProfiles::PLAIN.to_owned())
 }
 
-/// Returns the profile that a run uses.
+/// Resolves the profile that a run uses.
 pub fn chosen(
     home: &Home,
     choice: Option<&RunProfileChoice>,
@@ -117,7 +117,7 @@ pub fn check(
     Ok(if fuse.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Writes a profile that extends `base` with the files that a run has used.
+/// Writes a profile that extends `base` with the files used by a run.
 pub fn write_proposal(home: &Home, file: &Path, base: RunProfile, used: Vec<UsedFile>) -> anyhow::Result<()> {
     let stem = file.file_stem().unwrap_or_default().to_string_lossy();
     let name = stem.replace(|c: char| !c.is_ascii_alphanumeric() && c != '_', "-");
@@ -133,7 +133,8 @@ pub fn write_proposal(home: &Home, file: &Path, base: RunProfile, used: Vec<Used
     Ok(())
 }
 
-/// Returns an error if the file for the proposal already exists or does not end with `.json`.
+/// Returns an error if the file for the proposed profile already exists or its name does not end with
+/// `.json`.
 pub fn may_be_proposed(file: &Path) -> anyhow::Result<()> {
     if file.exists() {
         bail!("`{}` exists already; name another file for `--learn`", file.display());

@@ -1,7 +1,7 @@
 //! `run`: runs a program in a sandbox of the trusted process, with its input and output on this terminal.
 //!
-//! - The program has its own terminal. This process holds the user's terminal, copies between both and restores the
-//!   user's terminal.
+//! - The program has its own terminal. This process copies between it and the user's terminal, and restores the
+//!   user's terminal afterwards.
 
 mod program_terminal;
 mod question_terminal;
@@ -35,10 +35,10 @@ use std::path::Path;
 use std::process::ExitCode;
 use user_terminal::UserTerminal;
 
-/// Exit status if the run was terminated before the program exited.
+/// Exit status when the run is terminated before the program exits.
 const CUT_OFF: u8 = 125;
 
-/// Signals that are forwarded to the program or report a change of the terminal.
+/// Signals that are forwarded to the program or indicate a change of the terminal.
 const SIGNALS: [Signal; 9] = [
     Signal::HUP,
     Signal::INT,
@@ -51,7 +51,7 @@ const SIGNALS: [Signal; 9] = [
     Signal::TSTP,
 ];
 
-/// Runs the program. Returns its exit status.
+/// Runs the program and returns its exit status.
 pub fn perform(options: RunArguments, screen: Screen) -> anyhow::Result<ExitCode> {
     let home = Home::from_env()?;
     let cwd = std::env::current_dir().context("failed to determine the working directory")?;
@@ -83,7 +83,7 @@ pub fn perform(options: RunArguments, screen: Screen) -> anyhow::Result<ExitCode
     descriptors.extend([inner].into_iter().chain(for_daemon));
     let run = StartedRun::request(&hello(&options, cwd, choice, &chosen), descriptors)?;
 
-    // Otherwise, the program is moved to the foreground when it reads input.
+    // Otherwise, the program moves to the foreground once it reads input.
     let foreground = !is_shared && user.as_ref().is_some_and(UserTerminal::is_ours);
     link.begin(user.as_ref().map(|_| RunTerminal { streams: is_terminal, foreground }))?;
     let program = match &user {
@@ -96,7 +96,7 @@ pub fn perform(options: RunArguments, screen: Screen) -> anyhow::Result<ExitCode
                     link.start()?;
                     Some(program)
                 }
-                // The refusal contains the reason.
+                // The connection to the trusted process reports why.
                 Err(_) => None,
             }
         }
@@ -128,7 +128,7 @@ fn hello(
     profile: Option<RunProfileChoice>,
     chosen: &RunProfile,
 ) -> RunHello {
-    // Variables that the profile does not name stay in this process.
+    // Variables that the profile does not name are not sent to the trusted process.
     let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
         Some((name.into_string().ok()?, value.into_string().ok()?))
     };
@@ -151,7 +151,7 @@ fn hello(
     }
 }
 
-/// Returns the standard streams for the program, with `/dev/null` in place of each terminal.
+/// Returns the program's standard streams, with `/dev/null` in place of each terminal.
 fn streams(is_terminal: [bool; 3]) -> io::Result<Vec<OwnedFd>> {
     let (stdin, stdout, stderr) = (io::stdin(), io::stdout(), io::stderr());
     let streams = [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()];
@@ -171,7 +171,8 @@ fn not_ignored<const N: usize>(signals: [Signal; N]) -> anyhow::Result<Vec<Signa
     Ok(signals.into_iter().filter(|signal| !is_ignored(signal)).collect())
 }
 
-/// Waits for the run's terminal or a refusal. A signal is an error.
+/// Waits until the run's terminal arrives or the trusted process replies. Returns an error if a
+/// signal cancels the run first.
 fn wait_for_terminal(link: &RunLink, run: &StartedRun, signals: &Signals) -> anyhow::Result<()> {
     loop {
         let mut polled = [
@@ -197,7 +198,7 @@ fn wait_for_terminal(link: &RunLink, run: &StartedRun, signals: &Signals) -> any
     }
 }
 
-/// Reads the available bytes. Returns `None` if there are none yet, and an empty list at the end.
+/// Reads the available bytes. Returns `None` if no bytes are available yet, and an empty list at end of file.
 fn read_some(file: &OwnedFd) -> io::Result<Option<Vec<u8>>> {
     let mut piece = vec![0; 16 * 1024];
     match rustix::io::read(file, &mut piece) {
@@ -212,7 +213,7 @@ fn read_some(file: &OwnedFd) -> io::Result<Option<Vec<u8>>> {
     }
 }
 
-/// Writes as many bytes as possible without waiting, and removes them from `text`.
+/// Writes as many bytes as possible without blocking, and removes them from `text`.
 fn write_some(file: &OwnedFd, text: &mut Vec<u8>) -> io::Result<()> {
     while !text.is_empty() {
         match rustix::io::write(file, text) {

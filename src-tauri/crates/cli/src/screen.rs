@@ -2,7 +2,8 @@
 //!
 //! - Prints text by default, and only JSON with `--json`. Misleading characters are also escaped in JSON, because a
 //!   terminal may show it.
-//! - A closed pipe exits without an error message ([`OutputClosed`]).
+//! - If standard output is a closed pipe, the command exits without an error message
+//!   ([`OutputClosed`]).
 
 use crate::lines::TextLines;
 use anyhow::bail;
@@ -14,13 +15,13 @@ use serde_json::ser::{Formatter, PrettyFormatter, Serializer};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, IsTerminal, Write};
 
-/// Controlling terminal of this process, which is also available while standard input is redirected.
+/// Controlling terminal of this process. It is available even if standard input is redirected.
 const TERMINAL: &str = "/dev/tty";
 
-/// Number of columns of a terminal that does not report its size.
+/// Number of columns assumed for a terminal that does not report its size.
 const USUAL_COLUMNS: usize = 80;
 
-/// Error if the reader has closed standard output.
+/// Error for standard output whose reader has closed the pipe.
 #[derive(Debug, thiserror::Error)]
 #[error("standard output was closed")]
 pub struct OutputClosed;
@@ -29,22 +30,23 @@ pub struct OutputClosed;
 #[derive(Debug, Clone, Copy)]
 pub struct Screen {
     json: bool,
-    /// `true` if standard input contains data, so that answers are read from [`TERMINAL`].
+    /// `true` if standard input carries data, so answers must be read from [`TERMINAL`].
     has_data: bool,
 }
 
 impl Screen {
-    /// Creates the output. It prints JSON if `json` is `true`.
+    /// Creates the output settings. `json` selects JSON instead of text.
     pub fn new(json: bool) -> Self {
         Self { json, has_data: false }
     }
 
-    /// Reads answers from the controlling terminal, because standard input contains data.
+    /// Makes questions read their answers from the controlling terminal, because standard input
+    /// carries data.
     pub fn with_data_on_stdin(self) -> Self {
         Self { has_data: true, ..self }
     }
 
-    /// Returns `true` if the output is JSON.
+    /// Returns `true` if commands print JSON.
     pub fn is_json(self) -> bool {
         self.json
     }
@@ -54,7 +56,7 @@ impl Screen {
         if self.json { print(&json(value)?) } else { print(out.as_str()) }
     }
 
-    /// Prints a further line. Prints nothing with `--json`.
+    /// Prints an additional line, or nothing with `--json`.
     pub fn note(self, text: &str) -> anyhow::Result<()> {
         if self.json { Ok(()) } else { print([text].into_iter().collect::<TextLines>().as_str()) }
     }
@@ -63,7 +65,7 @@ impl Screen {
     pub fn progress(self, text: &str) {
         let mut out = io::stderr();
         if !self.json && out.is_terminal() {
-            // Progress is optional, so an error is ignored.
+            // Failing to show progress is harmless.
             let _ = write!(out, "\r\x1b[K{}", visible::line(text));
         }
     }

@@ -1,5 +1,5 @@
 //! `secrets`: stores secrets for servers in the desktop's keyring, or in an encrypted file if the user chose that.
-//! Only locking and unlocking the file for servers uses the trusted process.
+//! Locking and unlocking the file for servers goes through the trusted process.
 //!
 //! - Reads secrets and passphrases from the terminal without echo or from standard input. Arguments would be visible
 //!   to every program of the user.
@@ -125,11 +125,12 @@ fn set(name: &str, make_file: bool, screen: Screen) -> anyhow::Result<ExitCode> 
     Ok(ExitCode::SUCCESS)
 }
 
-/// A secret from the user and the open store for it.
+/// A secret that the user typed, with the open store to keep it in.
 pub struct TypedSecret {
     store: SecretStore,
     secret: Secret,
-    /// Trusted process that has unlocked the encrypted file, or `None` if this process accesses the store itself.
+    /// Connection to the trusted process if it has unlocked the encrypted file. `None` if this process accesses the
+    /// store directly.
     unlocked: Option<Connection>,
 }
 
@@ -195,8 +196,8 @@ fn make(store: &SecretStore, screen: Screen) -> anyhow::Result<()> {
     ask(move || store.make(passphrase))
 }
 
-/// Returns a connection to the trusted process if it has unlocked the encrypted file. Listing, storing and removing
-/// secrets then needs no passphrase.
+/// Returns a connection to the trusted process if it has unlocked the encrypted file. Secrets can then be listed,
+/// stored and removed without the passphrase.
 fn unlocked_elsewhere() -> anyhow::Result<Option<Connection>> {
     if store()?.file_is_locked()?.is_none() {
         return Ok(None);
@@ -216,7 +217,7 @@ fn names() -> anyhow::Result<Vec<SecretName>> {
     ask(move || store.list())
 }
 
-/// Returns the store. Asks for the passphrase if it is a locked file.
+/// Returns the open secret store. Asks for the passphrase if the store is a locked file.
 pub fn opened() -> anyhow::Result<SecretStore> {
     let store = store()?;
     if store.file_is_locked()? == Some(true) {
@@ -225,14 +226,15 @@ pub fn opened() -> anyhow::Result<SecretStore> {
     Ok(store)
 }
 
-/// Returns the store for a server that this command starts. Unlocks it only if the server needs a secret.
+/// Returns the secret store for a server that this command starts. Unlocks the store only if the server needs a
+/// secret.
 pub fn opened_for(server: Option<&Server>) -> anyhow::Result<SecretStore> {
     let needs = server.is_some_and(|server| !server.secret_names().is_empty());
     if needs { opened() } else { store() }
 }
 
-/// Returns an error if a secret that the server's entry names is missing. Called before anything is downloaded for the
-/// server.
+/// Returns an error if a secret that the server's entry refers to is not stored. Called before anything is downloaded
+/// for the server.
 pub fn must_have(server: &Server) -> anyhow::Result<()> {
     let needed = server.secret_names();
     if !needed.is_empty() && unlocked_elsewhere()?.is_some() {
@@ -263,8 +265,8 @@ pub fn must_have(server: &Server) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the missing secrets of a server's entry. Does not ask for a passphrase: secrets in a locked file count as
-/// present.
+/// Returns the names of secrets that a server's entry refers to but that are not stored. Never asks for a
+/// passphrase: secrets in a locked file count as stored.
 pub fn missing(server: &Server) -> Vec<SecretName> {
     let Ok(store) = store() else { return Vec::new() };
     let is_missing = |name: &SecretName| {
@@ -283,7 +285,7 @@ fn open(store: &SecretStore) -> anyhow::Result<()> {
     ask(move || store.unlock(passphrase))
 }
 
-/// Returns the store without unlocking it.
+/// Returns the secret store without unlocking it.
 pub fn store() -> anyhow::Result<SecretStore> {
     Ok(SecretStore::of(&Home::from_env()?.state))
 }
@@ -333,14 +335,14 @@ pub fn keep(secrets: &[PlainSecret]) -> anyhow::Result<()> {
     ask(move || plain_secrets::keep(&store, &secrets))
 }
 
-/// Returns a line for each secret with its location and the name under which it would be stored.
+/// Returns one line for each secret, with its location and the name it will be stored under.
 pub fn lines(secrets: &[PlainSecret]) -> impl Iterator<Item = String> {
     secrets.iter().map(|plain| {
         format!("Move to the keyring: `{}` of {}, as `keyring:{}`.", plain.place, plain.server, plain.name)
     })
 }
 
-/// Returns the locations and names of the secrets as JSON.
+/// Returns the location and name of each secret as JSON.
 pub fn as_json(secrets: &[PlainSecret]) -> Vec<Value> {
     let one = |plain: &PlainSecret| json!({ "server": plain.server, "place": plain.place, "name": plain.name.as_str() });
     secrets.iter().map(one).collect()

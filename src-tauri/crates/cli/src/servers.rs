@@ -1,6 +1,6 @@
 //! `servers`: lists, adds, changes and removes servers, and annotates their tools.
 //!
-//! - Shows the complete proposal. Writes only if the user confirms it or passed `--yes`.
+//! - Shows each change in full, and writes it only if the user confirms it or passed `--yes`.
 
 mod add;
 mod catalog;
@@ -42,13 +42,14 @@ pub enum ServersAction {
         /// Name of the server.
         name: String,
     },
-    /// Allow a server a host or folder permanently.
+    /// Permanently allow a server to access a host or folder.
     Open(change::OpeningOptions),
-    /// Stop allowing a server a host or folder permanently.
+    /// Remove a server's permanent access to a host or folder.
     Close(change::OpeningOptions),
     /// Show or change the resource limits of a server.
     Limits(limits::LimitsOptions),
-    /// Show what is suspended because a server name now starts another program; keep it, or start afresh.
+    /// Show the grants and data that are suspended because a server name now starts another program; keep them, or
+    /// start afresh.
     Identity(identity::IdentityOptions),
     /// Show the tools that a server changed; update them, keep their old definitions, or remove them.
     Diff(diff::DiffOptions),
@@ -67,11 +68,11 @@ pub enum ServersAction {
         /// Without this option, tools with such arguments are omitted.
         #[arg(long, requires = "yes")]
         unknown_as_text: bool,
-        /// Drop the annotations of tools that the server does not list anymore. Without this
-        /// option, they are kept unless you confirm dropping them on the terminal.
+        /// Drop the annotations of tools that the server no longer lists. Without this option, they
+        /// are kept unless you confirm dropping them on the terminal.
         #[arg(long)]
         drop_unseen: bool,
-        /// Seconds that the server may take to start and list its tools.
+        /// Maximum time for the server to start and list its tools, in seconds.
         #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=600))]
         timeout: u64,
         /// Create the sandbox even when running as root, for example in a container.
@@ -115,7 +116,7 @@ pub fn perform(action: &ServersAction, screen: Screen) -> anyhow::Result<ExitCod
     }
 }
 
-/// Annotations that are written without the user's confirmation.
+/// Selects the annotations to write without the user's confirmation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Unconfirmed {
     /// None; the user is asked.
@@ -141,7 +142,7 @@ fn annotate(
     if !drop_unseen {
         file.keep_unseen(&mut draft);
     }
-    // Compared first, so that the user is not asked about a change that cannot be written.
+    // Comparing first avoids asking about a change that cannot be written.
     let mut changes = file.compare(&draft)?;
     if unconfirmed == Unconfirmed::Known {
         draft.leave_out_unknown(&changes);
@@ -171,7 +172,7 @@ fn annotate(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints the hosts and files to which the sandbox refused access.
+/// Prints the hosts and files that the sandbox refused access to.
 fn print_wants(wants: &Wants, home: &Home, screen: Screen) -> anyhow::Result<()> {
     wants
         .in_words(&home.person)

@@ -10,7 +10,8 @@ use ironcurtain_protocol::{LeftChoice, LeftState, Reply, Request, SessionRecordV
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-/// Prints the active sessions, and closed sessions with undecided files.
+/// Prints the active sessions, and the closed sessions that left files about which the user has not
+/// decided.
 pub fn all(screen: Screen) -> anyhow::Result<ExitCode> {
     let mut connection = Connection::open()?;
     let live = connection.ask(Request::Sessions)?;
@@ -49,7 +50,7 @@ pub fn print_remaining_scans(words: &[String]) {
         .iter()
         .map(|words| format!("Scanning for files that other programs may run: {words} ..."))
         .collect();
-    // There is no further output to which a failure could be reported.
+    // A failure to write to standard error cannot be reported anywhere.
     let _ = io::stderr().write_all(out.as_str().as_bytes());
 }
 

@@ -15,7 +15,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 /// Variables that select the home directory. The shim's values are kept, so that the shim and the trusted process use
-/// the same files. The user is warned about another home ([`ironcurtain_config::home::OtherHome`]).
+/// the same files. A home other than the usual one causes a warning ([`ironcurtain_config::home::OtherHome`]).
 const HOMES: [&str; 2] = ["HOME", HOME_VARIABLE];
 
 /// Variables for which the shim's value takes precedence.
@@ -28,7 +28,7 @@ const DISPLAYS: [&str; 2] = ["WAYLAND_DISPLAY", "DISPLAY"];
 const BUS: &str = "DBUS_SESSION_BUS_ADDRESS";
 const RUNTIME: &str = "XDG_RUNTIME_DIR";
 
-/// Search path if the user manager has none (`login.defs(5)`).
+/// Search path used if the systemd user manager has none (`login.defs(5)`).
 const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// Names and values of environment variables.
@@ -38,7 +38,7 @@ type Variables = Vec<(OsString, OsString)>;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionEnvironment(Variables);
 
-/// Values from which the environment is computed.
+/// Inputs from which the environment is computed.
 #[derive(Debug, Default)]
 struct Sources {
     account: Option<Account>,
@@ -129,7 +129,7 @@ fn names_display(variables: &Variables) -> bool {
 /// Returns the search path of the session, followed by the absolute directories that only the shim's path contains.
 ///
 /// The shim's directories come last, so that they can only add programs that the session lacks, such as Node.js
-/// installed by `nvm`. Servers and `srt` are searched for on this path; bubblewrap and git are not.
+/// installed by `nvm`. This path is used to find servers and `srt`, but not bubblewrap or git.
 fn search_path(session: Option<&OsStr>, caller: Option<&OsStr>) -> OsString {
     let mut all: Vec<PathBuf> = std::env::split_paths(session.unwrap_or(OsStr::new(USUAL_PATH))).collect();
     for directory in caller.map(std::env::split_paths).into_iter().flatten() {
@@ -172,7 +172,7 @@ mod tests {
         of.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
     }
 
-    /// Returns the environment that a hostile repository could give a shim.
+    /// Returns an environment that a hostile repository could set for a shim.
     fn hostile() -> Variables {
         variables(&[
             ("LD_PRELOAD", "/repo/evil.so"),

@@ -14,7 +14,7 @@ pub struct KnownClient {
     pub id: &'static str,
     /// Name of the client for display.
     pub name: &'static str,
-    /// Possible locations of the user's settings. The first that exists is used; if none does, the first.
+    /// Possible locations of the user's settings. The first one that exists is used, or the first one if none exists.
     pub(crate) files: &'static [Location],
     /// Path of a project's settings file relative to the project; `None` if the client has none.
     pub project_file: Option<&'static str>,
@@ -30,9 +30,9 @@ pub struct KnownClient {
 pub enum FoundClient {
     /// The client is in use, with this settings file.
     Configured(PathBuf),
-    /// The client is installed, but its settings file does not exist yet. It would be this one.
+    /// The client is installed, but its settings file, which would have this path, does not exist yet.
     Installed(PathBuf),
-    /// The client is not installed. Its settings file would be this one.
+    /// The client is not installed. Its settings file would have this path.
     Missing(PathBuf),
 }
 
@@ -47,15 +47,15 @@ impl FoundClient {
 }
 
 impl KnownClient {
-    /// Searches for the client; `None` if it has no location on this machine. `has_program` returns `true` if a
-    /// program is on the search path.
+    /// Searches for the client. Returns `None` if the client does not exist on this platform. `has_program`
+    /// must return `true` if a program is on the search path.
     #[must_use]
     pub fn find(&self, places: &Places, has_program: impl Fn(&str) -> bool) -> Option<FoundClient> {
         let files: Vec<PathBuf> = self.files.iter().filter_map(|file| file.path(places)).collect();
         if let Some(file) = files.iter().find(|file| file.is_file()) {
             return Some(FoundClient::Configured(file.clone()));
         }
-        // A folder that other programs also use is no sign that the client is installed.
+        // A folder that other programs share does not show that the client is installed.
         let own = |file: &PathBuf| file.parent().is_some_and(|dir| dir.is_dir() && !is_shared(dir, places));
         if let Some(file) = files.iter().find(|file| own(file)) {
             return Some(FoundClient::Installed(file.clone()));
@@ -65,8 +65,8 @@ impl KnownClient {
         Some(if is_there { FoundClient::Installed(first) } else { FoundClient::Missing(first) })
     }
 
-    /// Returns the server entries of a settings file, in the order of the file. `None` for `text` means that
-    /// there is no file.
+    /// Returns the server entries in the text of a settings file, in file order. Pass `None` if the file
+    /// does not exist.
     ///
     /// # Errors
     /// Returns [`DocumentError`] if the file cannot be parsed.
@@ -76,7 +76,7 @@ impl KnownClient {
         Ok(entries.into_iter().map(|(name, value)| SettingsEntry::of(name, value)).collect())
     }
 
-    /// Adds server entries to a settings file. Existing entries with these names are replaced.
+    /// Adds server entries to a settings file, replacing existing entries with the same names.
     ///
     /// # Errors
     /// Returns [`DocumentError`] if the file cannot be parsed or changed.
@@ -93,7 +93,7 @@ impl KnownClient {
         self.changed(text, &changes)
     }
 
-    /// Sets server entries in a settings file; those with the value `None` are removed.
+    /// Sets server entries in a settings file. Removes an entry whose value is `None`.
     ///
     /// # Errors
     /// Returns [`DocumentError`] if the file cannot be parsed or changed.

@@ -1,9 +1,9 @@
-//! Settings file of a client, parsed without loss: comments and layout survive an edit.
+//! A client's settings file, parsed losslessly: edits preserve comments and layout.
 //!
 //! - INVARIANT: a changed text is parsed again before it is returned, to verify that every changed entry has
 //!   its new value and every other entry its old one ([`Document::changed`]).
 //! - INVARIANT: a file that cannot be parsed completely is not changed. A duplicate key on the path to the
-//!   entries is an error, because clients differ in which of the values they use.
+//!   entries is an error, because clients disagree on which value counts.
 
 mod jsonc;
 mod toml;
@@ -31,7 +31,7 @@ pub(crate) struct Place {
     pub is_list: bool,
 }
 
-/// Reason why a settings file cannot be read or changed.
+/// Reason why a settings file could not be read or changed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DocumentError {
     /// The file has a syntax error.
@@ -42,7 +42,7 @@ pub enum DocumentError {
         /// Message of the parser.
         problem: String,
     },
-    /// A key on the path to the entries has a value of another type.
+    /// A key on the path to the entries has a value of the wrong type.
     #[error("`{0}` does not contain server entries")]
     NoEntries(String),
     /// A key on the path to the entries occurs twice.
@@ -53,7 +53,7 @@ pub enum DocumentError {
     Unusual(String),
 }
 
-/// Parsed settings file, by syntax.
+/// Parsed settings file, in one of the supported syntaxes.
 pub(crate) enum Document {
     Json(jsonc::JsoncDocument),
     Toml(toml::TomlDocument),
@@ -69,7 +69,7 @@ impl Document {
         })
     }
 
-    /// Returns the text of the file after setting entries; those with the value `None` are removed.
+    /// Returns the text of the file with the given entries set. Removes an entry whose value is `None`.
     pub(crate) fn changed(
         mut self,
         place: Place,

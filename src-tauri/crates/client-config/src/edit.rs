@@ -1,11 +1,11 @@
-//! Change of a file, as the text before and after.
+//! Planned change of a file, stored as the text before and after.
 
 use similar::TextDiff;
 
 /// Number of unchanged lines that a diff shows around a change.
 const AROUND: usize = 3;
 
-/// Change of a file that was not written yet.
+/// Planned change of a file, which has not been written yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Edit {
     /// Current text; `None` if the file does not exist.
@@ -19,7 +19,7 @@ impl Edit {
         Self { before: before.map(ToOwned::to_owned), after: Some(after) }
     }
 
-    /// Returns `true` if the change has no effect.
+    /// Returns `true` if both texts are equal.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.before == self.after

@@ -1,4 +1,4 @@
-//! Server entries in the settings of clients, each of which has its own format.
+//! Server entries in clients' settings. Each client has its own format.
 
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -7,10 +7,11 @@ use std::path::Path;
 /// File name of the shim.
 const SHIM: &str = "ironcurtain-shim";
 
-/// Timeout for a call in Goose, in seconds. Longer than a question to the user stays open.
+/// Timeout that Goose uses for a call, in seconds. It is longer than a question to the user stays
+/// open.
 const GOOSE_SECONDS: u64 = 300;
 
-/// Command with which a client starts a server.
+/// Command that a client runs to start a server.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct StartCommand {
     /// Name or path of the program.
@@ -83,7 +84,7 @@ impl StartCommand {
         Path::new(&self.command).file_stem().is_some_and(|name| name == SHIM)
     }
 
-    /// Returns the servers that the arguments of the shim select.
+    /// Returns the servers that the shim's arguments select.
     #[must_use]
     pub fn shim_selection(&self) -> ShimSelection<'_> {
         let after = |option: &str| {
@@ -140,8 +141,8 @@ fn as_text(value: &Value) -> Option<String> {
 }
 
 impl Shape {
-    /// Returns the entry as a JSON value, with the fields in the client's usual order. `name` is added as a
-    /// field for clients whose entries are in a list.
+    /// Returns the entry as a JSON value, with the fields in the client's usual order. Adds `name` as a
+    /// field for clients that store entries in a list.
     pub(crate) fn write(self, name: Option<&str>, launch: &StartCommand) -> Value {
         let StartCommand { command, args, env } = launch;
         let mut fields: Vec<(&str, Value)> = match self {

@@ -1,7 +1,8 @@
 //! Settings of agent clients: finds them, lists their servers, and adds or removes IronCurtain's shim.
 //!
 //! - A single table ([`CLIENTS`]) describes all clients.
-//! - Only the named entries of a file change; comments, order and layout of everything else are kept.
+//! - Edits change only the named entries of a file, and preserve the comments, order and layout of everything
+//!   else.
 //! - This crate writes no files. It returns each change as an [`Edit`], which the caller can display and write.
 
 mod client;

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Environment variables that move the settings of a client.
+/// Environment variables that change the folder of a client's settings.
 const MOVED_BY: [&str; 3] = ["CLAUDE_CONFIG_DIR", "CODEX_HOME", "COPILOT_HOME"];
 
 /// Base folders of settings files on this machine.
@@ -13,11 +13,11 @@ const MOVED_BY: [&str; 3] = ["CLAUDE_CONFIG_DIR", "CODEX_HOME", "COPILOT_HOME"];
 pub struct Places {
     /// The user's home directory.
     pub home: PathBuf,
-    /// Folder for settings of applications: `$XDG_CONFIG_HOME`, `~/Library/Application Support` or `%APPDATA%`.
+    /// Folder for application settings: `$XDG_CONFIG_HOME`, `~/Library/Application Support` or `%APPDATA%`.
     pub config: PathBuf,
     /// `$XDG_CONFIG_HOME` or `~/.config`, on macOS too; `%APPDATA%` on Windows.
     pub xdg: PathBuf,
-    /// Folders to which environment variables move the settings of clients, by variable.
+    /// Settings folders that environment variables select, keyed by variable.
     pub variables: BTreeMap<String, PathBuf>,
 }
 
@@ -30,7 +30,7 @@ pub(crate) enum Base {
     Config,
     /// [`Places::xdg`].
     Xdg,
-    /// Folder in an environment variable. Without the variable, the location does not exist.
+    /// Folder that this environment variable names. If it is not set, the location does not exist.
     Variable(&'static str),
 }
 
@@ -47,7 +47,7 @@ pub(crate) const fn at(base: Base, below: &'static str) -> Location {
 }
 
 impl Places {
-    /// Determines the folders for a home directory. `variable` returns the value of an environment variable.
+    /// Determines the folders for a home directory. `variable` must return the value of an environment variable.
     #[must_use]
     pub fn of(home: &Path, variable: impl Fn(&str) -> Option<PathBuf>) -> Self {
         let set = |name: &str| variable(name).filter(|path| path.is_absolute());
@@ -66,7 +66,7 @@ impl Places {
 }
 
 impl Location {
-    /// Returns the absolute path; `None` if the variable that contains the base folder is not set.
+    /// Returns the absolute path, or `None` if the environment variable for the base folder is not set.
     pub(crate) fn path(self, places: &Places) -> Option<PathBuf> {
         let base = match self.base {
             Base::Home => &places.home,

@@ -18,8 +18,8 @@ fn launch() -> StartCommand {
     StartCommand::of_shim(Path::new(SHIM), ShimSelection::Server("files"))
 }
 
-/// Compares a text with the golden file of a client and operation. With `UPDATE_GOLDEN=1`, writes the file
-/// instead.
+/// Compares a text with the golden file for a client and an operation. With `UPDATE_GOLDEN=1`, writes the
+/// golden file instead.
 fn golden(client: &KnownClient, operation: &str, text: &str) {
     let path =
         PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("tests/golden/{}.{operation}", client.id));
@@ -133,7 +133,7 @@ fn a_client_is_found_by_its_file_its_folder_or_its_program() {
     assert_eq!(cursor.find(&places, |_| false), Some(FoundClient::Installed(file.clone())));
     std::fs::write(&file, "{}").unwrap();
     assert_eq!(cursor.find(&places, |_| false), Some(FoundClient::Configured(file)));
-    // An existing home directory is no sign that Claude Code is installed.
+    // An existing home directory does not show that Claude Code is installed.
     let code = KnownClient::named("claude-code").unwrap();
     assert_eq!(code.find(&places, |_| false), Some(FoundClient::Missing(home.path().join(".claude.json"))));
     let moved = Places::of(home.path(), |name| (name == "CODEX_HOME").then(|| home.path().join("cx")));

@@ -1,9 +1,9 @@
-//! Reasons that a server's entry is invalid.
+//! Reasons why a server's entry is invalid.
 
 use ironcurtain_egress::RuleError;
 use ironcurtain_secrets::SecretNameError;
 
-/// Reason that a server's entry is invalid.
+/// Reason why a server's entry is invalid.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum EntryError {
     /// The name contains a character other than letters, digits, `-`, `_` and `.`.
@@ -12,7 +12,7 @@ pub(super) enum EntryError {
     /// A local server's `command` is missing or empty.
     #[error("`command` is empty")]
     NoCommand,
-    /// `command` is a list that contains the program and its arguments.
+    /// `command` is a list of the program and its arguments instead of a string.
     #[error("`command` is a list; write the program as `command` and the rest as `args`")]
     CommandList,
     /// `type` names a transport that is no longer supported.
@@ -34,7 +34,7 @@ pub(super) enum EntryError {
     /// The same name is defined inside and outside `mcpServers`.
     #[error("it is defined both inside and outside `mcpServers`; remove one")]
     Twice,
-    /// Nothing limits an unannotated tool of an unsandboxed server, so it cannot be allowed by asking the user.
+    /// The entry disables the sandbox but asks about unannotated tools, whose effects nothing would limit.
     #[error(
         "`unannotated` is `ask` and `sandbox` is `false`: the effects of unannotated tools are unknown, and no sandbox would limit them; sandbox the server, or annotate its tools"
     )]
@@ -44,7 +44,7 @@ pub(super) enum EntryError {
     Secret {
         /// Name of the environment variable.
         variable: String,
-        /// Reason that the secret's name is invalid.
+        /// Reason why the secret's name is invalid.
         source: SecretNameError,
     },
     /// The path of the program is invalid.
@@ -53,28 +53,28 @@ pub(super) enum EntryError {
     /// A path in `worksWith` is invalid.
     #[error("`worksWith`: {0}")]
     WorksWith(EntryPathError),
-    /// A path in a list of `sandbox.filesystem` is invalid.
+    /// A path in one of the lists in `sandbox.filesystem` is invalid.
     #[error("`sandbox.filesystem.{list}`: {source}")]
     Path {
         /// Key of the list.
         list: &'static str,
-        /// Reason that the path is invalid.
+        /// Reason why the path is invalid.
         source: EntryPathError,
     },
-    /// A host in a list of `sandbox.network` is invalid.
+    /// A host in one of the lists in `sandbox.network` is invalid.
     #[error("`sandbox.network.{list}`: {source}")]
     Host {
         /// Key of the list.
         list: &'static str,
-        /// Reason that the host is invalid.
+        /// Reason why the host is invalid.
         source: RuleError,
     },
 }
 
-/// Reason that a path in an entry is invalid.
+/// Reason why a path in an entry is invalid.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum EntryPathError {
-    /// The text cannot be a path.
+    /// The text is not a valid path.
     #[error("`{path}` is not a path", path = .0.escape_default())]
     NotAPath(String),
     /// The path starts with `~name`, the home directory of another user.
@@ -88,13 +88,13 @@ pub(super) enum EntryPathError {
     Home,
 }
 
-/// Reason that the address or a header of a remote server is invalid.
+/// Reason why the address or a header of a remote server is invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum RemoteEntryError {
     /// The URL cannot be parsed or has no host.
     #[error("`url`: `{0}` is not a server address; write it as `https://host/path`")]
     NoUrl(String),
-    /// The URL contains a user name or password, which can disguise the host.
+    /// The URL contains a user name or password, which can disguise the real host.
     #[error(
         "`url` has a login before `@`, in an address that leads to `{0}`; remove it, and write a login as a header, in `headers`"
     )]
@@ -122,7 +122,7 @@ pub enum RemoteEntryError {
     Secret {
         /// Name of the header.
         header: String,
-        /// Reason that the secret's name is invalid.
+        /// Reason why the secret's name is invalid.
         source: SecretNameError,
     },
 }

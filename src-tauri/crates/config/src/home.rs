@@ -30,16 +30,16 @@ pub struct Home {
     pub socket: PathBuf,
     /// Directory of IronCurtain's programs, which no agent may change. `None` if it is unknown.
     pub programs: Option<PathBuf>,
-    /// `true` if the keyring may store the audit log's state. Set only for the account's own directories.
+    /// `true` if the newest audit entry may be recorded in the keyring. Only for the account's own directories.
     pub has_keyring: bool,
-    /// Environment variable that selects other directories than the account's, or `None` if there is none.
+    /// Directory that an environment variable selects instead of the account's own, or `None` if there is none.
     pub other: Option<OtherHome>,
 }
 
-/// Reason that one of IronCurtain's directories cannot be used.
+/// Reason why one of IronCurtain's directories cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum HomeError {
-    /// The environment contains no path for the socket.
+    /// The path of the socket could not be determined from the environment.
     #[error(transparent)]
     Place(#[from] SocketPathError),
     /// Neither `HOME` nor the user database contains the home directory.
@@ -70,7 +70,7 @@ pub enum HomeError {
 }
 
 impl Home {
-    /// Returns the directories for this process's environment.
+    /// Determines the directories from this process's environment.
     ///
     /// # Errors
     /// Returns a [`HomeError`] if the home directory or the socket's path is unknown.
@@ -89,7 +89,7 @@ impl Home {
         Ok(Self { person, config, state, data, socket, programs, has_keyring: true, other })
     }
 
-    /// Returns directories inside `all`, as [`HOME_VARIABLE`] selects them.
+    /// Returns directories that are all inside `all`, as selected by [`HOME_VARIABLE`].
     #[must_use]
     pub fn under(all: &Path, person: &Path) -> Self {
         Self {
@@ -177,7 +177,7 @@ impl Home {
         self.runtime().join("srt")
     }
 
-    /// Returns the directory with the data of all sandboxes, such as mount journals and quarantined files.
+    /// Returns the directory for data about all sandboxes, such as mount journals and quarantined files.
     #[must_use]
     pub fn sandboxes(&self) -> PathBuf {
         self.state.join("sandboxes")
@@ -258,7 +258,7 @@ pub fn private_dir(path: &Path) -> Result<(), HomeError> {
     if found.st_uid != geteuid().as_raw() {
         return Err(HomeError::OtherOwner { path: path.to_path_buf(), owner: found.st_uid });
     }
-    // Other users may have created files in it already, so it is not enough to remove their permissions.
+    // Removing the permissions is not enough, because other users may already have created files in it.
     if is_written_by_others(found.st_mode, found.st_gid) {
         return Err(HomeError::OthersWrite { path: path.to_path_buf() });
     }
@@ -268,8 +268,8 @@ pub fn private_dir(path: &Path) -> Result<(), HomeError> {
     Ok(())
 }
 
-/// Checks that no other user can replace the directory: each ancestor belongs to root or this user, and has the sticky
-/// bit if others can write to it.
+/// Checks that no other user can replace the directory. Each ancestor must belong to root or this user, and must have
+/// the sticky bit if others can write to it.
 fn safe_above(path: &Path) -> Result<(), HomeError> {
     let io = |source| HomeError::Io { path: path.to_path_buf(), source };
     for above in path.canonicalize().map_err(io)?.ancestors().skip(1) {

@@ -1,8 +1,8 @@
 //! Reads the user's configuration: `config.json`, `mcp-servers.json` and the policy files.
 //!
-//! - A missing file means defaults. An error about an invalid file names the file and the position.
-//! - Makes no decision about calls. It returns the user's settings, and the protected paths and policy snapshot that
-//!   follow from them.
+//! - If a file is missing, its defaults apply. An error about an invalid file names the file and the position.
+//! - Makes no decisions about calls. Returns the user's settings, and computes the protected paths and the policy
+//!   snapshot from them.
 //! - Contains the names of secrets, but never their values.
 //!
 //! ```no_run
@@ -74,7 +74,7 @@ pub enum ConfigError {
 }
 
 impl ConfigError {
-    /// Creates an error about this file, with the line if it is known.
+    /// Creates an error about this file, including the line if it is known.
     fn invalid(path: &Path, line: Option<usize>, problem: impl Into<String>) -> Self {
         let place = SourceLocation { file: path.display().to_string(), line };
         Self::Invalid { place, problem: problem.into() }
@@ -185,7 +185,7 @@ impl Config {
         Self::of(&Self::text(home)?)
     }
 
-    /// Parses the text of a settings file. Errors name `file`.
+    /// Parses the text of `config.json`. Errors name `file`.
     ///
     /// # Errors
     /// Returns a [`ConfigError`] if the text is invalid.
@@ -253,7 +253,7 @@ pub fn read(path: &Path) -> Result<Option<String>, ConfigError> {
     bounded_read::text(path).map_err(|source| ConfigError::Io { path: path.to_path_buf(), source })
 }
 
-/// Content of a file when it was read.
+/// A file's path and its content at the time it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Text {
     /// Path of the file.

@@ -19,7 +19,7 @@ use ironcurtain_policy::{
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// Policy data that all sessions use to judge calls.
+/// Policy data that all sessions use to decide calls.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PolicySnapshot {
     /// Version number, which starts at 1 when the trusted process starts.
@@ -44,7 +44,7 @@ pub struct PolicySnapshot {
 /// hosts.
 pub type Hosts = BTreeMap<String, Vec<String>>;
 
-/// Files that replace the configured ones. `None` uses the configured file.
+/// Policy files to use instead of the configured ones. `None` selects the configured file.
 #[derive(Debug, Clone, Default)]
 pub struct PolicyFiles {
     /// Compiled policy.
@@ -115,25 +115,25 @@ impl PolicySnapshot {
         Ok(Self { version: 1, hash, policy, annotations, protected, gates, home: person, text, hosts })
     }
 
-    /// Returns a copy with these hosts.
+    /// Returns a copy of the snapshot in which each server may reach these hosts.
     pub fn with_hosts(&self, hosts: Hosts) -> Self {
         let (hash, gates) = (self.text.hash(&hosts), AllowedHosts::new(&hosts));
         Self { hash, gates, hosts, ..self.clone() }
     }
 
-    /// Returns a copy with these protected paths.
+    /// Returns a copy of the snapshot with other protected paths.
     pub fn with_protection(&self, protected: ProtectedPaths) -> Self {
         Self { protected, ..self.clone() }
     }
 
-    /// Returns the hosts of the snapshot, updated with those of `servers`. A removed server keeps its hosts, because a
-    /// session may still use it.
+    /// Returns the snapshot's hosts, updated with those of `servers`. Keeps the hosts of a removed server, because a
+    /// session may still be using it.
     pub fn hosts_with(&self, servers: &Servers) -> Hosts {
         let removed = self.hosts.iter().filter(|(name, _)| servers.find(Some(name)).is_none());
         removed.map(|(name, hosts)| (name.clone(), hosts.clone())).chain(hosts(servers)).collect()
     }
 
-    /// Returns the host patterns of a server.
+    /// Returns the host patterns that a server may reach without approval.
     pub fn hosts_of(&self, server: &str) -> &[String] {
         self.hosts.get(server).map_or(&[], Vec::as_slice)
     }
@@ -144,7 +144,7 @@ impl PolicySnapshot {
         self.text.policy().0
     }
 
-    /// Returns the files from which the snapshot was parsed.
+    /// Returns the contents of the files from which the snapshot was parsed.
     pub fn text(&self) -> &PolicyTexts {
         &self.text
     }
@@ -157,8 +157,8 @@ impl PolicySnapshot {
         GrantLimits { home: &self.home, protected: self.protected.paths() }
     }
 
-    /// Returns the folders that the rules open to a server permanently, except those that may not be granted as a
-    /// whole.
+    /// Returns the folders that the rules permanently allow a server to access, except those that cannot be
+    /// granted as a whole.
     #[must_use]
     pub fn open_folders(&self, server: &str) -> Vec<OpenFolder> {
         let mut folders = open_folders(&self.policy, server);

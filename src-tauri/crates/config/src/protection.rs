@@ -1,8 +1,8 @@
 //! Computes the protected paths: those that no call may access, those that are read-only and those that require
 //! approval.
 //!
-//! - No other code computes them. They follow from the lists in `paths` and from IronCurtain's own folders. The judge
-//!   and the sandboxes receive the result.
+//! - This is the only code that computes them, from the lists in `paths` and from IronCurtain's own folders. The
+//!   policy engine and the sandboxes both use the result.
 //! - A protected symlink also protects its target and every symlink in between, because replacing one of them would
 //!   redirect it.
 //! - Symlinks in IronCurtain's folders and in folders with secrets are followed breadth-first, in at most
@@ -25,7 +25,7 @@ use std::path::PathBuf;
 /// Maximum number of folders that are scanned for symlinks, starting from one protected folder.
 const MOST_FOLDERS: usize = 64;
 
-/// Maximum number of names that are read in one folder.
+/// Maximum number of directory entries that are read in one folder.
 const MOST_NAMES: usize = 1024;
 
 /// Maximum depth of scanned folders below a protected folder.
@@ -40,7 +40,7 @@ const SOFTWARE: [&str; 6] = ["/usr", "/bin", "/lib", "/opt", "/nix", "/snap"];
 /// Returns an error if one of IronCurtain's folders cannot be resolved.
 pub fn protection(home: &Home, person: &CanonicalPath) -> Result<ProtectedPaths, UnresolvedPath> {
     let mut following = Following::new(person);
-    // A server sees the package that it runs from; no call may access packages.
+    // A server can see the package that it runs from, but no call may access packages.
     for own in home.own().into_iter().chain([home.installs()]) {
         following.close(&own_folder(&own, &following.resolver)?);
     }
@@ -59,8 +59,8 @@ pub fn protection(home: &Home, person: &CanonicalPath) -> Result<ProtectedPaths,
     Ok(following.closed.into_iter().collect::<ProtectedPaths>().with_read_only(kept).asking_about(IN_PROJECT))
 }
 
-/// Returns the folders with secrets in which the caller watches for new symlinks. Their contents rarely change.
-/// Blocking.
+/// Returns the folders with secrets that the caller should watch for new symlinks. Their contents rarely
+/// change. Blocking.
 pub fn watched(person: &CanonicalPath) -> Vec<PathBuf> {
     let mut following = Following::new(person);
     for login in logins(person) {
@@ -69,7 +69,7 @@ pub fn watched(person: &CanonicalPath) -> Vec<PathBuf> {
     following.seen.into_iter().map(|folder| folder.as_path().to_path_buf()).collect()
 }
 
-/// Returns the read-only paths: IronCurtain's programs and the settings of agent clients.
+/// Returns the read-only paths: IronCurtain's programs and agent clients' settings.
 fn kept(home: &Home, person: &CanonicalPath, resolver: &Resolver) -> Vec<ReadOnlyPath> {
     let programs = home.programs.iter().filter_map(|dir| resolver.resolve(dir.to_str()?).ok());
     let programs = programs.map(|found| ReadOnlyPath { path: found.path, is: ReadOnlyReason::OurPrograms });
@@ -87,7 +87,7 @@ fn own_folder(path: &std::path::Path, resolver: &Resolver) -> Result<CanonicalPa
     Ok(found.path)
 }
 
-/// Returns the canonical path and the symlinks that lead to it.
+/// Returns a resolved path together with the symlinks that lead to it.
 pub fn places(found: Resolution) -> Vec<CanonicalPath> {
     found.links.into_iter().map(|link| link.at).chain([found.path]).collect()
 }
@@ -124,7 +124,7 @@ impl<'a> Following<'a> {
         }
     }
 
-    /// Protects the targets of symlinks in a folder. Also scans the folders to which they lead.
+    /// Protects the targets of a folder's symlinks, and scans target folders in turn.
     fn follow_links(&mut self, folder: &CanonicalPath, depth: usize) {
         let Ok(found) = self.resolver.resolve(folder.as_str()) else { return };
         let mut waiting = VecDeque::from([(found, depth)]);

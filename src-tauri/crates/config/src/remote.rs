@@ -35,7 +35,7 @@ pub struct RemoteServer {
 }
 
 impl RemoteServer {
-    /// Creates a server after validating the values of its entry.
+    /// Validates the values of an entry and creates the server.
     pub(super) fn new(
         url: &str,
         headers: BTreeMap<String, String>,
@@ -77,7 +77,7 @@ impl RemoteServer {
         &self.target
     }
 
-    /// Returns the headers that every request has, as configured. A value may refer to a secret.
+    /// Returns the headers to send with every request, as configured. A value may refer to a secret.
     #[must_use]
     pub fn headers(&self) -> &BTreeMap<String, String> {
         &self.headers
@@ -121,7 +121,7 @@ impl fmt::Debug for RemoteServer {
     }
 }
 
-/// Returns `true` if the host, as configured, is on this machine or its network.
+/// Returns `true` if the configured host is on this machine or its network.
 fn is_local(host: &Host) -> bool {
     match host {
         Host::Address(address) => address::scope(*address).is_some(),

@@ -3,7 +3,8 @@
 //! - Shipped profiles are data files that name the source of each fact. A user's file in `run-profiles` of the
 //!   configuration directory extends the shipped profile of the same name or defines a new one.
 //! - A profile grants nothing by itself. A [`RunPlan`] resolves its paths and checks them against the protected paths.
-//! - INVARIANT: only shipped profiles open credentials, and only those of the profile's own agent.
+//! - INVARIANT: only shipped profiles give access to credentials, and only to those of the profile's own
+//!   agent.
 
 mod arguments;
 mod learn;
@@ -34,7 +35,7 @@ const SHIPPED: [(&str, &str); 8] = [
     (RunProfiles::PLAIN, include_str!("../run-profiles/plain.json")),
 ];
 
-/// Reason that a run profile cannot be used.
+/// Reason why a run profile cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum RunProfileError {
     /// A profile file cannot be read or is invalid.
@@ -100,8 +101,8 @@ impl RunProfiles {
         self.all.iter()
     }
 
-    /// Returns the profile to save for the user: `base` with the paths that a run has used, without those of the
-    /// `plain` profile.
+    /// Returns the profile to save for the user: `base` extended with the paths that a run has used, except
+    /// those of the `plain` profile.
     ///
     /// For a shipped `base`, the result contains only the new paths.
     #[must_use]
@@ -226,7 +227,7 @@ mod tests {
                 assert_eq!(known.iter().find(touches), None, "{} {path}", profile.name);
             }
         }
-        // The autostart files of an agent are those in its own profile.
+        // An agent's autostart files are those that its profile names.
         let claude = CanonicalPath::assume_canonical("/home/u/.claude/settings.json").unwrap();
         assert!(clients(&home).contains(&claude));
     }
@@ -288,7 +289,7 @@ mod tests {
         assert!(bad.unwrap_err().starts_with("`p.json`, line 1: `logins`: only shipped profiles"));
     }
 
-    /// Returns the profile table of the reference manual.
+    /// Returns the profile table as it appears in the reference manual.
     fn table() -> String {
         let code = |words: &[String]| {
             let words: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();

@@ -205,7 +205,7 @@ impl Default for PassEnv {
 }
 
 impl Sandbox {
-    /// Returns the settings of the sandbox, or `None` for a server without one.
+    /// Returns the sandbox settings, or `None` if the server runs without a sandbox.
     #[must_use]
     pub fn settings(&self) -> Option<&SandboxSettings> {
         match self {

@@ -61,7 +61,7 @@ impl JsonSchema for NamesOrAll {
     }
 }
 
-/// A local or a remote server.
+/// Entry of a local or a remote server.
 #[derive(JsonSchema)]
 #[schemars(rename = "Entry", untagged)]
 #[expect(dead_code, reason = "only its shape is used")]

@@ -26,13 +26,13 @@ pub struct Server {
     pub env: BTreeMap<String, String>,
     /// Variables of IronCurtain's environment that the server receives.
     pub pass_env: PassEnv,
-    /// Files and folders that the server works with. Each agent needs the user's approval for each of them.
+    /// Files and folders that the server works with. The user must approve each of them for each agent.
     pub works_with: Vec<String>,
     /// Containment of the server.
     pub sandbox: Sandbox,
     /// Method by which the server writes files.
     pub file_writes: FileWrites,
-    /// Treatment of calls to unannotated tools. `Ask` is an error for an unsandboxed local server.
+    /// Treatment of calls to unannotated tools. An unsandboxed local server cannot have `Ask`.
     pub unannotated: Unannotated,
     /// Treatment of the server's `sampling/createMessage` requests.
     pub sampling: Sampling,
@@ -66,7 +66,7 @@ pub enum Sampling {
     Deny,
 }
 
-/// Value that replaces a withheld secret. Some servers only check that a variable is set.
+/// Value that replaces a withheld secret, because some servers only check that a variable is set.
 const WITHHELD: &str = "withheld";
 
 impl Server {
@@ -82,8 +82,8 @@ impl Server {
         of_env.chain(of_headers).collect()
     }
 
-    /// Returns the server with a placeholder in each variable that uses a secret and without headers that use one. The
-    /// trial run of a server uses it before the user has allowed the secrets.
+    /// Returns a copy of the server for a trial run, before the user has allowed it to receive secrets. Variables that
+    /// use a secret contain a placeholder, and headers that use one are removed.
     #[must_use]
     pub fn without_secrets(&self) -> Self {
         let mut server = self.clone();
@@ -94,7 +94,7 @@ impl Server {
         server
     }
 
-    /// Returns the server with this folder removed from `allowRead` and `allowWrite` of its sandbox.
+    /// Returns a copy of the server without this folder in its sandbox's `allowRead` and `allowWrite`.
     #[must_use]
     pub fn without_folder(&self, folder: &Path) -> Self {
         let mut server = self.clone();

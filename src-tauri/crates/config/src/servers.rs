@@ -2,7 +2,7 @@
 //!
 //! - A server without a `sandbox` key is sandboxed. Only `false` disables the sandbox.
 //! - An unknown key is an error that names the key, so that a typo cannot weaken a sandbox.
-//! - Entries may have the form that agent clients use, with or without the wrapper object (see [`super::stored`]).
+//! - Accepts entries as agent clients write them, with or without the wrapper object (see [`super::stored`]).
 
 use super::entry_error::EntryError;
 use super::server::Server;
@@ -27,7 +27,7 @@ pub struct Servers {
 }
 
 impl Servers {
-    /// Configuration for a missing file: only the embedded filesystem server.
+    /// Configuration used if the file is missing: only the embedded filesystem server.
     pub const DEFAULT: &str = r#"{ "filesystem": { "command": "ironcurtain-filesystem", "args": [] } }"#;
 
     /// Loads the file. If it does not exist, returns the embedded filesystem server.
@@ -46,7 +46,7 @@ impl Servers {
         Text::read(home.config.join("mcp-servers.json"))
     }
 
-    /// Parses the text of the file. If there is no text, returns the embedded filesystem server.
+    /// Parses the text of the file. If the file does not exist, returns the embedded filesystem server.
     pub fn of(text: &Text, person: &Path) -> Result<Self, ConfigError> {
         Self::parse(text.content.as_deref().unwrap_or(Self::DEFAULT), &text.path, person)
     }
@@ -61,12 +61,12 @@ impl Servers {
         }
     }
 
-    /// Iterates over the servers in the order of their names.
+    /// Iterates over the servers, sorted by name.
     pub fn iter(&self) -> impl Iterator<Item = &Server> {
         self.by_name.values()
     }
 
-    /// Iterates over the names of the servers in order.
+    /// Iterates over the servers' names in sorted order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.iter().map(|server| server.name.as_str())
     }
@@ -82,7 +82,7 @@ impl Servers {
         self.ignored.iter().filter(move |(server, _)| server == name).map(|(_, key)| *key)
     }
 
-    /// Parses `text` as the content of the file at `path`, which errors name.
+    /// Parses `text` as the content of the file at `path`. Errors name that path.
     ///
     /// # Errors
     /// Returns a [`ConfigError`] that names the file, the server and the key.

@@ -1,4 +1,4 @@
-//! Parses an entry of `mcp-servers.json`, written for IronCurtain or copied from an agent client.
+//! Parses an entry of `mcp-servers.json`, whether written for IronCurtain or copied from an agent client.
 
 use super::entry_error::{EntryError, EntryPathError};
 use super::sandbox::{PassEnv, Sandbox, SandboxSettings};
@@ -17,7 +17,7 @@ const WRAPPER: &str = "mcpServers";
 /// A server's entry before it is parsed.
 pub(super) struct Entry {
     pub(super) name: String,
-    /// Keys that lead from the top of the file to the entry, for errors.
+    /// Keys that lead from the top of the file to the entry, for error messages.
     pub(super) way: Vec<String>,
     pub(super) value: Value,
 }
@@ -45,12 +45,13 @@ fn without_comments(entries: Map<String, Value>) -> impl Iterator<Item = (String
     entries.into_iter().filter(|(name, _)| !name.starts_with("_comment"))
 }
 
-/// Returns `true` if the entry is disabled. Its other keys are then not checked.
+/// Returns `true` if the entry is disabled, in which case its other keys are not checked.
 pub(super) fn is_disabled(entry: &Value) -> bool {
     entry.get("disabled") == Some(&Value::Bool(true))
 }
 
-/// Returns `true` if the entry is for a remote server. Unsupported forms are errors that suggest the right one.
+/// Returns `true` if the entry is for a remote server. For an unsupported form, returns an error that suggests the
+/// right one.
 pub(super) fn is_remote(entry: &Value) -> Result<bool, EntryError> {
     let is_there = |key: &&str| entry.get(key).is_some();
     if entry.get("type").and_then(Value::as_str) == Some("sse") {
@@ -213,7 +214,7 @@ impl From<StoredUnannotated> for Unannotated {
     }
 }
 
-/// Returns the names of those ignored keys that are present.
+/// Returns the names of the ignored keys that are present.
 pub(super) fn ignored(always_allow: bool, auto_approve: bool) -> impl Iterator<Item = &'static str> {
     let keys = [("alwaysAllow", always_allow), ("autoApprove", auto_approve)];
     keys.into_iter().filter(|(_, is_there)| *is_there).map(|(key, _)| key)

@@ -1,9 +1,9 @@
-//! Connection of one client to several servers, with one session per server.
+//! Connection from one client to several servers, with one session per server.
 //!
 //! - Each session works as if it were the client's only one: it has its own permissions, questions and grants. This
 //!   module only keeps the servers' names and ids apart.
 //! - A broken or slow server delays neither the others nor the handshake. It is reported as missing, and its tools
-//!   appear once it starts. Changes of `mcp-servers.json` add and remove servers at once.
+//!   appear once it starts. Changes to `mcp-servers.json` add and remove servers immediately.
 //! - One task owns all state and never blocks. A forwarded message holds its share of the memory budget until it is
 //!   written.
 
@@ -44,19 +44,19 @@ use tokio_util::sync::CancellationToken;
 use upstream::{FromUpstream, Phase, Upstream};
 pub use upstream::{ToolLookup, UpstreamEvent, UpstreamEvents, UpstreamSession};
 
-/// Maximum number of our replies that the client has not read. At the limit, we stop reading from the client.
+/// Maximum number of our replies that the client has not read yet. At this limit, we stop reading from the client.
 const MOST_UNREAD: usize = 256;
 
-/// Memory to reserve for a long request, as a multiple of its length: the copies that exist while it is judged and
-/// sent.
+/// Factor by which the length of a long request is multiplied to reserve memory: the number of copies that exist while
+/// it is judged and sent.
 const COPIES: u32 = 6;
 
-/// Maximum number of different warnings sent to one client.
+/// Maximum number of distinct warnings to send to one client.
 const MOST_WARNINGS: usize = 200;
 
-/// Services of the daemon that an [`Aggregate`] uses.
+/// The daemon's services that an [`Aggregate`] uses.
 pub struct AggregateHost {
-    /// Current settings and servers. A change starts and closes sessions.
+    /// Receiver for the settings and servers. A change starts and closes sessions.
     pub settings: watch::Receiver<Arc<SessionSettings>>,
     /// Directory that contains the session directories.
     pub sessions: PathBuf,
@@ -64,7 +64,7 @@ pub struct AggregateHost {
     pub instructions: KnownInstructions,
     /// Memory budget for messages in transit.
     pub memory: Memory,
-    /// Audit log, which records rejected requests.
+    /// Audit log in which rejected requests are recorded.
     pub audit: Audit,
     /// Incremented whenever something shown to the user changes.
     pub changes: watch::Sender<u64>,
@@ -72,7 +72,7 @@ pub struct AggregateHost {
     pub shutdown: CancellationToken,
     /// Cancelled once sessions can be handed over to the process that replaces this one.
     pub taken_over: CancellationToken,
-    /// Opens the session of one server, and serves it in a separate task until it closes.
+    /// Opens one server's session, and serves it in a separate task until it closes.
     pub open: Box<dyn Fn(UpstreamSession) + Send + Sync>,
     /// Looks up the tools that servers listed last, and sends an event for each.
     pub look_up: Box<dyn Fn(ToolLookup) + Send + Sync>,
@@ -80,7 +80,7 @@ pub struct AggregateHost {
     pub remember: Box<dyn Fn(String, String, RememberedTools) + Send + Sync>,
 }
 
-/// Connection of one client to several servers.
+/// Connection from one client to several servers.
 pub struct Aggregate {
     host: AggregateHost,
     client: Client,
@@ -88,7 +88,7 @@ pub struct Aggregate {
     id: String,
     profile: Option<String>,
     to_client: Outbox,
-    /// One permit for each reply that may be queued for the client.
+    /// Permits for queueing replies to the client, one per reply.
     unread: Arc<Semaphore>,
     notes: mpsc::UnboundedSender<OutgoingNote>,
     events: mpsc::UnboundedSender<FromUpstream>,
@@ -96,29 +96,30 @@ pub struct Aggregate {
     last_upstream: u64,
     initialize_request: Option<InitializeRequest>,
     greeted_at: Instant,
-    /// The client's `initialize` request, until it is answered.
+    /// The client's `initialize` request, until it has been answered.
     unanswered: Option<Unanswered>,
-    /// Servers that have answered `initialize` but are not marked as running yet, with their capabilities.
+    /// Servers that have answered `initialize` but are not yet marked as running, with their capabilities.
     initialized_upstreams: Vec<(u64, Fields)>,
     /// Parameters of the client's last `logging/setLevel`.
     level: Option<Box<RawValue>>,
     catalogue: Catalogue,
-    /// Lists that the client has read since its last `list_changed` notification, by the method of that notification.
+    /// Lists that the client has read since it was last notified of a change, identified by the method of the
+    /// `list_changed` notification.
     fresh: BTreeSet<&'static str>,
     tables: RequestTables,
     waiting: Vec<Waiting>,
     task_lists: Vec<TaskList>,
     warned: HashSet<String>,
     oddities: u64,
-    /// Sessions from the previous process that have not been continued yet, by server name.
+    /// Sessions from the previous daemon process that have not been continued yet, by server name.
     moved: BTreeMap<String, UpstreamHandover>,
     /// Tickets of sessions that are being handed over to another process, by server name.
     tickets: BTreeMap<String, String>,
-    /// Numbers of the upstreams whose sessions are open.
+    /// Numbers of the upstreams that have an open session.
     running: HashSet<u64>,
 }
 
-/// Connection that [`OpenedAggregate::serve`] can serve.
+/// Connection that has been opened and must now be served with [`OpenedAggregate::serve`].
 pub struct OpenedAggregate {
     aggregate: Aggregate,
     events: mpsc::UnboundedReceiver<FromUpstream>,
@@ -128,10 +129,10 @@ pub struct OpenedAggregate {
 }
 
 impl Aggregate {
-    /// Opens a connection, or continues the one in `moved`.
+    /// Opens a new connection, or continues the one in `moved`.
     ///
     /// # Errors
-    /// Returns the operating system's error if it provides no random bytes.
+    /// Returns the operating system's error if it cannot provide random bytes.
     pub fn open(
         host: AggregateHost,
         client: Client,
@@ -264,7 +265,8 @@ impl Aggregate {
         self.open_session(name, None);
     }
 
-    /// Fails the client's pending requests to a closed upstream, and cancels the upstream's requests to the client.
+    /// Fails the client's pending requests to a closed upstream, and cancels the upstream's pending requests to the
+    /// client.
     fn forget(&mut self, upstream: u64, why: &str) {
         self.stop_waiting_for_tasks(upstream);
         let (asked, of_server) = self.tables.remove_upstream(upstream);
@@ -334,7 +336,7 @@ impl Aggregate {
         }
     }
 
-    /// Warns about servers that are late, and retries missing servers whose delay has passed.
+    /// Warns about servers that are slow to start, and retries missing servers whose retry is due.
     fn retry(&mut self) {
         let now = Instant::now();
         let due = |upstream: &&mut Upstream| upstream.retry.is_some_and(|at| at <= now);

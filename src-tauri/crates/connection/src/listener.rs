@@ -22,7 +22,8 @@ use tokio::sync::{mpsc, oneshot};
 /// Maximum time to wait for a peer's hello message.
 const HELLO_BOUND: Duration = Duration::from_secs(10);
 
-/// Flags that keep received descriptors from leaking into child processes. Platforms without `CMSG_CLOEXEC` start none.
+/// Flags that keep received descriptors from leaking into child processes. On platforms without
+/// `CMSG_CLOEXEC`, the daemon starts no child processes.
 #[cfg(target_os = "linux")]
 const RECEIVE: RecvFlags = RecvFlags::CMSG_CLOEXEC.union(RecvFlags::DONTWAIT);
 #[cfg(not(target_os = "linux"))]
@@ -42,7 +43,7 @@ pub enum ListenError {
     Lock {
         /// Path of the lock file.
         path: PathBuf,
-        /// Error of the operating system.
+        /// Operating system error.
         source: io::Error,
     },
     /// The socket cannot be bound, or a stale one cannot be removed.
@@ -50,12 +51,12 @@ pub enum ListenError {
     Io {
         /// Path of the socket.
         path: PathBuf,
-        /// Error of the operating system.
+        /// Operating system error.
         source: io::Error,
     },
 }
 
-/// Listening socket. Its file is removed and its locks are released on drop.
+/// Listening socket. Dropping it removes the socket file and releases the locks.
 #[derive(Debug)]
 pub struct Listener {
     socket: UnixListener,
@@ -63,7 +64,7 @@ pub struct Listener {
     locks: Locks,
 }
 
-/// Path of the socket, which is removed on drop.
+/// Path of the socket file. Dropping this value removes the file.
 #[derive(Debug)]
 struct Place(PathBuf);
 
@@ -74,7 +75,7 @@ pub struct Locks {
     _both: [Lock; 2],
 }
 
-/// Exclusive `flock` on an open file.
+/// Exclusive `flock` held on an open file.
 #[derive(Debug)]
 struct Lock(File);
 
@@ -100,7 +101,7 @@ pub struct ClientStdio {
 }
 
 impl Lock {
-    /// Locks the file without waiting. Creates it if necessary.
+    /// Locks the file without waiting, and creates it if necessary.
     fn take(path: PathBuf) -> Result<Self, ListenError> {
         let failed = |source| ListenError::Lock { path: path.clone(), source };
         let file = bounded_read::open_own(&path).map_err(failed)?;
@@ -147,7 +148,7 @@ impl Listener {
         Ok(self.socket.accept().await?.0)
     }
 
-    /// Stops listening and returns the locks, which stay held.
+    /// Stops listening. Returns the locks, which remain held until they are dropped.
     pub fn close(self) -> Locks {
         let Self { socket, place, locks } = self;
         drop(place);
@@ -194,7 +195,7 @@ impl Peer {
         Some(Self { hello, pid, stream, descriptors })
     }
 
-    /// Sends the peer a welcome message, with the id of its session if it has one.
+    /// Sends the peer a welcome message. `session` is the id of its session, if it has one.
     ///
     /// # Errors
     /// Fails if the peer has disconnected.
@@ -208,7 +209,7 @@ impl Peer {
         refuse(&mut self.stream, code, message).await;
     }
 
-    /// Returns the descriptors of a run, which the peer sent with its hello message.
+    /// Returns a run's descriptors, which the peer sent with its hello message.
     ///
     /// # Errors
     /// Fails unless there are exactly four descriptors, or five if `has_terminal` is `true`.
@@ -239,23 +240,23 @@ impl Peer {
     }
 }
 
-/// Descriptors that the starter of a run has sent.
+/// Descriptors from the process that started a run.
 #[derive(Debug)]
 pub struct RunDescriptors {
     /// Standard input, output and error.
     pub streams: [OwnedFd; 3],
-    /// Run's end of the link to the process that starts it.
+    /// The run's end of the connection to the process that started it.
     pub link: OwnedFd,
-    /// Terminal on which the user answers questions, or `None` if the run has none.
+    /// Terminal on which the user answers questions, or `None` if questions are not asked on a terminal.
     pub questions: Option<OwnedFd>,
 }
 
-/// Note for a shim, with an optional confirmation that it was written.
+/// Note for a shim, with an optional sender that confirms that the note was written.
 #[derive(Debug)]
 pub struct OutgoingNote {
     /// Note to send.
     pub note: ShimNote,
-    /// Notified once the note is written, or dropped if writing fails.
+    /// Notified once the note is written. Dropped if writing fails.
     pub written: Option<oneshot::Sender<()>>,
 }
 
@@ -265,7 +266,8 @@ impl From<ShimNote> for OutgoingNote {
     }
 }
 
-/// Sends notes to a shim. Completes when the shim disconnects or has received the note that its session moved.
+/// Sends notes to a shim. Completes when the shim disconnects, or has received the note that its session was handed
+/// over.
 pub async fn forward_notes(stream: UnixStream, mut notes: mpsc::UnboundedReceiver<OutgoingNote>) {
     let (mut from, mut to) = stream.into_split();
     let mut byte = [0; 64];
@@ -308,7 +310,8 @@ async fn refuse(stream: &mut UnixStream, code: RefusalCode, message: String) {
     let _ = send(stream, &Welcome::Refused(HelloRefusal { code, message })).await;
 }
 
-/// Reads the first line byte by byte, because a later reader owns the following bytes, and receives the descriptors.
+/// Reads the first line byte by byte, because the following bytes belong to a later reader. Also receives the
+/// descriptors.
 async fn read_hello(stream: &UnixStream) -> io::Result<(Hello, Vec<OwnedFd>)> {
     let mut line = Vec::new();
     let mut descriptors = Vec::new();

@@ -1,9 +1,9 @@
-//! Selects the servers of a connection: all enabled servers, or those of a profile.
+//! Selects a connection's servers: all enabled servers, or those in a profile.
 
 use ironcurtain_config::{Server as ServerConfig, SessionSettings};
 use std::collections::BTreeMap;
 
-/// Returns the selected servers by name. A profile that does not exist selects none.
+/// Returns the selected servers by name. Empty if the profile does not exist.
 pub(crate) fn selected(now: &SessionSettings, profile: Option<&str>) -> BTreeMap<String, ServerConfig> {
     let profile = profile.map(|name| now.config.profiles.get(name));
     let is_selected = |name: &str| match profile {
@@ -14,7 +14,7 @@ pub(crate) fn selected(now: &SessionSettings, profile: Option<&str>) -> BTreeMap
     servers.map(|server| (server.name.clone(), server.clone())).collect()
 }
 
-/// Returns an error message if no profile has this name, and `None` otherwise.
+/// Returns an error message if no profile has this name, or `None` if one does.
 #[must_use]
 pub fn unknown_profile(now: &SessionSettings, name: &str) -> Option<String> {
     if now.config.profiles.contains_key(name) {

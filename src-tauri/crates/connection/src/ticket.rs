@@ -1,6 +1,6 @@
-//! Tickets with which another trusted process continues a session or connection of this one.
+//! Tickets with which another daemon process continues a session or connection of this one.
 //!
-//! - The state file is below the sessions directory, which only IronCurtain can write. Its ticket works once.
+//! - The state file is in the sessions directory, which only IronCurtain can write. Its ticket works once.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -11,10 +11,10 @@ use serde_json::value::RawValue;
 use std::io::{self, BufReader, Read};
 use std::path::Path;
 
-/// Name of the state file in the directory of a session or connection.
+/// Name of the state file, which is in the directory of its session or connection.
 const NAME: &str = "moved.json";
 
-/// Error for calls that a handover interrupts.
+/// Error for calls that are in flight during a handover.
 pub const CUT_OFF: &str = "IronCurtain moved to its app while this call was in flight, so its outcome is unknown; check before \
     you call again";
 
@@ -39,7 +39,7 @@ struct Kept<T> {
     state: T,
 }
 
-/// Stores the state in directory `id`, and returns a ticket with which it can be read once.
+/// Stores the state in the directory `id`. Returns a ticket that can be redeemed once.
 ///
 /// # Errors
 /// Returns the operating system's error if the file cannot be written.
@@ -51,8 +51,8 @@ pub fn keep(sessions: &Path, id: &str, state: impl Serialize) -> io::Result<Stri
     Ok(ticket)
 }
 
-/// Redeems a ticket, which becomes invalid, and returns its state. `is_for` receives the directory name and the state,
-/// and returns `true` if they belong to the caller.
+/// Redeems a ticket, which can then not be used again, and returns its state. `is_for` receives the directory name and
+/// the state, and returns `true` if they belong to the caller.
 ///
 /// # Errors
 /// Returns [`TicketError`] if the ticket is invalid or the state cannot be read.
@@ -93,7 +93,7 @@ pub mod as_base64 {
     /// Serializes bytes as base64 text.
     ///
     /// # Errors
-    /// Returns the error of the serializer.
+    /// Returns the serializer's error.
     pub fn serialize<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&BASE64_STANDARD.encode(bytes))
     }

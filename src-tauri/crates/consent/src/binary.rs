@@ -14,7 +14,7 @@ use std::borrow::Cow;
 /// Minimum length, in characters, of a string that is checked for binary content. Shorter strings are shown as text.
 const SHORTEST: usize = 256;
 
-/// Magic numbers of binary formats with their offsets, at least three bytes each.
+/// Magic numbers of binary formats, at least three bytes each, with their offsets.
 /// Source: the formats' specifications, as listed by `file` (magic(5)).
 const FORMATS: [(usize, &[u8], &str); 32] = [
     (0, b"\x89PNG\r\n\x1a\n", "PNG picture"),
@@ -51,7 +51,7 @@ const FORMATS: [(usize, &[u8], &str); 32] = [
     (0, b"\0\x01\0\0\0", "font"),
 ];
 
-/// Returns a base64 decoder for the alphabet that accepts padded and unpadded input.
+/// Returns a base64 decoder for the alphabet. The decoder accepts both padded and unpadded input.
 const fn decoder(alphabet: &base64::alphabet::Alphabet) -> GeneralPurpose {
     let config = GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
     GeneralPurpose::new(alphabet, config)
@@ -60,7 +60,7 @@ const fn decoder(alphabet: &base64::alphabet::Alphabet) -> GeneralPurpose {
 const STANDARD: GeneralPurpose = decoder(&base64::alphabet::STANDARD);
 const URL_SAFE: GeneralPurpose = decoder(&base64::alphabet::URL_SAFE);
 
-/// Describes binary content: "(PNG picture, 12 kB, SHA-256 3a7b...)". `None` for text.
+/// Describes binary content, such as "(PNG picture, 12 kB, SHA-256 3a7b...)". Returns `None` if the content is text.
 pub(super) fn described(text: &str) -> Option<String> {
     let bytes = decoded(text).filter(|_| text.len() >= SHORTEST)?;
     let is =
@@ -69,8 +69,8 @@ pub(super) fn described(text: &str) -> Option<String> {
     Some(summary(kind, &bytes))
 }
 
-/// Describes the base64 data of an MCP block whose type is binary, with the type that it claims. Returns `None` if the
-/// data is text or not valid base64.
+/// Describes the base64 data of an MCP block that claims a binary type, including that type. Returns `None` if the data
+/// is text or not valid base64.
 pub(super) fn described_as(claimed: &str, base64: &str) -> Option<String> {
     decoded(base64).map(|bytes| summary(claimed, &bytes))
 }

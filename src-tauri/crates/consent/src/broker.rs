@@ -1,7 +1,7 @@
-//! Puts questions to the user and enforces their deadlines.
+//! Asks the user questions and enforces their deadlines.
 //!
 //! - Dropping the future of [`Broker::ask`] withdraws the question.
-//! - A stop ([`Stops`]) immediately ends all questions that it covers and overrides their answers.
+//! - A stop ([`Stops`]) immediately closes all questions to which it applies and overrides their answers.
 //! - A question that cannot be shown ([`WaitingQuestions`]) is denied at once, with the reason.
 //! - A call is allowed only by an answer that names one of the question's offers and one of that offer's lifetimes.
 //!   [`Broker::deny`] can only deny. Every question has its own outcome.
@@ -23,10 +23,10 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
-/// Maximum time that a question stays open. The user's activity in the dialog does not extend it further.
+/// Maximum time that a question stays open, even if the user remains active in the dialog.
 const LONGEST: Duration = Duration::from_secs(30 * 60);
 
-/// The outcome of a question.
+/// Outcome of a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum QuestionOutcome {
     /// The user allowed the call.
@@ -40,23 +40,23 @@ pub enum QuestionOutcome {
     Denied {
         /// The user's note for the agent, if any.
         note: Option<String>,
-        /// Calls that the denial covers beyond this one.
+        /// Further calls to which the denial applies.
         reach: DenialReach,
     },
-    /// A stop denies the call: a lockdown, a paused session or a denial for the rest of the session.
+    /// A stop denies the call. Stops are a lockdown, a paused session and a session-long denial.
     Stopped(Stop),
-    /// The user could not be asked, for the contained reason.
+    /// The user could not be asked. Contains the reason.
     Unavailable(String),
     /// The user closed the dialog without an answer.
     Closed,
     /// The question's deadline passed.
     TimedOut,
-    /// Another event made the question unnecessary. The caller judges the call again.
+    /// The question was no longer needed, for example because of a new grant. The caller judges the call again.
     Settled,
 }
 
 impl QuestionOutcome {
-    /// Returns the outcome as an audit log entry stores it.
+    /// Converts the outcome to the form that the audit log stores.
     #[must_use]
     pub fn on_record(&self) -> EscalationResult {
         match self {
@@ -75,9 +75,9 @@ impl QuestionOutcome {
 #[derive(Clone)]
 pub struct Broker {
     consent: Arc<dyn Consent>,
-    /// Front end of each session that is not asked through `consent`, by session id.
+    /// Front ends of sessions that are not asked through `consent`, keyed by session id.
     elsewhere: Arc<Mutex<HashMap<String, Arc<dyn Consent>>>>,
-    /// Warning that is added to each question, if any.
+    /// Warning to add to each question, or `None`.
     notice: Option<String>,
     open: watch::Sender<usize>,
     questions: Arc<Mutex<Vec<OnScreen>>>,
@@ -89,7 +89,8 @@ pub struct Broker {
     pub(super) denied: Arc<DeniedCalls>,
 }
 
-/// An open question and the channel that denies it. Sending an optional note for the agent denies the question.
+/// An open question and the channel that denies it. Sending denies the question; the value is an optional note for the
+/// agent.
 #[derive(Debug)]
 struct OnScreen {
     shown: OpenQuestion,
@@ -136,7 +137,7 @@ impl Broker {
         self.consent.asked_on()
     }
 
-    /// Asks about this session through another front end until [`Self::end_session`].
+    /// Asks about this session through another front end, until [`Self::end_session`] is called.
     pub fn ask_elsewhere(&self, session: &str, consent: Arc<dyn Consent>) {
         self.lock_elsewhere().insert(session.to_owned(), consent);
     }
@@ -161,7 +162,7 @@ impl Broker {
         self.lock_open().iter().map(|open| open.shown.clone()).collect()
     }
 
-    /// Denies the open questions that `is_meant` selects and returns their ids. The agent receives the note.
+    /// Denies the open questions that `is_meant` selects, and returns their ids. `note` is sent to the agent.
     pub fn deny(&self, is_meant: impl Fn(&Question) -> bool, note: Option<&str>) -> Vec<String> {
         let mut open = self.lock_open();
         let meant = open.iter_mut().filter(|open| is_meant(&open.shown.question));
@@ -176,7 +177,7 @@ impl Broker {
         self.questions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the stops in force.
+    /// Returns the active stops.
     #[must_use]
     pub fn stops(&self) -> &Stops {
         &self.stops
@@ -200,7 +201,7 @@ impl Broker {
         self.lock_elsewhere().remove(session);
     }
 
-    /// Applies a denial to the further calls that the user chose to deny with it.
+    /// Applies a denial to the other calls that the user chose to deny at the same time.
     pub(super) fn apply_denial(
         &self,
         inquiry: &Inquiry,
@@ -232,15 +233,15 @@ impl Broker {
         paused
     }
 
-    /// Registers a call that waits for the answer to an identical question.
+    /// Registers a call that is waiting for the answer to an identical question.
     ///
     /// # Errors
-    /// Returns [`NotShowable`] if the session exceeds the limits for shown questions.
+    /// Returns [`NotShowable`] if the session exceeds the limits on shown questions.
     pub(super) fn register_waiting(&self, question: &Question) -> Result<WaitingQuestion, NotShowable> {
         self.by_session.enter(question)
     }
 
-    /// Asks the user. Returns when the user answers, the deadline passes, a stop applies or `settled` completes.
+    /// Asks the user. Returns when the user answers, the deadline passes, a stop applies, or `settled` completes.
     pub async fn ask(
         &self,
         question: Question,
@@ -300,7 +301,7 @@ struct Shown<'a> {
     broker: &'a Broker,
     consent: Arc<dyn Consent>,
     id: String,
-    /// Reason to report to the front end on drop, or `None` if the front end has already closed the question.
+    /// Reason that is reported to the front end on drop, or `None` if the front end has already closed the question.
     why: Option<Withdrawn>,
     _registration: WaitingQuestion,
 }

@@ -1,9 +1,9 @@
 //! Computes the line diff between a file on disk and the content that a call would write.
 //!
 //! - A diff is computed only if the call names one file and fully determines its new content or edits. An unknown
-//!   argument (`append`) or an unexpected tool name could change the result, so neither is compared.
+//!   argument (such as `append`) or an unexpected tool name could change the result, so such calls are not compared.
 //! - INVARIANT: symlinks are not followed, so a link that replaces the judged path later is not read.
-//! - File size and time are bounded. If the comparison fails, the question shows the reason.
+//! - File size and time are limited. If the comparison fails, the question shows the reason.
 
 use crate::found_paths::FoundPaths;
 use ironcurtain_paths::{CanonicalPath, PathKind, bounded_read};
@@ -14,11 +14,11 @@ use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
 
-/// Maximum size of a file that is compared: 1 MiB.
+/// Maximum size of a file to compare: 1 MiB.
 const LONGEST: u64 = 1024 * 1024;
-/// Maximum size of a diff: 256 KiB, the maximum text of a question.
+/// Maximum size of a diff: 256 KiB, which is also the maximum text of a question.
 const LONGEST_CHANGE: usize = 256 * 1024;
-/// Maximum time for reading and comparing together, and for the diff algorithm alone. If the algorithm reaches it, the
+/// Time limit for reading and comparing together, and for the diff algorithm alone. If the algorithm reaches it, the
 /// diff is correct but not minimal.
 const PATIENCE: Duration = Duration::from_millis(300);
 const COMPARING: Duration = Duration::from_millis(100);
@@ -36,9 +36,9 @@ pub struct FileComparison {
 /// Result of a comparison.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Compared {
-    /// Diff of the file, with the counts that describe it.
+    /// Diff of the file, with line counts.
     Lines {
-        /// Diff lines, each with a sign, and context.
+        /// Changed lines, each preceded by `+` or `-`, and lines of context.
         text: String,
         /// Number of added lines.
         added: usize,
@@ -46,10 +46,10 @@ pub(super) enum Compared {
         removed: usize,
         /// Number of lines in the current file.
         before: usize,
-        /// Reason that the server may produce another result, if there is one.
+        /// Reason why the server may produce another result, or `None`.
         doubt: Option<&'static str>,
     },
-    /// Reason that no diff was computed, for the user.
+    /// No diff was computed. Contains the reason for the user.
     Not(&'static str),
 }
 
@@ -81,7 +81,8 @@ impl FileComparison {
     }
 }
 
-/// Returns the identity of a file or folder as text. A file's text also changes with its content and metadata.
+/// Returns a text that identifies the file or folder at a path. A file's text also changes when its content or metadata
+/// changes.
 #[must_use]
 pub fn file_state(path: &CanonicalPath) -> String {
     match path.as_path().symlink_metadata() {
@@ -94,7 +95,8 @@ pub fn file_state(path: &CanonicalPath) -> String {
     }
 }
 
-/// Returns the single file that the call writes and its change. Returns `None` if another argument could affect it.
+/// Returns the only file that the call writes, and the change to it. Returns `None` if another argument could affect
+/// the change.
 fn whole_change(call: &ResolvedCall, found: &FoundPaths) -> Option<(CanonicalPath, Change)> {
     let [given] = call.given() else { return None };
     let Resource::Path(path) = &given.value else { return None };
@@ -144,7 +146,7 @@ fn compare(path: &CanonicalPath, change: &Change) -> Compared {
     }
 }
 
-/// Reads a file of at most [`LONGEST`] bytes as UTF-8 without NUL. The error is a reason for the user.
+/// Reads a file of at most [`LONGEST`] bytes as UTF-8 without NUL. The error is a reason to show to the user.
 fn text(path: &CanonicalPath) -> Result<String, &'static str> {
     let unread = |problem: io::Error| {
         let refused = problem.kind() == io::ErrorKind::PermissionDenied;
@@ -160,8 +162,8 @@ fn text(path: &CanonicalPath) -> Result<String, &'static str> {
     text.ok_or("it is not text")
 }
 
-/// Applies each edit to the first match of its old text, as file servers do. Returns the new text and a doubt, or
-/// `None` if an old text is missing.
+/// Applies each edit to the first match of its old text, as file servers do. Returns the new text, and a reason why the
+/// server's result may differ. Returns `None` if an old text is missing.
 fn edited(before: &str, edits: &[(String, String)]) -> Option<(String, Option<&'static str>)> {
     let (mut text, mut doubt) = (before.to_owned(), None);
     for (old, new) in edits {
@@ -177,7 +179,7 @@ fn edited(before: &str, edits: &[(String, String)]) -> Option<(String, Option<&'
     Some((text, doubt))
 }
 
-/// Returns the diff with context lines. A line with the line number separates distant changes.
+/// Returns the diff with context lines. Distant changes are separated by a line that contains the line number.
 fn lines(before: &str, after: &str, doubt: Option<&'static str>) -> Compared {
     let diff = TextDiff::configure().timeout(COMPARING).diff_lines(before, after);
     let (mut text, mut end) = (String::new(), 0);

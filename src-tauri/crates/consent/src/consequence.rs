@@ -1,9 +1,10 @@
-//! Describes the effects of a call, one line each, worst effect first. Pure.
+//! Describes the effects of a call in one line each, worst effect first. Pure.
 //!
 //! - Every value with a role is shown in full, either in an effect line or as a named argument.
-//! - The line of a tool with unknown effects also shows its first argument, because the tool's name alone says little.
-//! - The verb of a line belongs to the worst role of its value ([`ironcurtain_policy::Role::verb`]). The tool's name
-//!   may choose another verb of that role, but never a milder one. Only the role shows that a program is run.
+//! - The line for a tool with unknown effects also shows the first argument, because the tool's name alone says little.
+//! - The verb of a line is that of the value's worst role ([`ironcurtain_policy::Role::verb`]). The tool's name may
+//!   select another verb for that role, but never a milder one. That a program is run is derived only from the role,
+//!   not from the tool's name.
 
 mod called;
 mod request;
@@ -24,18 +25,18 @@ use std::cmp::Reverse;
 /// Maximum length of a commit title in an effect line, in characters.
 const LONGEST_TITLE: usize = 120;
 
-/// A call, as input for its effect lines.
+/// Call whose effect lines are built.
 pub(super) struct CallEffects<'a> {
     pub(super) call: &'a ResolvedCall,
     pub(super) found: &'a FoundPaths,
     pub(super) asked: &'a [PendingApproval],
-    /// Amount of content that would be written or changed, if known.
+    /// Amount of content that would be written or changed, or `None` if unknown.
     pub(super) amount: Option<Amount>,
-    /// The user's home directory, where autostart files are found.
+    /// The user's home directory, to recognize autostart files.
     pub(super) home: &'a CanonicalPath,
 }
 
-/// Effect lines of a call and the arguments that they cover.
+/// Effect lines of a call, and the arguments that they mention.
 pub(super) struct ConsequenceLines<'a> {
     pub(super) lines: Vec<Consequence>,
     pub(super) arguments: Vec<&'a str>,
@@ -94,7 +95,7 @@ impl<'a> CallEffects<'a> {
         !self.asked.iter().any(is_asked)
     }
 
-    /// Adds a line for each distinct path. The line of a moved file includes its destination.
+    /// Adds a line for each distinct path. For a moved file, the line includes the destination.
     fn paths(&self, output: &mut ConsequenceLines<'a>) {
         let mut paths: Vec<&ResolvedValue> = Vec::new();
         for given in self.call.given().iter().filter(|given| given.roles.meets(RoleSet::PATHS)) {
@@ -162,7 +163,7 @@ impl<'a> CallEffects<'a> {
         Consequence { verb, object, note, asked_for, out_of, allowed: self.is_allowed(given) }
     }
 
-    /// Returns the time at which a written file runs, as words, if it is an autostart file.
+    /// Returns words that say when a written autostart file will run. Returns `None` for any other file.
     fn runs_later(&self, roles: RoleSet, path: &CanonicalPath) -> Option<&'static str> {
         let is_written = roles.contains(Role::WritePath);
         is_written

@@ -1,9 +1,9 @@
-//! Asks the user, records the question and the answer, and creates grants. Grants are created nowhere else.
+//! Asks the user, records the question and the answer, and creates grants. Questions lead to grants nowhere else.
 //!
 //! - Checks in this order before asking: a stop denies, a late approval allows, the call joins an identical pending
 //!   question, a recent denial denies, too many questions deny. No other code checks these.
-//! - INVARIANT: a question is recorded before the user sees it, an answer before it takes effect, and a grant before
-//!   it is created.
+//! - INVARIANT: a question is recorded before the user sees it, an answer before it takes effect, and a grant before it
+//!   is created.
 //! - The caller chooses the question and the grants; this module only carries them out.
 
 use super::identical::{AskedFirst, QuestionEnd, Turn};
@@ -50,13 +50,13 @@ pub struct Approval {
     pub offer: Offer,
     /// Chosen lifetime.
     pub lifetime: Lifetime,
-    /// Audit entry of the question, to which the grants' entries refer.
+    /// The question's audit entry, to which the audit entries of the grants refer.
     question: Entry,
-    /// Makes identical questions wait until the grants exist.
+    /// Guard that makes identical questions wait until the grants exist.
     _first: Option<AskedFirst>,
 }
 
-/// Reason that a call was not approved or its grants were not created.
+/// Reason why a call was not approved or its grants were not created.
 #[derive(Debug, thiserror::Error)]
 pub enum ExchangeError {
     /// The call was denied, or nobody answered.
@@ -97,8 +97,8 @@ impl Exchange<'_> {
         random_name().map_err(ExchangeError::NoQuestion)
     }
 
-    /// Asks the user about a call. Returns an error if `settled` completes first or an identical question ends without
-    /// a denial; the caller then judges the call again.
+    /// Asks the user about a call. If `settled` completes first, or an identical question is closed without a denial,
+    /// returns an error and the caller judges the call again.
     ///
     /// # Errors
     /// Returns an [`ExchangeError`] unless the call was approved.
@@ -196,7 +196,8 @@ impl Exchange<'_> {
         Ok(Some(Approval { offer, lifetime, question: entry, _first: None }))
     }
 
-    /// Waits until an identical question ends. A denial also denies this call; otherwise the call is judged again.
+    /// Waits until an identical question is closed. If it was denied, this call is denied too; otherwise this call must
+    /// be judged again.
     async fn wait_for(
         &self,
         inquiry: &Inquiry,
@@ -223,7 +224,7 @@ impl Exchange<'_> {
         refusal.map_or(Ok(None), |why| Err(why.into()))
     }
 
-    /// Consumes the late approval of an expired question for this call.
+    /// Consumes the late approval for this call, which the user gave after the question expired.
     async fn allowed_late(&self, inquiry: Inquiry, id: String) -> Result<Approval, ExchangeError> {
         let entry = Entry { question_id: Some(id), ..inquiry.entry };
         let mut answer =
@@ -251,7 +252,7 @@ impl Exchange<'_> {
         }
     }
 
-    /// Creates the grants of an approval. Does nothing if the approval is for one call only.
+    /// Creates an approval's grants. Does nothing if the approval is for one call only.
     ///
     /// # Errors
     /// Returns an [`ExchangeError`] if no grant was created.

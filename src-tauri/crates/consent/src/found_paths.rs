@@ -1,7 +1,7 @@
 //! Gathers facts about a call's values from the disk and from git before the call is judged.
 //!
-//! - Blocking. Facts can become outdated at any time, so a later use gathers them again.
-//! - Makes no decision. The caller limits where git is queried (`RemoteQuestion::answer` of `ironcurtain_git_facts`).
+//! - Blocking. Facts can become outdated at any time, so they must be gathered again before a later use.
+//! - Makes no decision. The caller limits where git is queried (`RemoteQuestion::answer` in `ironcurtain_git_facts`).
 
 mod project;
 
@@ -12,16 +12,16 @@ use ironcurtain_policy::{CallPlan, Denial, Fact, Role};
 use std::collections::BTreeMap;
 use std::mem::discriminant;
 
-/// Facts about a call, one for each planned value in the plan's order.
+/// Facts about a call: one for each planned value, in the plan's order.
 #[derive(Debug)]
 pub struct ResolvedValues {
     /// Input for [`CallPlan::resolve`].
     pub facts: Vec<Fact>,
-    /// Paths of the call and their targets.
+    /// The call's paths and what they refer to.
     pub paths: FoundPaths,
 }
 
-/// A path of a call and the target found on disk.
+/// A path in a call, and the object that was found on disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundPath {
     /// Name of the argument that contains the path.
@@ -66,13 +66,15 @@ impl FoundPaths {
         self.iter().find(|found| found.argument == argument && found.path == *path)
     }
 
-    /// Returns `true` if the path is one of the call's and is a folder. A grant for a file does not cover a folder.
+    /// Returns `true` if the call contains this path and the path is a folder. A grant for a file does not apply to a
+    /// folder.
     #[must_use]
     pub fn has_folder(&self, path: &CanonicalPath) -> bool {
         self.iter().any(|found| found.path == *path && matches!(found.target, PathKind::Folder))
     }
 
-    /// Returns `true` if every path that is also in `before` has the same kind as before: file, folder or missing.
+    /// Returns `true` if every path that also occurs in `before` is still of the same kind: a file, a folder or
+    /// missing.
     pub fn has_same_kinds(&self, before: &Self) -> bool {
         let is_same = |now: &FoundPath, then: &FoundPath| {
             now.argument != then.argument
@@ -82,7 +84,7 @@ impl FoundPaths {
         self.iter().all(|now| before.iter().all(|then| is_same(now, then)))
     }
 
-    /// Returns the first entry of `failed` whose path is, or contains, a path of this call.
+    /// Returns the first entry of `failed` whose path is, or contains, one of the call's paths.
     pub fn first_of<'a>(
         &self,
         failed: &'a BTreeMap<CanonicalPath, String>,
@@ -92,7 +94,7 @@ impl FoundPaths {
     }
 }
 
-/// Resolves all paths of a call. Every other value gets the fact `other`.
+/// Resolves all paths in a call. Every other value gets the fact `other`.
 ///
 /// # Errors
 /// Returns a denial if a path cannot be resolved.
@@ -124,7 +126,7 @@ pub fn paths(
     Ok(found)
 }
 
-/// Returns the plan and its facts without git remotes. The judge then decides from the paths whether git may be
+/// Returns the plan and its facts without git remotes. From the paths alone, the judge decides whether git may be
 /// queried.
 #[must_use]
 pub fn without_remotes<'a>(plan: &CallPlan<'a>, facts: &[Fact]) -> (CallPlan<'a>, Vec<Fact>) {
@@ -132,7 +134,8 @@ pub fn without_remotes<'a>(plan: &CallPlan<'a>, facts: &[Fact]) -> (CallPlan<'a>
     (plan.without(Role::GitRemoteUrl), kept.map(|(_, fact)| fact.clone()).collect())
 }
 
-/// Returns `true` if the path exceeds `NAME_MAX` or `PATH_MAX`. No such file can exist, so the user is not asked.
+/// Returns `true` if the path exceeds `NAME_MAX` or `PATH_MAX`. No such file can exist, so there is no point in asking
+/// the user.
 fn cannot_be(path: &CanonicalPath) -> bool {
     path.as_str().len() > 4095 || path.components().any(|name| name.len() > 255)
 }

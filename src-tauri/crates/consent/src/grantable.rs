@@ -29,11 +29,11 @@ pub struct Grantable {
     pub requested: Vec<RequestedAccess>,
     /// Project that contains all paths, if there is one.
     pub project: Option<CanonicalPath>,
-    /// Folder that contains all paths and that the user has opened for reading, if there is one.
+    /// Folder that contains all paths and that a grant already opens for reading, or `None`.
     pub open: Option<CanonicalPath>,
     /// Hosts that need approval. Empty if anything else needs approval too.
     pub hosts: Vec<HostPort>,
-    /// Tool and its fixed values, or `None` if the paths or hosts can be granted instead.
+    /// Tool with its fixed values, or `None` if the paths or hosts can be granted instead.
     pub tool: Option<ToolUse>,
     /// `true` if the tool's annotation declares it read-only.
     pub only_reads: bool,
@@ -74,8 +74,8 @@ impl Grantable {
         }
     }
 
-    /// Returns the tool use if the server's other tools can be granted with it. Requests other than tool calls return
-    /// `None`.
+    /// Returns the tool use if the server's other tools can be granted together with it. Returns `None` for a request
+    /// that is not a tool call.
     pub(super) fn tools(&self) -> Option<&ToolUse> {
         self.tool.as_ref().filter(|tool| JudgedRequest::parse(tool.tool()).is_none())
     }
@@ -87,7 +87,8 @@ impl Grantable {
     }
 }
 
-/// Returns the folder of each requested path, with all access requested in it. The folder of a folder is itself.
+/// Returns the folder that contains each requested path, with all access requested in it. For a folder, returns the
+/// folder itself.
 pub(super) fn folders(requested: &[RequestedAccess]) -> Vec<(CanonicalPath, AccessSet)> {
     merged(requested.iter().filter_map(|w| {
         let inside = w.target == PathKind::Folder && w.access != Access::Delete;

@@ -40,7 +40,8 @@ impl fmt::Debug for QuestionKey {
     }
 }
 
-/// Hashes the texts with their lengths, so that moving a boundary between texts changes the hash.
+/// Hashes the texts and their lengths. Because of the lengths, moving characters from one text to the next changes the
+/// hash.
 pub(super) fn hash<'a>(texts: impl Iterator<Item = &'a String>) -> [u8; 32] {
     let mut all = Sha256::new();
     for text in texts {
@@ -60,7 +61,7 @@ struct AskedQuestion {
     over: watch::Receiver<Option<NotApproved>>,
 }
 
-/// Part that a call takes among identical calls.
+/// Role of a call among the calls with an identical question.
 #[derive(Debug)]
 pub(super) enum Turn {
     /// This call is the first one and asks the user.
@@ -69,12 +70,12 @@ pub(super) enum Turn {
     Waits {
         /// Id of the pending question.
         question: String,
-        /// Completes when that question ends.
+        /// Completes when that question is closed.
         over: QuestionEnd,
     },
 }
 
-/// Guard of the call that asks for all identical ones. Dropping it causes the waiting calls to be judged again.
+/// Guard for the call that asks on behalf of all identical ones. Dropping it makes the waiting calls be judged again.
 #[derive(Debug)]
 pub struct AskedFirst {
     all: IdenticalQuestions,
@@ -82,12 +83,13 @@ pub struct AskedFirst {
     over: watch::Sender<Option<NotApproved>>,
 }
 
-/// Receiver for the end of another call's question.
+/// Receiver that is notified when another call's question is closed.
 #[derive(Debug)]
 pub(super) struct QuestionEnd(watch::Receiver<Option<NotApproved>>);
 
 impl IdenticalQuestions {
-    /// Registers a question and returns its part. The first of its kind is registered with this id.
+    /// Registers a call under the question's key, and returns the call's role. The first call for a key is registered
+    /// with `id`.
     pub(super) fn enter(&self, key: QuestionKey, id: &str) -> Turn {
         let mut all = self.lock();
         if let Some(put) = all.get(&key) {
@@ -104,7 +106,7 @@ impl IdenticalQuestions {
 }
 
 impl AskedFirst {
-    /// Denies all calls that wait for this question.
+    /// Denies all calls that are waiting for this question.
     pub(super) fn refuse(&self, why: &NotApproved) {
         self.over.send_replace(Some(why.clone()));
     }
@@ -117,7 +119,7 @@ impl Drop for AskedFirst {
 }
 
 impl QuestionEnd {
-    /// Waits for the end of the question. Returns its denial, or `None` if the call must be judged again.
+    /// Waits until the question is closed. Returns its denial, or `None` if the call must be judged again.
     pub(super) async fn refusal(&mut self) -> Option<NotApproved> {
         // A dropped sender means that the question ended without a denial.
         let _ = self.0.wait_for(Option::is_some).await;

@@ -1,6 +1,6 @@
-//! Shows an expired question again. An approval then applies when the agent repeats the call.
+//! Shows an expired question again. If the user approves, the agent may repeat the call.
 //!
-//! - INVARIANT: only the dialog or the terminal answers, as for any question, and an approval is recorded before it
+//! - INVARIANT: as for any question, only the dialog or the terminal can answer, and an approval is recorded before it
 //!   takes effect.
 //! - A late approval allows one call and creates no grant.
 
@@ -11,11 +11,11 @@ use ironcurtain_audit::{Audit, AuditError, Event};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// Text that tells the user that the call was already denied.
+/// Explains to the user that the call was already denied.
 const OVER: &str = "Nobody answered in time, so this call was denied. If you allow it now, the agent can repeat exactly this \
     call once within 15 minutes.";
 
-/// Services that showing an expired question again uses.
+/// Services for showing an expired question again.
 #[derive(Clone, Copy)]
 pub struct LateAsking<'a> {
     /// Audit log for the question and the answer.
@@ -26,14 +26,14 @@ pub struct LateAsking<'a> {
     pub changes: &'a watch::Sender<u64>,
     /// Counters for questions and answers.
     pub metrics: &'a dyn QuestionMetrics,
-    /// Limits that apply to a denial of the question.
+    /// Limits that determine how long a denial is remembered.
     pub limits: QuestionLimits,
 }
 
-/// Reason that a question was not shown again or its answer was discarded.
+/// Reason why a question was not shown again or its answer was discarded.
 #[derive(Debug, thiserror::Error)]
 pub enum LateError {
-    /// The question does not exist, is already shown or is covered by a stop.
+    /// The question does not exist, is already shown, or is denied by a stop.
     #[error(transparent)]
     Missed(#[from] MissedError),
     /// Writing the audit log failed.
@@ -98,13 +98,14 @@ impl Drop for ShownAgain<'_> {
     }
 }
 
-/// Returns `true` if a late approval of the question can allow a repeated call: a tool call that can be allowed once.
+/// Returns `true` if a late approval of the question can allow a repeated call. This requires a tool call that can be
+/// allowed once.
 pub(super) fn can_be_late(inquiry: &Inquiry) -> bool {
     let once = inquiry.question.offers.iter().any(|offer| offer.lifetimes.contains(&Lifetime::Once));
     once && inquiry.question.tool.is_some()
 }
 
-/// Returns a copy of the question that says that its call was denied and offers only to allow a repetition.
+/// Returns a copy of the question which states that its call was denied and offers only to allow a repetition.
 fn again(question: &Question) -> Question {
     let mut again = question.clone();
     again.also.insert(0, OVER.to_owned());

@@ -73,16 +73,16 @@ use tokio::sync::{mpsc, oneshot};
 
 /// A front end that can put a question to the user.
 pub trait Consent: Send + Sync + 'static {
-    /// Shows the question and returns immediately. The front end answers through `slot` once, from any thread.
+    /// Shows the question and returns immediately. The front end later answers once through `slot`, from any thread.
     fn ask(&self, question: Question, slot: Slot);
 
-    /// Removes a question that ended without this front end, for the given reason.
+    /// Removes a question that this front end has not answered, for the given reason.
     fn withdraw(&self, question: &str, why: Withdrawn);
 
     /// Shows the user a message that needs no answer, if possible.
     fn notify(&self, _notice: &str) {}
 
-    /// Returns the kind of front end. The app may replace a process that returns [`AskedOn::Nobody`].
+    /// Returns the kind of front end. The app may take over from a daemon whose front end is [`AskedOn::Nobody`].
     fn asked_on(&self) -> AskedOn {
         AskedOn::App
     }
@@ -97,19 +97,19 @@ pub struct Slot {
 }
 
 impl Slot {
-    /// Sends the user's answer. Does nothing if the question has already ended.
+    /// Sends the user's answer. Does nothing if the question is already closed.
     pub fn answer(self, answer: Answer) {
         // Sending fails only if the question has ended, which has denied the call.
         let _ = self.answer.send(answer);
     }
 
-    /// Returns `true` if the question has ended.
+    /// Returns `true` if the question is closed.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.answer.is_closed()
     }
 
-    /// Reports that the user is active in the dialog, which restarts the deadline.
+    /// Reports that the user is active in the dialog. This restarts the deadline.
     pub fn working(&self) {
         // If the channel is full, a report is already pending.
         let _ = self.working.try_send(());
@@ -119,11 +119,11 @@ impl Slot {
 /// The user's answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// Allows the offer for the lifetime.
+    /// Allows an offer for one of its lifetimes.
     Allow {
         /// Index into [`Question::offers`].
         offer: usize,
-        /// A lifetime of that offer.
+        /// One of that offer's lifetimes.
         lifetime: Lifetime,
     },
     /// Denies the call because the user cannot be asked.
@@ -135,12 +135,12 @@ pub enum Answer {
     Deny {
         /// The user's note, which the agent receives.
         note: Option<String>,
-        /// Calls that the denial covers beyond this one.
+        /// Further calls to which the denial applies.
         reach: DenialReach,
     },
 }
 
-/// Calls that a denial covers.
+/// Calls to which a denial applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DenialReach {
@@ -148,7 +148,7 @@ pub enum DenialReach {
     Call,
     /// This call and all calls of the same agent that are pending when the user answers.
     Waiting,
-    /// This call and all calls that match [`Question::denial`], until the session ends.
+    /// This call and all calls that [`Question::denial`] describes, until the session ends.
     Session,
     /// This call and all calls of the session, until the user resumes it.
     Pause,
@@ -168,7 +168,7 @@ impl DenialReach {
     }
 }
 
-/// Reason that a question is removed from the screen without an answer.
+/// Reason why a question is removed from the screen without an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Withdrawn {
     /// The question's deadline passed.
@@ -177,9 +177,9 @@ pub enum Withdrawn {
     Cancelled,
     /// The session was closed.
     SessionEnded,
-    /// Another event made the question unnecessary.
+    /// The question is no longer needed, for example because of a new grant.
     Settled,
-    /// A stop covers the question.
+    /// A stop denies the question's call.
     Stopped,
 }
 
@@ -190,56 +190,56 @@ pub struct Question {
     pub id: String,
     /// Session id.
     pub session: String,
-    /// Client that asks.
+    /// Client whose call the question is about.
     pub client: ClientView,
-    /// The server that would act.
+    /// Server that would perform the call.
     pub server: String,
-    /// Its command line, for the details.
+    /// Command line of the server, shown in the details.
     pub server_command: String,
     /// `true` if the server runs in an OS sandbox.
     pub sandboxed: bool,
-    /// `true` if the server is remote: it is not sandboxed, and receives the sent data.
+    /// `true` if the server is remote. A remote server is not sandboxed, and the call's data leaves this computer.
     pub remote: bool,
     /// Name of the tool, or `None` if the server asks without a tool call.
     pub tool: Option<String>,
-    /// All effects of the call, the worst first. The first one is the headline. Never empty.
+    /// Effects of the call, the worst first. The first one is the headline. Never empty.
     pub consequences: Vec<Consequence>,
-    /// Arguments that no effect mentions: name and full value.
+    /// Arguments that no effect mentions, as names and full values.
     pub with: Vec<(String, String)>,
-    /// Further effects of allowing, one sentence each, such as the folder opened to create a file. Never cut.
+    /// Further effects of allowing the call, one sentence each, such as that a folder is opened to create a file. Never
+    /// shortened.
     pub also: Vec<String>,
     /// Name of the rule that requires approval.
     pub rule: String,
-    /// That rule's reason.
+    /// Reason that the rule gives.
     pub reason: String,
-    /// Every argument as text, in order and in full, as it would be sent. Binary content is described.
+    /// All arguments as text, in order and in full, as they would be sent. Binary content is described.
     pub arguments: Vec<(String, String)>,
     /// The content that would be written, if any.
     pub preview: Option<Preview>,
     /// Offers that the user can choose from, the narrowest first. Never empty.
     pub offers: Vec<Offer>,
-    /// Calls that a denial for the rest of the session covers: "read_file in ~/docs".
+    /// Describes the calls to which a session-long denial would apply, such as "read_file in ~/docs".
     pub denial: String,
-    /// `true` if the question can be allowed in a batch: the call is sandboxed, only reads or changes existing files, and
-    /// needs no other access.
+    /// `true` if the question can be allowed in a batch. This requires a sandboxed call that only reads or changes
+    /// existing files and needs no other access.
     pub fits_a_batch: bool,
-    /// Time until the question is denied; restarts while the user works in it.
+    /// Time until the question is denied. Restarts while the user is active in the dialog.
     pub deadline: Duration,
-    /// Warning about this IronCurtain itself: it uses settings other than those of the user's account. Set by the
-    /// broker.
+    /// Warning that this daemon uses settings other than those of the user's account, or `None`. Set by the broker.
     pub notice: Option<String>,
 }
 
 impl Question {
-    /// Returns `true` if the same agent process asks, through any server.
+    /// Returns `true` if both questions are about the same agent process, possibly with different servers.
     #[must_use]
     pub fn is_of_same_agent(&self, other: &Self) -> bool {
         let chain = &self.client.chain;
         self.session == other.session || !chain.is_empty() && *chain == other.client.chain
     }
 
-    /// Returns `true` if this question can be allowed together with all of `batch`. Two questions that change the same
-    /// file cannot: both diffs are against the current file.
+    /// Returns `true` if this question can be allowed together with all questions in `batch`. Two questions that change
+    /// the same file cannot: both diffs are against the current file.
     #[must_use]
     pub fn joins<'a>(&self, mut batch: impl Iterator<Item = &'a Self>) -> bool {
         let changes_the_same =
@@ -257,18 +257,18 @@ impl Question {
     }
 }
 
-/// One effect of a call: "**push** main to `https://evil.example/x`".
+/// One effect of a call, such as "**push** main to `https://evil.example/x`".
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Consequence {
     /// First word of the line.
     pub verb: Verb,
-    /// Object of the verb. A renderer never cuts it.
+    /// Object of the verb. Must not be shortened for display.
     pub object: Vec<Piece>,
-    /// Description of the target now or afterwards: "new file", "replaces 12 kB".
+    /// State of the target before or after the call, such as "new file" or "replaces 12 kB".
     pub note: Option<String>,
-    /// The agent's own spelling, if a link or a remote's name led to the object.
+    /// Path or name as the agent wrote it, if a link or a remote's name led to a different object.
     pub asked_for: Option<String>,
-    /// Folder that a link on the way leaves.
+    /// Folder that a symlink in the path leads out of, or `None`.
     pub out_of: Option<String>,
     /// `true` if the call may do this without the user's approval.
     pub allowed: bool,
@@ -290,7 +290,7 @@ pub enum Piece {
     Ours(&'static str),
     /// Canonical path, in full.
     Path(String),
-    /// Text from the agent: an address, a name, a title.
+    /// Text from the agent, such as an address, a name or a title.
     Foreign(String),
 }
 
@@ -304,14 +304,14 @@ pub enum Preview {
     Diff(String),
 }
 
-/// One choice that the user can allow.
+/// Choice that the user can allow.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Offer {
     /// Extent of the offer.
     pub reach: Reach,
-    /// Label of the choice ("this file", "~/Documents/tax and below").
+    /// Label, such as "this file" or "~/Documents/tax and below".
     pub label: String,
-    /// Effect in one sentence, without the lifetime ("Claude Code may read everything in ~/Documents/tax").
+    /// Effect in one sentence, without the lifetime, such as "Claude Code may read everything in ~/Documents/tax".
     pub sentence: String,
     /// Available lifetimes, the shortest first. Never empty.
     pub lifetimes: Vec<Lifetime>,
@@ -329,19 +329,19 @@ pub enum Reach {
     ProjectToRead,
     /// The surrounding project, for reading and changing.
     ProjectToChange,
-    /// The surrounding folder that is already open for reading, for changing.
+    /// The surrounding folder, which is already open for reading, for changing too.
     OpenFolderToChange,
     /// A host with a port.
     Host,
-    /// A tool, with its meaningful values fixed.
+    /// A tool with its meaningful values fixed.
     Tool,
-    /// A tool, with any arguments.
+    /// A tool with any arguments.
     AnyUse,
-    /// Every tool of the server that only reads.
+    /// All of the server's tools that only read.
     ReadingTools,
-    /// Every tool of the server.
+    /// All of the server's tools.
     AllTools,
-    /// Exactly this request of the server.
+    /// Exactly this request to the server.
     Request,
     /// The new definition of a tool that its server changed.
     NewDefinition,
@@ -370,7 +370,7 @@ mod tests {
         Broker::new(consent, Stops::open(Path::new("/proc/self/nothing").to_path_buf()), None)
     }
 
-    /// Returns the scope of a call without paths and addresses.
+    /// Returns the scope of a call that names no paths or addresses.
     pub(super) fn scope() -> DenialScope {
         DenialScope::of_call("t", &[], &[], |_| false)
     }

@@ -11,9 +11,9 @@ use ironcurtain_policy::{
 /// A call whose paths were canonical when it was resolved.
 #[derive(Debug)]
 pub struct LocatedCall {
-    /// Call that is judged and then sent.
+    /// The call to judge and then send.
     pub call: ResolvedCall,
-    /// Paths of the call and their targets.
+    /// The call's paths and what they refer to.
     pub paths: FoundPaths,
 }
 
@@ -62,7 +62,7 @@ impl LocatedCall {
 }
 
 impl FoundPaths {
-    /// Returns the paths that must be mounted for the call in addition to those of the session.
+    /// Returns the paths that must be mounted for the call, except those that the session already has.
     #[must_use]
     pub fn needs(
         &self,
@@ -79,7 +79,7 @@ impl FoundPaths {
         ironcurtain_grants::mounts::united(needs)
     }
 
-    /// Returns the paths that need approval, each with its kind of access.
+    /// Returns the paths that need approval, with the kind of access to each.
     pub fn requested(&self, approvals: &[PendingApproval], writes: FileWrites) -> Vec<RequestedAccess> {
         approvals.iter().filter_map(|approval| self.requested_path(approval, writes)).collect()
     }

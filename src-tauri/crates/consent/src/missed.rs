@@ -14,10 +14,10 @@ use tokio::sync::Notify;
 /// Maximum number of remembered questions. Beyond it, the agent with the most questions loses its oldest.
 const MOST: usize = 50;
 
-/// Duration for which an expired question is remembered and for which a late approval is valid: 15 minutes.
+/// Duration for which an expired question is remembered and a late approval is valid: 15 minutes.
 const KEPT: Duration = Duration::from_secs(15 * 60);
 
-/// A question with its audit entry and the keys of its call.
+/// A question with its audit entry and the keys that identify its call.
 #[derive(Debug, Clone)]
 pub struct Inquiry {
     /// The question.
@@ -28,7 +28,7 @@ pub struct Inquiry {
     pub identity: QuestionKey,
     /// Key under which a denial of the call is remembered.
     pub call: DeniedKey,
-    /// Calls that a denial beyond this call covers.
+    /// Calls to which a denial of more than this call would apply.
     pub scope: DenialScope,
 }
 
@@ -54,7 +54,7 @@ pub enum MissedState {
     Allowed,
 }
 
-/// Reason that an expired question is not shown again.
+/// Reason why an expired question is not shown again.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MissedError {
     /// The question never existed, was forgotten, or was asked again.
@@ -63,7 +63,7 @@ pub enum MissedError {
     /// The question is already on the screen or was already answered.
     #[error("the question `{0}` is already shown or answered")]
     NotOpen(String),
-    /// A stop covers the question, so it cannot be allowed.
+    /// A stop denies the question's call, so it cannot be allowed.
     #[error("the question cannot be asked: {0}")]
     Stopped(Stop),
 }
@@ -82,7 +82,7 @@ impl MissedQuestions {
         self.lock(now_boot_ms).clone()
     }
 
-    /// Remembers a question. It replaces an identical one.
+    /// Remembers a question, replacing an identical one.
     pub(super) fn keep(&self, inquiry: Inquiry, now_boot_ms: u64) {
         let mut all = self.lock(now_boot_ms);
         all.retain(|one| one.inquiry.identity != inquiry.identity);
@@ -105,7 +105,7 @@ impl MissedQuestions {
         Some(all.remove(at).inquiry)
     }
 
-    /// Marks a question as shown again.
+    /// Marks a question as shown again, and returns it.
     pub(super) fn show(&self, id: &str, now_boot_ms: u64) -> Result<Inquiry, MissedError> {
         let mut all = self.lock(now_boot_ms);
         let found = all.iter_mut().find(|one| one.inquiry.question.id == id);
@@ -117,7 +117,7 @@ impl MissedQuestions {
         Ok(found.inquiry.clone())
     }
 
-    /// Marks a question that is shown again as open.
+    /// Marks a question that was shown again as open.
     pub(super) fn reopen(&self, id: &str, now_boot_ms: u64) {
         self.lock(now_boot_ms)
             .iter_mut()
@@ -139,7 +139,7 @@ impl MissedQuestions {
         self.remove(|one| one.inquiry.question.id == id)
     }
 
-    /// Discards the late approvals of a call that the user has denied, in any spelling and any session.
+    /// Discards late approvals for a call that the user has denied, in any session and however its paths are spelled.
     pub(super) fn drop_denied(&self, call: DeniedKey) {
         self.remove(|one| one.inquiry.call == call);
     }
@@ -185,7 +185,7 @@ impl MissedQuestions {
         removed
     }
 
-    /// Locks the list after removing expired questions.
+    /// Locks the list and removes expired questions from it.
     fn lock(&self, now_boot_ms: u64) -> MutexGuard<'_, Vec<MissedQuestion>> {
         let mut all = self.kept();
         all.retain(|one| now_boot_ms < one.until_boot_ms);

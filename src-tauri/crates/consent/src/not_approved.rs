@@ -1,12 +1,12 @@
-//! Reasons that a call was not approved.
+//! Reasons why a call was not approved.
 
 use super::Stop;
 use ironcurtain_audit::{DecidedBy, EscalationResult};
 
-/// Rule name in the audit log for calls denied because the agent is paused.
+/// Rule name in the audit log for calls that are denied because the agent is paused.
 pub const PAUSED: &str = "paused";
 
-/// Reason that a call was not approved.
+/// Reason why a call was not approved.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotApproved {
     /// The user denied the call and left a note for the agent.
@@ -15,7 +15,7 @@ pub enum NotApproved {
     /// The user denied the call without a note.
     #[error("the user denied it")]
     Denied,
-    /// The user cannot be asked, for the contained reason.
+    /// The user could not be asked. Contains the reason.
     #[error("{0}")]
     Unavailable(String),
     /// The user closed the dialog without an answer.
@@ -27,21 +27,21 @@ pub enum NotApproved {
         /// Duration for which the question was open, in seconds.
         seconds: u64,
     },
-    /// A stop covers the call: a lockdown, a paused session or a denial for the rest of the session.
+    /// A stop denies the call. Stops are a lockdown, a paused session and a session-long denial.
     #[error(transparent)]
     Stopped(#[from] Stop),
     /// The user recently denied the same call, so it is denied without asking.
     #[error("{}; it is denied without asking for another {seconds} s", denied(.note.as_deref()))]
     StillDenied {
-        /// The user's note with that denial.
+        /// Note that the user left with that denial, or `None`.
         note: Option<String>,
-        /// Seconds until the same call asks the user again.
+        /// Seconds until the same call leads to a question again.
         seconds: u64,
     },
     /// The session or client asked too many questions, so the call is denied without asking.
     #[error("the user was asked {most} times within a minute: too many questions; try again in {seconds} s")]
     TooMany {
-        /// Maximum number of questions per minute for the session or the client.
+        /// Limit that was reached: questions per minute for the session or the client.
         most: usize,
         /// Seconds until the client may ask again.
         seconds: u64,
@@ -55,7 +55,7 @@ impl NotApproved {
         matches!(self, Self::Denied | Self::DeniedWithNote(_))
     }
 
-    /// Returns the result that the audit log records for each call that waited for this answer.
+    /// Returns the result that the audit log records for each call that was waiting for this answer.
     pub(super) fn on_record(&self) -> EscalationResult {
         match self {
             Self::DeniedWithNote(_) | Self::Denied | Self::StillDenied { .. } => EscalationResult::Denied,
@@ -66,7 +66,7 @@ impl NotApproved {
         }
     }
 
-    /// Returns the decider and the rule name that the audit log records for a call denied without a question.
+    /// Returns the audit log's decider and rule name for a call that is denied without a question.
     pub(super) fn ground(&self) -> (DecidedBy, &'static str) {
         match self {
             Self::Stopped(Stop::Lockdown) => (DecidedBy::Lockdown, "lockdown"),

@@ -23,17 +23,17 @@ use project::{open_folder_offer, project_offers};
 /// Label of the offer that allows only this call.
 pub(super) const THIS_CALL: &str = "this exact call";
 
-/// Maximum length of foreign text within a sentence, in characters. The effect line shows the whole text.
+/// Maximum length of text from the agent within a sentence, in characters. The effect line shows the whole text.
 const LONGEST_IN_SENTENCE: usize = 200;
 
 pub(super) const STANDING: [Lifetime; 4] =
     [Lifetime::Session, Lifetime::QuarterHour, Lifetime::Hour, Lifetime::Always];
 
-/// Lifetimes of an offer that also covers calls with other values. It is never permanent.
+/// Lifetimes for an offer that also applies to calls with other values. Such an offer is never permanent.
 pub(super) const TIMED: [Lifetime; 3] = [Lifetime::Session, Lifetime::QuarterHour, Lifetime::Hour];
 
-/// Returns the offers for a call of `client`. Set `only_once` if the call also needs approval for something that is
-/// not a path: the paths are then offered for this call only.
+/// Returns the offers for a call from `client`. Set `only_once` if the call also needs approval for something other
+/// than a path: the paths are then offered for this call only.
 #[must_use]
 pub fn offers(client: &str, grantable: &Grantable, only_once: bool, limits: GrantLimits<'_>) -> Vec<Offer> {
     let requested = &grantable.requested;
@@ -88,7 +88,7 @@ pub(super) fn limit(offers: &mut [Offer], principal: &Principal) {
     }
 }
 
-/// Creates the grants for `what`. `name` returns a new grant id.
+/// Creates the grants for the resources in `what`. `name` returns a new grant id.
 pub fn grants_of<E>(
     opened: Vec<Granted>,
     subject: &GrantSubject,
@@ -155,7 +155,7 @@ fn paths_label(requested: &[RequestedAccess]) -> String {
     }
 }
 
-/// Returns words for several paths, such as "these 3 files", depending on the kind of their targets.
+/// Returns a phrase for several paths, such as "these 3 files". The noun depends on the kinds of file system objects.
 fn these(count: usize, requested: &[RequestedAccess]) -> String {
     let all = |is: fn(&PathKind) -> bool| requested.iter().all(|w| is(&w.target));
     let things = match () {
@@ -177,7 +177,8 @@ fn paths_sentence(client: &str, requested: &[RequestedAccess], home: &CanonicalP
     format!("{client} may {} {what}", verbs(access))
 }
 
-/// Returns the sentence of the offer that allows one call: its worst effect and the number of other effects.
+/// Returns the sentence for the offer that allows one call: the call's worst effect and the number of its other
+/// effects.
 pub(super) fn call_sentence(client: &str, lines: &[Consequence], home: &CanonicalPath) -> String {
     let Some((worst, others)) = lines.split_first() else { return format!("{client} may make this call") };
     let piece = |piece: &Piece| match piece {

@@ -1,4 +1,4 @@
-//! Finds the content that a call would write by the argument names that file tools commonly use.
+//! Finds the content that a call would write, using the argument names that are common among file tools.
 //!
 //! - Shows a diff if the call was compared with the file on disk, otherwise the content in the call's arguments.
 //! - Never shortens the content.
@@ -9,7 +9,7 @@ use super::{Preview, binary, words};
 use ironcurtain_visible as visible;
 use serde_json::{Map, Value};
 
-/// A preview with the argument that it replaces and the amount of change, in words.
+/// A preview, with the argument that it replaces and a phrase for the amount of change.
 pub(super) struct Previewed {
     pub(super) shown: Preview,
     pub(super) argument: &'static str,
@@ -75,7 +75,7 @@ fn lines_of(count: usize) -> String {
     if count == 1 { "1 line".to_owned() } else { format!("{count} lines") }
 }
 
-/// Joins texts after prefixing each of their lines with the sign of the text.
+/// Puts each text's sign in front of each of its lines, and joins the texts.
 fn signed(texts: &[(&str, &str)]) -> String {
     let lines =
         texts.iter().flat_map(|(sign, text)| text.split_inclusive('\n').map(move |line| (sign, line)));

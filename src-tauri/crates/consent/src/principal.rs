@@ -1,4 +1,4 @@
-//! The principal of a question, an audit entry or a grant: one client with one server in one session.
+//! Principal of a question, audit entry or grant: one client with one server in one session.
 
 use ironcurtain_audit::{Entry, Event};
 use ironcurtain_grants::{Client, GrantSubject};
@@ -23,7 +23,7 @@ pub struct Principal {
     pub sandboxed: bool,
     /// `true` if the server is remote.
     pub remote: bool,
-    /// `true` if the server had never answered a call before this session. A new server gets no permanent grants.
+    /// `true` if the server had never answered a call before this session. A new server cannot get permanent grants.
     pub is_new: bool,
 }
 

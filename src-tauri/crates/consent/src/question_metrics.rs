@@ -9,12 +9,12 @@ pub trait QuestionMetrics: fmt::Debug + Send + Sync {
     /// Counts a question that was shown to the user.
     fn asked(&self);
 
-    /// Counts a call that waits for the answer to an identical question.
+    /// Counts a call that is waiting for the answer to an identical question.
     fn merged(&self);
 
     /// Counts a call that was denied or allowed without asking, by the rule name in the audit log.
     fn unasked(&self, rule: &'static str);
 
-    /// Counts an answered or ended question and records the time for which it was open.
+    /// Counts a question that was answered or closed, and records how long it was open.
     fn answered(&self, end: &EscalationResult, took: Duration);
 }

@@ -1,11 +1,12 @@
 //! Limits the number of questions per minute and remembers recently denied calls.
 //!
-//! - Each session has its own limit, so a busy server does not use up the limit of another. Each client also has a
-//!   limit for all its sessions, so opening more sessions does not raise it.
+//! - Each session has its own limit, so a busy server does not use up another server's limit. Each client also has a
+//!   limit for all its sessions together, so opening more sessions does not raise it.
 //! - Counts only questions that the user sees, not those that were merged or decided without the user.
-//! - Questions that no call caused (a host, a workspace, sampling) use at most half of the limit, so that a server
-//!   cannot block the agent's own questions.
-//! - The number of remembered clients and denials is limited. A forgotten call asks the user again.
+//! - Questions that no call caused (about a host, a workspace or sampling) can use at most half of the limit, so that a
+//!   server cannot block the agent's own questions.
+//! - The number of remembered clients and denials is limited. After a denial is forgotten, the same call leads to a
+//!   question again.
 
 use super::Principal;
 use super::identical::hash;
@@ -16,14 +17,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Period in which questions are counted.
+/// Time window in which questions are counted.
 const WINDOW: Duration = Duration::from_secs(60);
 
-/// Maximum number of counted clients, far more than users run. Beyond it, the client that last asked longest ago is
+/// Maximum number of clients to count, far more than users run. Beyond it, the client whose last question is oldest is
 /// removed.
 const MOST_CLIENTS: usize = 1000;
 
-/// Limit of a client for all its sessions, as a multiple of the limit for one session.
+/// Limit for all sessions of a client, as a multiple of the limit for one session.
 const SESSIONS_AT_ONCE: usize = 4;
 
 /// Maximum number of remembered denials. Beyond it, the one that expires first is removed.
@@ -38,11 +39,11 @@ pub struct QuestionLimits {
     /// Maximum number of questions per session and minute.
     pub per_minute: usize,
     /// Duration for which a repeated call is denied without asking after the first denial. Each further denial doubles
-    /// it. Zero means that a repeated call always asks.
+    /// it. Zero means that a repeated call always leads to a question.
     pub denial_holds: Duration,
 }
 
-/// Questions of the last minute, by client.
+/// Questions asked within the last minute, by client.
 #[derive(Debug, Default)]
 pub(super) struct QuestionRate(Mutex<HashMap<String, ClientRate>>);
 
@@ -61,8 +62,8 @@ struct AskedAt {
 }
 
 impl ClientRate {
-    /// Returns the time at which the question was asked that must leave the window first, or `None` below `most`
-    /// questions.
+    /// Returns the time of the question that must leave the window before another may be asked. Returns `None` if fewer
+    /// than `most` questions are in the window.
     fn holds(&self, most: usize, which: impl Fn(&AskedAt) -> bool) -> Option<Instant> {
         let counted: Vec<Instant> =
             self.asked.iter().filter(|asked| which(asked)).map(|asked| asked.at).collect();
@@ -70,14 +71,14 @@ impl ClientRate {
     }
 }
 
-/// Refusal for a session or client that has reached its limit.
+/// Error for a session or client that has reached its limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TooMany {
     /// Maximum number of questions per minute that was reached.
     pub(super) most: usize,
     /// Time until the client may ask again.
     pub(super) wait: Duration,
-    /// `true` if this is the first refusal of a call since the limit was reached, so the user is notified.
+    /// `true` for the first refusal since the limit was reached. The user is notified only of this one.
     pub(super) is_first: bool,
 }
 
@@ -85,7 +86,7 @@ impl QuestionRate {
     /// Counts a question, unless the session or the client has reached its limit.
     ///
     /// # Errors
-    /// Returns [`TooMany`] if the limit is reached. The question must then not be asked.
+    /// Returns [`TooMany`] if the limit is reached. The caller must then not ask the question.
     pub(super) fn count(
         &self,
         (client, session): (&str, &str),
@@ -162,7 +163,7 @@ impl fmt::Debug for DeniedKey {
     }
 }
 
-/// Recently denied calls. While a denial holds, the same call is denied without asking.
+/// Recently denied calls. While a denial is remembered, the same call is denied without asking.
 #[derive(Debug, Default)]
 pub(super) struct DeniedCalls(Mutex<HashMap<DeniedKey, DeniedCall>>);
 
@@ -173,10 +174,10 @@ struct DeniedCall {
     note: Option<String>,
 }
 
-/// Denial of a call that currently denies repetitions.
+/// Remembered denial, because of which repetitions of the call are denied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RecentDenial {
-    /// Time until the call asks the user again.
+    /// Time until the same call leads to a question again.
     pub(super) left: Duration,
     /// The user's note with the denial.
     pub(super) note: Option<String>,
@@ -190,7 +191,7 @@ impl DeniedCalls {
         Some(RecentDenial { left: denied.until.duration_since(now), note: denied.note.clone() })
     }
 
-    /// Remembers a denial for `first`, or for twice the previous duration if the call was denied before.
+    /// Remembers a denial for the duration `first`, or for twice the previous duration if the call was denied before.
     pub(super) fn note(&self, call: DeniedKey, note: Option<String>, now: Instant, first: Duration) {
         if first.is_zero() {
             return;

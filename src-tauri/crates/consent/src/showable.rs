@@ -1,4 +1,4 @@
-//! Denies a call whose question cannot be shown immediately, with the reason.
+//! Immediately denies a call whose question cannot be shown, with the reason.
 //!
 //! - Limits the number of pending questions and their memory per session.
 
@@ -21,8 +21,7 @@ const LARGEST: usize = 8 * LONGEST;
 /// Maximum memory of all pending questions of a session: 32 MiB.
 const LARGEST_OF_A_SESSION: usize = 32 * 1024 * 1024;
 
-/// Number of file descriptors that must be free for the dialog (fonts, images, the display). With fewer, it may be
-/// blank.
+/// Number of file descriptors that the dialog needs for fonts, images and the display. With fewer, it may be blank.
 const SPARE: usize = 32;
 
 /// Error for a call with more text than a question may show.
@@ -36,7 +35,8 @@ pub struct TooLongToShow {
 }
 
 impl TooLongToShow {
-    /// Checks the text length of arguments before they are processed. Escape sequences added for display do not count.
+    /// Checks the text length of arguments before they are processed. Escape sequences added for display are not
+    /// counted.
     ///
     /// # Errors
     /// Returns [`TooLongToShow`] if the text is too long.
@@ -49,7 +49,7 @@ impl TooLongToShow {
     }
 }
 
-/// Returns the length of a value's text as shown. Binary content counts as its short description.
+/// Returns the length of a value's text as shown. Binary content counts as the length of its description.
 fn shown_length(value: &Value) -> usize {
     match value {
         Value::String(text) => binary::described(text).map_or(text.len(), |description| description.len()),
@@ -59,13 +59,13 @@ fn shown_length(value: &Value) -> usize {
     }
 }
 
-/// Reason that a question cannot be shown, as the agent reads it.
+/// Reason why a question cannot be shown, worded for the agent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum NotShowable {
     /// The text of the call is too long.
     #[error(transparent)]
     TooLongToShow(#[from] TooLongToShow),
-    /// The question is too long although the text of the call is not.
+    /// The question is too long, although the call's text is not.
     #[error("the question about this call is {length} bytes long, too long to show; ask for less at a time")]
     TooLong {
         /// Length of the question's text, in bytes.

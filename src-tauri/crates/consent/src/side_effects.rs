@@ -1,17 +1,18 @@
-//! Reasons and further effects that a question shows in addition to the effects of the call. Pure.
+//! Reasons and further effects that a question shows in addition to the call's effects. Pure.
 
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{Escalation, ResolvedCall, Role, RuleReason};
 use ironcurtain_sandbox::autostart;
 use ironcurtain_visible as visible;
 
-/// Returns the reason for the worst role among the values that need approval. The first of equal ones is returned.
+/// Returns the reason for the worst role among the values that need approval. If several are equally bad, returns the
+/// first.
 pub(super) fn worst_reason(escalation: &Escalation) -> &RuleReason {
     let worst = escalation.values.iter().rev().max_by_key(|asked| asked.role.and_then(Role::verb));
     worst.map_or(&escalation.by, |asked| &asked.by)
 }
 
-/// Returns the other reasons that do not come from a policy rule.
+/// Returns the reasons other than `worst` that are not defined by a policy rule.
 pub(super) fn other_reasons(escalation: &Escalation, worst: &RuleReason) -> Vec<String> {
     let mut sentences: Vec<String> = Vec::new();
     let reasons = escalation.values.iter().map(|asked| &asked.by);
@@ -24,7 +25,7 @@ pub(super) fn other_reasons(escalation: &Escalation, worst: &RuleReason) -> Vec<
     sentences
 }
 
-/// Returns `true` if the rule is built into the judge instead of part of the policy.
+/// Returns `true` if the rule is built into the judge rather than part of the policy.
 fn is_structural(rule: &str) -> bool {
     rule.starts_with("structural-")
 }

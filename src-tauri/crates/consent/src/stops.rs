@@ -1,6 +1,6 @@
-//! Stops of the user: lockdown, paused sessions, and denials for the rest of a session.
+//! The user's stops: lockdown, paused sessions, and session-long denials.
 //!
-//! - A stop can only deny. When it ends, the same calls require approval as before.
+//! - A stop can only deny. After it ends, the same calls require approval as before.
 //! - A stop takes effect when it is published. Readers use the published state without waiting for a lock.
 //! - A file in the state folder preserves a lockdown across restarts. If the file cannot be checked, lockdown is on.
 
@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::watch;
 
-/// Maximum number of denials for the rest of a session. Beyond it, the oldest is removed.
+/// Maximum number of session-long denials. Beyond it, the oldest is removed.
 const MOST_DENIALS: usize = 200;
 
 /// A stop that denies a call without asking the user.
@@ -29,7 +29,7 @@ pub enum Stop {
         "the user has locked IronCurtain down: everything that needs approval is denied until they end the lockdown"
     )]
     Lockdown,
-    /// The session of the call is paused.
+    /// The call's session is paused.
     #[error("the user paused this agent: all its requests are denied until they resume it")]
     Paused,
     /// The user denied such calls for the rest of the session.
@@ -37,12 +37,12 @@ pub enum Stop {
     Denied {
         /// Id of the denial.
         id: String,
-        /// The user's note with the denial, for the agent.
+        /// Note for the agent that the user left with the denial, or `None`.
         note: Option<String>,
     },
 }
 
-/// Denial of certain calls for the rest of a session.
+/// Denial of certain calls until the session ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionDenial {
     /// Id of the denial.
@@ -53,18 +53,18 @@ pub struct SessionDenial {
     pub client: String,
     /// Name of the server.
     pub server: String,
-    /// Tool and places that the denial covers.
+    /// Tool and places to which the denial applies.
     pub scope: DenialScope,
     /// Description of the scope for the user.
     pub words: String,
     /// The user's note for the agent.
     pub note: Option<String>,
-    /// Time of the user's answer, in milliseconds since the Unix epoch.
+    /// Time at which the user answered, in milliseconds since the Unix epoch.
     pub at_ms: u64,
 }
 
 impl SessionDenial {
-    /// Creates the denial that the user chose for the question.
+    /// Creates the denial that the user chose when answering the question.
     #[must_use]
     pub fn of(question: &Question, scope: DenialScope, note: Option<String>) -> Self {
         Self {
@@ -87,7 +87,7 @@ pub struct StopState {
     pub lockdown: bool,
     /// Ids of paused sessions.
     pub paused: BTreeSet<String>,
-    /// Denials for the rest of a session.
+    /// Session-long denials.
     pub denials: Vec<SessionDenial>,
 }
 
@@ -100,7 +100,7 @@ pub struct Stops {
 }
 
 impl Stops {
-    /// Loads the lockdown of an earlier run. Other stops do not survive a restart.
+    /// Restores the lockdown that was on when IronCurtain last exited. Other stops do not survive a restart.
     #[must_use]
     pub fn open(file: PathBuf) -> Self {
         let is_absent = |problem: io::Error| problem.kind() == io::ErrorKind::NotFound;
@@ -114,7 +114,7 @@ impl Stops {
         self.state.borrow().clone()
     }
 
-    /// Returns a receiver for changes to the stops.
+    /// Returns a receiver that holds the active stops and is notified of changes.
     #[must_use]
     pub fn watch(&self) -> watch::Receiver<Arc<StopState>> {
         self.state.subscribe()
@@ -126,13 +126,13 @@ impl Stops {
         self.state.borrow().paused.contains(session)
     }
 
-    /// Returns the stop that covers calls of this session and scope, if any.
+    /// Returns the stop that applies to calls of this session and scope, or `None`.
     #[must_use]
     pub fn of(&self, session: &str, scope: &DenialScope) -> Option<Stop> {
         self.state.borrow().of(session, scope)
     }
 
-    /// Waits until a stop covers calls of this session and scope, and returns the stop.
+    /// Waits until a stop applies to calls of this session and scope, and returns the stop.
     pub(super) async fn stopped(&self, session: &str, scope: &DenialScope) -> Stop {
         let mut state = self.watch();
         loop {
@@ -155,7 +155,7 @@ impl Stops {
         self.change(|state| state.paused.remove(session))
     }
 
-    /// Adds a denial for the rest of a session.
+    /// Adds a session-long denial.
     pub fn deny(&self, denial: SessionDenial) {
         self.change(|state| {
             let of_session = || state.denials.iter().filter(|one| one.session == denial.session);
@@ -168,7 +168,7 @@ impl Stops {
         });
     }
 
-    /// Revokes a denial for the rest of a session. Returns `false` if the id is unknown.
+    /// Revokes a session-long denial and returns it, or `None` if no denial has this id.
     #[must_use]
     pub fn revoke_denial(&self, id: &str) -> Option<SessionDenial> {
         let mut taken = None;

@@ -1,9 +1,9 @@
-//! Asks on a terminal or, without one, denies every question. Used on machines without a display.
+//! Asks on a terminal or, if there is none, denies every question. Used on machines without a display.
 //!
 //! - To allow, the user types the number of an answer at least half a second after the question appeared or changed.
 //!   Any other input denies. If the question does not fit on the screen, the user must first read the details to the
 //!   end.
-//! - Foreign text follows a mark and is cut so that the terminal never wraps it: see [`rows`].
+//! - Text from the agent follows a mark and is cut so that the terminal never wraps it: see [`rows`].
 
 mod batch;
 mod inbox;
@@ -23,10 +23,10 @@ use tty::{NoInput, Size, Tty};
 /// Answer that denies only this call.
 const NO: Answer = Answer::Deny { note: None, reach: DenialReach::Call };
 
-/// Text before the user's input.
+/// Prompt for the user's input.
 const PROMPT: &str = " Your answer: ";
 
-/// Front end on a terminal. Any input except the number of an answer denies, as does end of input.
+/// Front end on a terminal. Any input other than the number of an answer denies the question, and so does end of input.
 #[derive(Debug)]
 pub struct Terminal {
     questions: Outbox,
@@ -38,7 +38,7 @@ pub struct Terminal {
 pub struct NobodyToAsk;
 
 impl Terminal {
-    /// Spawns a thread that asks through these descriptors. The thread exits when the value is dropped.
+    /// Spawns a thread that asks the user through these descriptors. The thread exits when the value is dropped.
     ///
     /// # Errors
     /// Returns an error if the thread cannot be spawned.
@@ -122,7 +122,7 @@ fn serve(tty: &Tty, inbox: &Inbox) {
     }
 }
 
-/// Asks until the user answers or the question ends, and redraws after each resize.
+/// Asks until the user answers or the question is closed. Redraws the question after each resize.
 fn asked(tty: &Tty, inbox: &Inbox, question: &Question, slot: &Slot) -> Result<Answer, NoInput> {
     let choices = choices(question);
     let mut size = tty.size();
@@ -185,7 +185,8 @@ fn asked_at(
     }
 }
 
-/// Shows lines page by page, or all remaining lines on request. Returns `true` if the last line was shown.
+/// Shows lines page by page, or all remaining lines at once if the user requests it. Returns `true` if the last line
+/// was shown.
 fn show_pages(lines: &[String], size: Size, tty: &Tty, inbox: &Inbox, slot: &Slot) -> Result<bool, NoInput> {
     let of_a_screen = size.rows.saturating_sub(3).max(1);
     let mut rest = lines;
@@ -213,7 +214,7 @@ fn show_pages(lines: &[String], size: Size, tty: &Tty, inbox: &Inbox, slot: &Slo
     Ok(!is_left)
 }
 
-/// Replaces the question on the screen by the reason for its end.
+/// Replaces the question on the screen with the reason why it was closed.
 fn show_withdrawal(tty: &Tty, why: Withdrawn) {
     let why = match why {
         Withdrawn::Deadline => "it was not answered in time",
@@ -227,7 +228,7 @@ fn show_withdrawal(tty: &Tty, why: Withdrawn) {
     let _ = tty.erase().and_then(|()| tty.write(&format!("{}\n\n", words.join("\n"))));
 }
 
-/// Returns each offer with each of its lifetimes. The screen numbers them from 1.
+/// Returns one choice for each lifetime of each offer. The screen numbers them from 1.
 fn choices(question: &Question) -> Vec<(usize, &Offer, Lifetime)> {
     let with_lifetimes = |(n, offer): (usize, &'_ Offer)| {
         offer.lifetimes.iter().map(|lifetime| (n, *lifetime)).collect::<Vec<_>>()

@@ -1,9 +1,9 @@
-//! Words for the target of a path and for the amount of content that would be written.
+//! Phrases for a path's target and for the amount of content that would be written.
 
 use super::Verb;
 use ironcurtain_paths::PathKind;
 
-/// Amount of content that would be written or changed, as words.
+/// Phrase for the amount of content that would be written or changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Amount {
     /// Size of the new content, such as "101 bytes".
@@ -12,7 +12,7 @@ pub(super) enum Amount {
     Lines(String),
 }
 
-/// Returns the note of an effect line: the state of the target before or after the call.
+/// Returns the note in an effect line, which describes the target before or after the call.
 pub(super) fn note(verb: Verb, target: PathKind, amount: Option<&Amount>) -> String {
     let makes = matches!(verb, Verb::Create | Verb::Write | Verb::Change | Verb::Overwrite | Verb::Plant);
     match (target, amount) {

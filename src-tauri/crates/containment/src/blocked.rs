@@ -1,6 +1,6 @@
 //! Marks error messages of servers that the sandbox probably caused.
 //!
-//! - This is a guess from the text of the message, and made only for servers that run in a sandbox.
+//! - This is a guess from the text of the message. Only messages of servers that run in a sandbox are marked.
 
 /// Prefix of a marked message.
 const PREFIX: &str = "[SANDBOX BLOCKED] ";
@@ -9,7 +9,7 @@ const PREFIX: &str = "[SANDBOX BLOCKED] ";
 const SIGNS: [&str; 6] =
     ["eacces", "eperm", "erofs", "operation not permitted", "permission denied", "read-only file system"];
 
-/// Returns the message with the prefix if it resembles a denial by the sandbox.
+/// Returns the message with the prefix if it resembles a denial by the sandbox; `None` otherwise.
 #[must_use]
 pub fn annotate(message: &str, sandboxed: bool) -> Option<String> {
     let resembles_denial = || {

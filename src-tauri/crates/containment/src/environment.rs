@@ -8,8 +8,8 @@ use std::path::Path;
 /// Variables that are always passed on, if they are set.
 const PASSED: [&str; 4] = ["LANG", "TERM", "USER", "LC_ALL"];
 
-/// Returns the environment of a server. Later sources override earlier ones: fixed variables, variables passed
-/// on from `ours`, variables of the proxy, and variables from the server's entry.
+/// Returns the environment of a server. The sources are, in order: fixed variables, variables passed on from `ours`,
+/// variables for the proxy, and variables in the server's entry. Later sources override earlier ones.
 #[must_use]
 pub fn environment(
     server: &Server,

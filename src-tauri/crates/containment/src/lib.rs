@@ -1,5 +1,5 @@
-//! Sandbox of a local server: its resolved `sandbox` entry, the settings and command line for `srt`, and the
-//! marking of errors that the sandbox caused.
+//! Determines the sandbox of a local server: resolves its `sandbox` entry, creates the settings and command line for
+//! `srt`, and marks errors that the sandbox caused.
 //!
 //! - A server runs in its resolved sandbox. If the machine cannot create one, the server starts only if its
 //!   entry opts out or `sandboxPolicy` is `warn`.

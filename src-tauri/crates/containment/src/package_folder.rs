@@ -1,13 +1,13 @@
-//! Recognizes folders that contain only installed packages, so that a server that can read them sees no
-//! documents of the user.
+//! Recognizes folders that contain only installed packages. A server that can read such a folder sees none of the
+//! user's documents.
 
 use std::path::Path;
 
 /// Names of the folders into which package managers install.
 const INSTALLED: [&str; 3] = ["node_modules", "site-packages", "dist-packages"];
 
-/// Returns `true` if a path is in such a folder, judging by folder names or by files of pip or a virtual
-/// environment.
+/// Returns `true` if a path is in a folder that contains only installed packages, judging by folder names or by files
+/// that pip or a virtual environment creates.
 pub(super) fn holds_packages_alone(path: &Path) -> bool {
     let is_named = |name: &str| INSTALLED.contains(&name);
     if path.components().any(|part| part.as_os_str().to_str().is_some_and(is_named)) {

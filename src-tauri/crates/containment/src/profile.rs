@@ -27,11 +27,11 @@ pub struct Surroundings {
     pub protected: ProtectedPaths,
     /// Folder with the journals and the quarantined files of all sandboxes.
     pub sandboxes: CanonicalPath,
-    /// Folders that contain the data folders of all servers. Each server sees only its own data folder.
+    /// Folders that contain the data folders of all servers. Each server can see only its own.
     pub data: [PathBuf; 2],
 }
 
-/// Path in an entry that cannot be opened to the server.
+/// Path in an entry that the server must not get access to.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ViewError {
     /// The path is invalid.
@@ -60,7 +60,7 @@ pub enum ViewError {
     },
 }
 
-/// Folders of the kernel, of which every sandbox has its own.
+/// Folders of the kernel. Every sandbox has its own versions of these.
 const KERNEL: [&str; 3] = ["/proc", "/sys", "/dev"];
 
 /// Returns the view that a server's settings choose. The default shows only what is granted.
@@ -160,12 +160,12 @@ impl Surroundings {
         denied
     }
 
-    /// Returns the data folders to hide. The server's own one is mounted again later.
+    /// Returns the data folders to hide. The server's own data folder is mounted again later.
     fn data_folders(&self) -> impl Iterator<Item = String> {
         self.data.iter().filter(|folder| folder.is_dir()).map(|folder| folder.to_string_lossy().into_owned())
     }
 
-    /// Returns the paths that the server must not write, including existing ones that no server may change.
+    /// Returns the paths that the server must not write to, including existing ones that no server may change.
     #[must_use]
     pub fn not_written(&self, profile: &Profile) -> Vec<String> {
         let there =
@@ -203,8 +203,7 @@ impl Surroundings {
         self.paths(&profile.deny_write)
     }
 
-    /// Returns the paths in a folder over which the sandbox must mount a mask, so that the rest can be
-    /// writable.
+    /// Returns the paths in a folder that the sandbox must mask, so that the rest of the folder can be writable.
     #[must_use]
     pub fn kept_in(&self, folder: &CanonicalPath) -> Vec<String> {
         self.protected.masked_in(folder).into_iter().map(|kept| kept.as_str().to_owned()).collect()
@@ -261,7 +260,7 @@ fn own_files(program: &str) -> &str {
     environment.filter(|_| Path::new(program).is_symlink()).unwrap_or(program)
 }
 
-/// Converts the limits in an entry. Missing ones get their defaults.
+/// Converts the limits in an entry. Limits that the entry does not set get their defaults.
 #[must_use]
 pub fn limits(wanted: &LimitSettings) -> ResourceLimits {
     const MIB: u64 = 1 << 20;

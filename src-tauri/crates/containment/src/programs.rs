@@ -7,7 +7,7 @@ use ironcurtain_secrets::SecretStore;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Function that returns an error if another server may change a program.
+/// Function that returns an error if another server may change the given program.
 pub type RefusesProgram = dyn Fn(&Path) -> Result<(), ProgramError> + Send + Sync;
 
 /// Directories and stores from which servers are started.
@@ -23,7 +23,7 @@ pub struct ServerPrograms {
     pub secrets: SecretStore,
 }
 
-/// Reason why a program is not started.
+/// Reason a program is not started.
 #[derive(Debug, thiserror::Error)]
 pub enum ProgramError {
     /// The path is relative, so it would depend on the current directory.
@@ -45,7 +45,7 @@ pub enum ProgramError {
     Refused {
         /// Path of the program.
         program: PathBuf,
-        /// Description of who can change it and how to prevent that.
+        /// Description of who can change the program and how to prevent that.
         source: io::Error,
     },
     /// Another server can change the program.

@@ -18,7 +18,7 @@ pub enum Resolved {
     Unsandboxed(Exemption),
 }
 
-/// Reason why a server runs without a sandbox.
+/// Reason a server runs without a sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exemption {
     /// The server's entry opts out.
@@ -27,7 +27,7 @@ pub enum Exemption {
     PlatformUnavailable,
 }
 
-/// Access of a server in its sandbox. Paths are not resolved. The default grants no access.
+/// Access of a server in its sandbox. Paths are as written, with symlinks. The default grants no access.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Profile {
     /// Writable paths, absolute and starting with the session's sandbox directory.
@@ -41,7 +41,7 @@ pub struct Profile {
     pub deny_write: Vec<String>,
     /// Autostart files that the server may write despite the defaults.
     pub allow_persistence: Vec<String>,
-    /// Autostart files that the server may leave behind.
+    /// Treatment of autostart files that the server creates.
     pub autostart: AutostartSettings,
     /// Access to the `config` file of git repositories; `None` derives it from the tools' annotations.
     pub git_config: Option<GitConfigSettings>,
@@ -138,7 +138,7 @@ pub fn resolve(
     }
 }
 
-/// Replaces the `~` in `~` and `~/x` by the home directory.
+/// Replaces the `~` in `~` and `~/x` with the home directory.
 #[must_use]
 pub fn expand_home(path: &str, home: &Path) -> String {
     match path.strip_prefix('~') {
@@ -147,8 +147,8 @@ pub fn expand_home(path: &str, home: &Path) -> String {
     }
 }
 
-/// Makes a path absolute, starting at `dir`, without accessing the file system. An absolute path stays as it
-/// is.
+/// Makes a path absolute, starting at `dir`, without accessing the file system. An absolute path is returned
+/// unchanged.
 #[must_use]
 pub fn absolute(path: &str, dir: &Path) -> String {
     if path.starts_with('/') { path.to_owned() } else { normal(path, dir) }

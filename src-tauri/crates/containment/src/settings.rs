@@ -1,4 +1,4 @@
-//! Settings files for `srt`, one per server, that only this user can access.
+//! Settings files for `srt`. Each server has one, which only this user can access.
 
 use super::Profile;
 use ironcurtain_config::home::{HomeError, private_dir};
@@ -56,7 +56,7 @@ pub struct ServerFiles {
     pub cwd: PathBuf,
 }
 
-/// Reason why a settings file could not be written.
+/// Reason a settings file could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum SrtSettingsError {
     /// The server name contains a slash or NUL, or is empty.
@@ -138,7 +138,7 @@ impl SrtSettings {
     }
 }
 
-/// Appends paths that the list does not contain.
+/// Appends the paths in `more` that the list does not contain.
 fn add_missing(list: &mut Option<Vec<String>>, more: &[String]) {
     if more.is_empty() {
         return;

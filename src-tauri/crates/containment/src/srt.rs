@@ -46,7 +46,7 @@ pub async fn check(programs: &Path, trial: &Path) -> Availability {
     }
 }
 
-/// Reason why the test failed.
+/// Reason the test failed.
 #[derive(Debug, thiserror::Error)]
 enum TrialError {
     /// `srt` was not found, or must not be started.

@@ -29,7 +29,7 @@ use trusted::TrustedProcess;
 
 /// Number of repetitions of each benchmark.
 struct Rounds {
-    /// Repetitions of the benchmarks with allowed calls.
+    /// Repetitions of the benchmarks in which calls are allowed.
     passing: Amount,
     /// Number of idle sessions.
     idle: usize,
@@ -39,7 +39,7 @@ struct Rounds {
     churn: u64,
     /// Number of program starts.
     starts: usize,
-    /// Repetitions of the benchmarks with the reference server.
+    /// Repetitions of the benchmarks that use the reference server.
     of_reference: Amount,
 }
 
@@ -118,7 +118,7 @@ fn passing(base: &Path, rounds: &Rounds) -> anyhow::Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// Measures call rates with the reference server, which needs more time per call than IronCurtain does.
+/// Measures call rates with the reference server, which takes longer per call than IronCurtain does.
 fn beside_reference(base: &Path, called: Called, amount: &Amount) -> anyhow::Result<Vec<Row>> {
     let trusted = TrustedProcess::start(base, called.entry())?;
     let ground = Ground::new(base, &trusted, called)?;
@@ -178,7 +178,7 @@ fn revocation(
     Ok(Row::alone("revocation, proved", sample, "<= 100 ms"))
 }
 
-/// Measures the memory that remains per revoked grant, after a warm-up with twice as many grants.
+/// Measures the memory that remains per revoked grant. First warms up with twice as many grants.
 fn churn(
     base: &Path,
     count: u64,
@@ -217,7 +217,7 @@ fn create_and_revoke(
     Ok(began.elapsed())
 }
 
-/// User who allows every question, and records the time of the answer.
+/// Simulated user who allows every question and records when each was answered.
 #[derive(Default)]
 struct AllowOnce(Mutex<(Option<Instant>, bool)>);
 

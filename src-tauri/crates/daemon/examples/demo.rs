@@ -24,7 +24,7 @@ struct Arguments {
     /// Answer the questions automatically.
     #[arg(long, value_enum)]
     answer: Option<AnswerAll>,
-    /// Ask with the app's own dialog; needs a display.
+    /// Ask with the app's own dialog, which needs a display.
     #[arg(long, conflicts_with = "answer")]
     desktop: bool,
 }

@@ -15,7 +15,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 struct State {
     held: Vec<File>,
     heard: Vec<Value>,
-    /// Roots in the last accepted response, and the number of requests for them.
+    /// Roots in the last accepted response, and the number of `roots/list` requests.
     roots: Vec<String>,
     asked: usize,
     /// Path of the file that a task reads.

@@ -1,10 +1,10 @@
 //! Evaluates policies for a comparison with another implementation. Reads one JSON request per line.
 //!
-//! `oracle --data DIR` reads the requests from standard input. Names in a request refer to files below DIR.
+//! `oracle --data DIR` reads the requests from standard input. Names in a request refer to files in DIR.
 //!
-//! - Only calls the library. Comments point out features that exist in the other implementation only.
-//! - Judges recorded calls unchanged: accepts undeclared arguments, and treats a missing file of lists as empty
-//!   lists. The daemon denies such calls and refuses to start without the file.
+//! - Only calls the library. Comments point out features that exist only in the other implementation.
+//! - Judges recorded calls unchanged: accepts undeclared arguments, and treats a missing lists file as empty lists. The
+//!   daemon denies such calls and refuses to start without the file.
 
 #[path = "oracle/calls.rs"]
 mod calls;

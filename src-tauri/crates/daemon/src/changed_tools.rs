@@ -11,7 +11,7 @@ use std::time::Duration;
 /// Time between two checks for the user's decision while tools are suspended.
 pub(crate) const DECIDED: Duration = Duration::from_secs(2);
 
-/// Servers that have suspended tools.
+/// Servers with suspended tools.
 #[derive(Debug, Clone)]
 pub(crate) struct ChangedTools {
     pins: Pins,

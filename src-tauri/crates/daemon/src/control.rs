@@ -1,7 +1,7 @@
-//! Handles requests of the user's own programs over the control socket: to list, revoke and configure.
+//! Handles requests to list, revoke and configure, which the user's own programs send over the control socket.
 //!
-//! - No request can answer a question or create a grant. Ending a lockdown, a pause or a denial only means that the
-//!   user is asked again.
+//! - No request can answer a question or create a grant. After a lockdown, a pause or a denial ends, the user is asked
+//!   again; nothing is allowed automatically.
 
 mod revoking;
 mod stopping;
@@ -47,10 +47,10 @@ pub(crate) async fn serve(state: Arc<DaemonState>, mut peer: Peer) {
     }
 }
 
-/// Sender of a request.
+/// Program that sent a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Asker {
-    /// Process that runs the daemon: the app's window, or the user's terminal.
+    /// The daemon's own process: the app window or the user's terminal.
     Own,
     /// Another program of this user, with this process id.
     Peer(u32),
@@ -120,7 +120,7 @@ pub(crate) async fn answer(state: &Arc<DaemonState>, request: Request, asker: As
     }
 }
 
-/// Returns the active sessions and runs for display.
+/// Lists the active sessions and runs for display.
 fn sessions(state: &DaemonState) -> Vec<SessionView> {
     let sessions = state.live().into_iter().map(|session| session.view());
     sessions.chain(state.runs().into_iter().map(|run| run.view())).collect()
@@ -188,7 +188,7 @@ async fn unlock_secrets(state: &DaemonState, passphrase: Passphrase) -> Reply {
     }
 }
 
-/// Runs a closure with the secret store of the servers.
+/// Runs a closure with the server secret store.
 async fn with_secrets<T: Send + 'static>(
     state: &DaemonState,
     then: impl FnOnce(&SecretStore) -> Result<T, SecretError> + Send + 'static,
@@ -201,7 +201,7 @@ fn done(outcome: Result<(), Reply>) -> Reply {
     outcome.map_or_else(|failed| failed, |()| Reply::Done)
 }
 
-/// Returns standing grants, grants for in-flight calls, and revoked grants whose revocation has not been stored yet.
+/// Lists standing grants, grants for in-flight calls, and revoked grants whose revocation has not been stored yet.
 async fn grants(state: &DaemonState) -> Vec<GrantView> {
     let changed = state.services.identities.suspended().await;
     let runs = |server: &str| {
@@ -216,7 +216,7 @@ async fn grants(state: &DaemonState) -> Vec<GrantView> {
     all
 }
 
-/// Raises a question of a run in advance.
+/// Asks the user about an access before the run needs it.
 async fn raise(state: &DaemonState, id: &str, path: &str, write: bool) -> Reply {
     let Some(run) = state.runs().into_iter().find(|run| run.id == id) else {
         return failed(

@@ -46,18 +46,18 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// Maximum time for the daemon to shut down, which includes terminating all sandboxes and checking their writable
+/// Maximum time for the daemon to shut down, including the time to terminate all sandboxes and check their writable
 /// folders.
 pub const ENDING: Duration = LISTENING.saturating_add(Duration::from_secs(2));
 
 /// Options for starting the daemon.
 #[derive(Debug, Clone)]
 pub struct DaemonOptions {
-    /// Directories of IronCurtain's files.
+    /// IronCurtain's directories.
     pub home: Home,
     /// Directory that contains `ironcurtain-sandbox` and `ironcurtain-filesystem`.
     pub programs: PathBuf,
-    /// `true` if the daemon may run as root, and create sandboxes as root.
+    /// Permits the daemon to run, and to create sandboxes, as root.
     pub allow_root: bool,
 }
 
@@ -73,7 +73,7 @@ pub enum StartError {
     /// The audit log cannot be opened or continued.
     #[error(transparent)]
     Audit(#[from] AuditError),
-    /// The database of the grants cannot be read.
+    /// The grants database cannot be read.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The socket cannot be used, for example because another daemon is running ([`ListenError::AlreadyRunning`]).
@@ -115,10 +115,10 @@ pub enum RestartError {
 #[derive(Clone)]
 pub struct Daemon(Arc<DaemonState>);
 
-/// Starts the daemon on the current tokio runtime. It runs until [`Request::Shutdown`].
+/// Starts the daemon on the current tokio runtime. The daemon runs until it receives [`Request::Shutdown`].
 ///
 /// # Errors
-/// Returns [`StartError`] if the daemon cannot be started. Nothing is running then.
+/// Returns [`StartError`] if the daemon cannot be started. In that case, nothing is left running.
 pub async fn start(mut options: DaemonOptions, consent: Arc<dyn Consent>) -> Result<Daemon, StartError> {
     if !cfg!(target_os = "linux") {
         return Err(SandboxLaunchError::Unsupported.into());
@@ -230,7 +230,7 @@ pub async fn start(mut options: DaemonOptions, consent: Arc<dyn Consent>) -> Res
 }
 
 impl Daemon {
-    /// Returns the secret store of the servers, including its unlocked state.
+    /// Returns the server secret store. All handles share its unlocked state.
     #[must_use]
     pub fn secrets(&self) -> SecretStore {
         self.0.services.programs.secrets.clone()
@@ -251,7 +251,7 @@ impl Daemon {
     /// to repeat the identical call once.
     ///
     /// # Errors
-    /// Returns [`LateError`] if the question cannot be asked again. Nothing is allowed then.
+    /// Returns [`LateError`] if the question cannot be asked again. In that case, nothing is allowed.
     pub async fn ask_again(&self, question: &str) -> Result<bool, LateError> {
         self.0.services.late_asking().ask(question).await
     }
@@ -278,7 +278,7 @@ impl Daemon {
     }
 }
 
-/// Binds data that an older version stored under server names to the identities of these servers.
+/// Migrates data that an older version stored under server names: binds it to the identities of these servers.
 async fn bind(options: &DaemonOptions, first: &InitialState, grants: &Grants) -> Result<(), StoreError> {
     let (home, ours, servers) = (options.home.clone(), options.programs.clone(), first.servers().clone());
     let grants = grants.now();
@@ -305,7 +305,7 @@ fn sweep_temporary(home: &Home) {
     folders.for_each(|folder| drop(atomic_file::sweep(&folder)));
 }
 
-/// Opens the audit log. Its problems are reported to `health`.
+/// Opens the audit log, and reports problems with it to `health`.
 async fn open_audit(home: &Home, config: &Config, health: &Health) -> Result<Audit, AuditError> {
     let log_health = health.clone();
     let keeping = Keeping {
@@ -321,7 +321,7 @@ async fn open_audit(home: &Home, config: &Config, health: &Health) -> Result<Aud
     Ok(audit)
 }
 
-/// Records the end of sessions whose daemon was killed before it could record that.
+/// Records the end of sessions that were open when the previous daemon was killed.
 async fn record_unfinished(state: Arc<DaemonState>, unfinished: io::Result<Vec<Unfinished>>) {
     let unfinished = match unfinished {
         Ok(unfinished) => unfinished,

@@ -1,4 +1,4 @@
-//! State of the running daemon, which connections, control requests and the handle share.
+//! The running daemon's state, shared by connections, control requests and the handle.
 
 use crate::descriptors;
 use crate::reload::Reloader;
@@ -9,18 +9,18 @@ use ironcurtain_consent::Principal;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// State of the running daemon.
+/// The running daemon's state.
 pub(crate) struct DaemonState {
     pub(crate) services: Services,
     pub(crate) reloader: Reloader,
     pub(crate) started_ms: u64,
     sessions: Mutex<Vec<Arc<Session>>>,
     runs: Mutex<Vec<Arc<Run>>>,
-    /// Number of reserved places, including places for sessions that are being opened.
+    /// Number of reserved places, including those of sessions that are still being opened.
     places: Arc<AtomicUsize>,
 }
 
-/// Reserved place for a session or run. It becomes free on drop.
+/// Place reserved for one session or run. Dropping it frees the place.
 #[derive(Debug)]
 pub(crate) struct Place(Arc<AtomicUsize>);
 
@@ -30,7 +30,7 @@ impl Drop for Place {
     }
 }
 
-/// Reason why no further session or run may start.
+/// Reason why no further session or run can start.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NoPlace {
     /// This many sessions are open, which is the limit in the user's settings.
@@ -46,7 +46,7 @@ pub(crate) enum NoPlace {
 }
 
 impl DaemonState {
-    /// Creates the state without sessions and runs.
+    /// Creates the state of a daemon that has no sessions or runs.
     pub(crate) fn new(services: Services, reloader: Reloader) -> Self {
         Self {
             services,
@@ -58,7 +58,7 @@ impl DaemonState {
         }
     }
 
-    /// Reserves a place for a session or run. `most` is the limit in the user's settings.
+    /// Reserves a place for a session or run. `most` is the maximum number of sessions in the user's settings.
     pub(crate) fn place(&self, most: usize) -> Result<Place, NoPlace> {
         let before = self.places.fetch_add(1, Ordering::Relaxed);
         let place = Place(self.places.clone());
@@ -88,7 +88,7 @@ impl DaemonState {
         sessions.chain(runs).find(|(found, _)| found == id).map(|(_, principal)| principal)
     }
 
-    /// Adds a run. Terminates it if shutdown has been requested in the meantime.
+    /// Adds a run, or terminates it if shutdown was requested before it could be added.
     pub(crate) fn run_began(&self, run: Arc<Run>) {
         self.runs.lock().unwrap_or_else(PoisonError::into_inner).push(run.clone());
         if self.services.shutdown.is_under_way() {
@@ -102,7 +102,7 @@ impl DaemonState {
         self.services.changed();
     }
 
-    /// Adds a session. Closes it if shutdown has been requested in the meantime.
+    /// Adds a session, or closes it if shutdown was requested before it could be added.
     pub(crate) fn began(&self, session: Arc<Session>) {
         self.services.metrics.session_began();
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner).push(session.clone());

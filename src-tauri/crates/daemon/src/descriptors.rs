@@ -1,22 +1,23 @@
-//! Limit of this process for open file descriptors.
+//! File descriptor limit of this process.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Raises the soft limit for file descriptors to the hard limit. A typical soft limit of 1,024 is exhausted by a few
-/// servers, and if more descriptors than that are in transit between the user's processes, the kernel refuses to pass
-/// further ones (unix(7), `ETOOMANYREFS`). Child processes inherit the limit, except for servers, which get their own.
+/// Raises the soft limit for file descriptors to the hard limit. A few servers exhaust the typical soft limit of 1,024.
+/// The limit also caps the number of descriptors that the user's processes have in transit: beyond it, the kernel
+/// refuses to pass more (unix(7), `ETOOMANYREFS`). Child processes inherit the limit, except for servers, which get
+/// their own.
 pub(crate) fn raise_limit() -> rustix::io::Result<()> {
     let limit = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit })
 }
 
-/// Maximum number of descriptors for each session, including its server's connections.
+/// Maximum number of descriptors that one session uses, including its server's connections.
 const OF_SESSION: u64 = 16;
 
-/// Number of descriptors that are reserved for other purposes.
+/// Number of descriptors reserved for other purposes.
 const OF_OTHERS: u64 = 128;
 
-/// Returns the maximum number of sessions for which descriptors are available.
+/// Returns the number of sessions for which enough descriptors are available.
 pub(crate) fn sessions() -> usize {
     let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
     usize::try_from(limit.saturating_sub(OF_OTHERS) / OF_SESSION).unwrap_or(usize::MAX)

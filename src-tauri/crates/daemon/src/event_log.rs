@@ -1,6 +1,7 @@
-//! Log of the daemon's events on standard error, one line per event. Most of the text comes from agents and servers.
+//! Writes the daemon's events to standard error, one line per event. Most of the text originates from agents and
+//! servers, so it is escaped.
 //!
-//! - On a terminal, which may also show questions, long lines are wrapped and their continuation lines are marked.
+//! - A terminal may also show questions, so long lines are wrapped there and each continuation line is marked.
 
 use ironcurtain_consent::pieces;
 use ironcurtain_visible as visible;
@@ -8,14 +9,14 @@ use rustix::termios::tcgetwinsize;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
 
-/// Start of each continuation line.
+/// Prefix of each continuation line.
 const GOES_ON: &str = "           | ";
 
 /// Minimum terminal width for wrapping, in characters.
 const NARROWEST: usize = 36;
 
-/// Writer that escapes each event and writes it as one line. Disable colours in the subscriber, because they would be
-/// escaped.
+/// Writer that escapes each event and writes it as one line. Disable colours in the subscriber: their escape sequences
+/// would be escaped too.
 #[derive(Debug)]
 pub struct EventLog<W> {
     to: W,

@@ -1,4 +1,4 @@
-//! Health status: current problems, as sentences for the user.
+//! Health status: messages about current problems, worded for the user.
 
 use std::collections::BTreeMap;
 use tokio::sync::watch;
@@ -16,28 +16,28 @@ pub enum Concern {
     Servers,
     /// `config.json` changed and is now invalid.
     Settings,
-    /// Changes of the configuration files are not detected.
+    /// Changes to the configuration files cannot be detected.
     Watching,
     /// Reading the configuration files timed out.
     Reading,
-    /// The newest entries may be missing in the audit log.
+    /// The newest entries may be missing from the audit log.
     Record,
     /// A grant or a revocation could not be stored.
     Grants,
     /// The disk is full.
     Storage,
-    /// The program of a server changed, so its grants, data and secrets are suspended.
+    /// The program of a server changed, so the server's grants, data and secrets are suspended.
     Identities,
     /// A server changed its tools, so they are suspended.
     Tools,
 }
 
-/// Shared list of current problems. Clones refer to the same list.
+/// Shared map of current problems. Clones refer to the same map.
 #[derive(Debug, Clone, Default)]
 pub struct Health(watch::Sender<BTreeMap<Concern, String>>);
 
 impl Health {
-    /// Sets the problem of a component, or clears it if `trouble` is `None`.
+    /// Sets a component's problem, or clears it if `trouble` is `None`.
     pub fn set(&self, concern: Concern, trouble: Option<String>) {
         self.0.send_if_modified(|all| match trouble {
             Some(text) => all.insert(concern, text.clone()).as_ref() != Some(&text),
@@ -45,13 +45,13 @@ impl Health {
         });
     }
 
-    /// Returns the current problems as sentences.
+    /// Returns one message per current problem.
     #[must_use]
     pub fn all(&self) -> Vec<String> {
         self.0.borrow().values().cloned().collect()
     }
 
-    /// Returns a receiver for the problems and their changes.
+    /// Returns a receiver that holds the current problems and is notified of changes.
     #[must_use]
     pub fn watch(&self) -> watch::Receiver<BTreeMap<Concern, String>> {
         self.0.subscribe()

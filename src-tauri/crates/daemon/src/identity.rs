@@ -1,4 +1,4 @@
-//! Identifies the client that connected, from data of the kernel: the process, its executable and its ancestors.
+//! Identifies the connecting client from kernel data: the process, its executable and its ancestors.
 //!
 //! The name that the client claims is kept separately and never affects a decision.
 
@@ -6,18 +6,18 @@ use ironcurtain_grants::{Client, UNKNOWN};
 use ironcurtain_protocol::{ClientView, ProcessView};
 use std::path::{Path, PathBuf};
 
-/// Maximum number of ancestors that are followed.
+/// Maximum number of ancestors to follow.
 const LONGEST_CHAIN: usize = 12;
 
 /// Programs that only launch others. The client is the first ancestor that is not in this list.
 const LAUNCHERS: [&str; 9] =
     ["sh", "bash", "dash", "zsh", "fish", "env", "busybox", "ironcurtain-shim", "sudo"];
 
-/// Display name of a client whose executable is hidden. The process name that it claims appears only in the list of
+/// Display name for a client whose executable is hidden. The process name that it claims appears only in the list of
 /// ancestors.
 const HIDDEN: &str = "A program with a hidden executable";
 
-/// Returns the client that started the shim with process id `pid`. `label` is the client's configured name.
+/// Identifies the client that started the shim. `pid` is the shim's process id, `label` the client's configured name.
 #[must_use]
 pub fn of_shim(pid: u32, label: Option<String>) -> Client {
     from_processes(&chain(pid), std::fs::read_link(format!("/proc/{pid}/cwd")).ok(), label)
@@ -36,7 +36,8 @@ fn chain(pid: u32) -> Vec<ProcessView> {
     found
 }
 
-/// Returns the name and the parent of a process. In proc(5), the name is in parentheses, and may itself contain some.
+/// Reads the name and parent of a process. According to proc(5), the name is enclosed in parentheses and may itself
+/// contain parentheses.
 fn stat(pid: u32) -> Option<(String, u32)> {
     let text = String::from_utf8_lossy(&std::fs::read(format!("/proc/{pid}/stat")).ok()?).into_owned();
     let (name, rest) = text.split_once('(')?.1.rsplit_once(')')?;
@@ -66,7 +67,7 @@ fn from_processes(processes: &[ProcessView], cwd: Option<PathBuf>, label: Option
     }
 }
 
-/// Returns the file name of a process's executable, or `None` if it is hidden.
+/// Returns the file name of the process's executable, or `None` if the executable is hidden.
 fn program_name(process: &ProcessView) -> Option<String> {
     let file = Path::new(process.exe.as_deref()?).file_name()?.to_string_lossy();
     Some(file.trim_end_matches(" (deleted)").to_owned())

@@ -1,4 +1,4 @@
-//! Checks before a server starts that grants, data and secrets under its name belong to its program.
+//! Checks before a server starts that the grants, data and secrets stored under its name belong to its program.
 
 use crate::health::{Concern, Health};
 use ironcurtain_audit::clock::now_ms;
@@ -19,14 +19,14 @@ use std::time::Duration;
 /// Interval between checks for the user's decision while a server is suspended.
 const DECIDED: Duration = Duration::from_secs(2);
 
-/// Identities of all servers, and the bindings of names to them.
+/// Identities of all servers, and the server names bound to them.
 #[derive(Debug, Clone)]
 pub(crate) struct Identities {
     bindings: Bindings,
     digests: Digests,
     audit: Audit,
     health: Health,
-    /// `true` while a task checks for the user's decision.
+    /// `true` while a task is polling for the user's decision.
     waits: Arc<AtomicBool>,
 }
 
@@ -40,18 +40,18 @@ pub(crate) struct IdentityGate {
     pub(crate) kept: Box<dyn Fn() -> KeptUnderName + Send + Sync>,
 }
 
-/// Result of comparing a server's identity with the owner of its name.
+/// Result of comparing a server's identity with the one that owns its name.
 enum Admission {
-    /// The server is the owner of the name, or the name has no owner yet.
+    /// The server owns the name, or nobody does yet.
     Known,
-    /// The user decided that the server becomes the owner. The decision must still be recorded.
+    /// The user decided that the server becomes the owner. This decision has yet to be recorded.
     Decided(IdentityDecision),
-    /// The owner is another program, but nothing is stored under the name, so the server becomes the owner.
+    /// Another program owns the name, but nothing is stored under it, so the server becomes the owner.
     Other(String),
 }
 
 impl Identities {
-    /// Opens the bindings, and reports servers that were suspended earlier.
+    /// Opens the bindings, and reports servers that an earlier daemon suspended.
     pub(crate) async fn open(home: &Home, audit: Audit, health: Health) -> Self {
         let bindings = Bindings::of(&home.database());
         let all = Self { bindings, digests: Digests::default(), audit, health, waits: Arc::default() };
@@ -74,13 +74,13 @@ impl Identities {
         });
     }
 
-    /// Stops the task. Returns `true` if it must continue, because a server was suspended at the same moment.
+    /// Stops the task unless a server was suspended concurrently. Returns `true` if the task must continue.
     async fn again(&self) -> bool {
         self.waits.store(false, Ordering::SeqCst);
         self.is_suspending().await && !self.waits.swap(true, Ordering::SeqCst)
     }
 
-    /// Returns the suspended servers. Reads the database only if there are any.
+    /// Returns the names of suspended servers. Reads the database only if there are any.
     pub(crate) async fn suspended(&self) -> BTreeSet<String> {
         if !self.waits.load(Ordering::SeqCst) {
             return BTreeSet::new();
@@ -198,7 +198,7 @@ fn admission(
     Err(IdentitySuspension { server: name.to_owned(), change, kept: kept.to_string() }.into())
 }
 
-/// Returns the message about servers whose program changed.
+/// Builds the message about servers whose program changed.
 pub(crate) fn trouble(names: &[String]) -> String {
     let (list, is) = (names.join("`, `"), if names.len() == 1 { "server is" } else { "servers are" });
     format!(

@@ -1,8 +1,9 @@
-//! Judges calls against the current policy and grants, for real calls and for users who check a call in advance.
+//! Judges calls against the current policy and grants. Used for real calls and for checks that the user makes in
+//! advance.
 //!
 //! - Judges exactly the values that the server would receive. Denies access that a sandboxed server could get only by
-//!   exposing a protected path, even if a rule allows it.
-//! - Queries git only for a call whose paths are not denied, and only in folders that would not be denied.
+//!   exposing a protected path, even if a rule allows that access.
+//! - Queries git only for calls none of whose paths are denied, and only in folders that would not be denied.
 
 mod folder;
 
@@ -27,7 +28,7 @@ use std::sync::Arc;
 /// Inputs of the policy decision for one call.
 #[derive(Debug, Clone)]
 pub struct JudgingContext {
-    /// Policy, annotations and protected paths.
+    /// The policy, the annotations and the protected paths.
     pub snapshot: Arc<PolicySnapshot>,
     /// Name of the server.
     pub server: String,
@@ -47,15 +48,15 @@ pub struct JudgingContext {
     pub tools: Vec<ToolGrant>,
     /// Approvals that the user gave for this call only.
     pub approved: Vec<PendingApproval>,
-    /// Current access of the server beyond its own folders.
+    /// Access that the server currently has beyond its own folders.
     pub reach: ServerReach,
-    /// `true` if the server has no network, and can access only its own folders and granted paths.
+    /// `true` if the server has no network and can access only its own folders and granted paths.
     pub confined: bool,
     /// Tools that only read according to a hint of the server that counts now.
     pub reading_hints: Arc<HashSet<String>>,
 }
 
-/// Verdict on a call, with the details for the audit log.
+/// Verdict on a call, with the details that the audit log records.
 #[derive(Debug)]
 pub struct CallJudgement {
     /// Decision of the policy.
@@ -74,14 +75,14 @@ pub struct InspectedCall {
 }
 
 impl CallJudgement {
-    /// Returns the denial of an invalid call.
+    /// Creates the judgement that denies an invalid call.
     pub(crate) fn not_understood(denial: Denial, arguments: &Arc<Map<String, Value>>) -> Self {
         let inspected = InspectedCall { arguments: Arc::clone(arguments), paths: FoundPaths::default() };
         Self { verdict: Verdict::Deny(denial), inspected }
     }
 }
 
-/// Parsed call whose paths have been resolved, but whose git facts may be missing.
+/// Parsed call with resolved paths. Its git facts may still be missing.
 #[derive(Debug)]
 pub struct Planned<'a> {
     plan: CallPlan<'a>,
@@ -97,21 +98,21 @@ impl JudgingContext {
         server.sandbox.settings().map(|_| server.file_writes)
     }
 
-    /// Like [`JudgingContext::contained`], but for a server name. A server that is not configured counts as sandboxed.
+    /// Like [`JudgingContext::contained`], but takes a server name. A server without an entry counts as sandboxed.
     #[must_use]
     pub fn contained_by_name(servers: &Servers, name: &str) -> Option<FileWrites> {
         servers.find(Some(name)).map_or(Some(FileWrites::default()), Self::contained)
     }
 
-    /// Returns the treatment of unannotated tools from a server's entry, or the default for a server that is not
-    /// configured.
+    /// Returns how unannotated tools are treated: the setting in the server's entry, or the default if the server has
+    /// no entry.
     #[must_use]
     pub fn unannotated_by_name(servers: &Servers, name: &str) -> Unannotated {
         servers.find(Some(name)).map(|server| server.unannotated).unwrap_or_default()
     }
 
-    /// Returns the access that a server will have according to its entry, the policy and these grants. Other mounts are
-    /// known only while it runs.
+    /// Returns the access that a server will have according to its entry, the policy and these grants. Its other mounts
+    /// are known only while it is running.
     #[must_use]
     pub fn reach_by_entry(
         home: &Home,
@@ -154,7 +155,7 @@ impl JudgingContext {
         Ok(Planned { plan, found, remotes })
     }
 
-    /// Plans a file operation of a sandboxed program.
+    /// Plans the judgement of a file operation by a sandboxed program.
     ///
     /// # Errors
     /// Returns a denial if the path cannot be resolved.
@@ -168,7 +169,7 @@ impl JudgingContext {
         Ok(Planned { plan, found, remotes: None })
     }
 
-    /// Plans a sandboxed program's connection to a host.
+    /// Plans the judgement of a sandboxed program's connection to a host.
     ///
     /// # Errors
     /// Returns a denial if the arguments are invalid.
@@ -209,8 +210,8 @@ impl JudgingContext {
         self.with_context(grants, |context| judge(&self.snapshot.policy, context, call))
     }
 
-    /// Returns the grants that apply to the current files: a grant for a file does not apply if a folder has replaced
-    /// it.
+    /// Returns the grants that apply to the files as they are now. A grant for a file does not apply once a folder has
+    /// replaced the file.
     fn grants_where(&self, is_folder: impl Fn(&CanonicalPath) -> bool) -> Cow<'_, [PathGrant]> {
         let is_outgrown = |grant: &PathGrant| grant.kind == GrantKind::File && is_folder(&grant.path);
         if !self.grants.iter().any(is_outgrown) {
@@ -240,7 +241,7 @@ impl JudgingContext {
 }
 
 impl Planned<'_> {
-    /// Returns `true` if git must be queried for the URLs of a remote.
+    /// Returns `true` if git must be queried for a remote's URLs.
     #[must_use]
     pub fn asks_git(&self) -> bool {
         self.remotes.is_some()
@@ -313,7 +314,7 @@ fn git_failed() -> Denial {
     Denial::invalid("failed to query git about the remote")
 }
 
-/// Returns the audit log's name for the reason why a call is allowed.
+/// Converts the reason a call is allowed to its name in the audit log.
 pub(crate) fn allowed_by(by: AllowedBy) -> DecidedBy {
     match by {
         AllowedBy::Rule => DecidedBy::Rule,
@@ -325,7 +326,7 @@ pub(crate) fn allowed_by(by: AllowedBy) -> DecidedBy {
     }
 }
 
-/// Returns the audit log's name for the reason why a call is denied.
+/// Converts the reason a call is denied to its name in the audit log.
 pub(crate) fn denied_by(by: DeniedBy) -> DecidedBy {
     match by {
         DeniedBy::Rule => DecidedBy::Rule,

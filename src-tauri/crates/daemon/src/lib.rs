@@ -1,4 +1,4 @@
-//! The daemon, which is IronCurtain's trusted process: sessions, MCP mediation, consent, grants, roots and the audit
+//! The daemon, IronCurtain's trusted process. Manages sessions, MCP mediation, consent, grants, roots and the audit
 //! log.
 //!
 //! - Independent of any UI toolkit: a user interface implements `ironcurtain_consent::Consent`.

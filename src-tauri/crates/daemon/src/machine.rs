@@ -1,5 +1,5 @@
-//! Tests whether this machine can create sandboxes: at startup, and after a failure again on demand, so that users can
-//! install a missing program without a restart.
+//! Tests whether this machine can create sandboxes. Runs at startup, and again on demand after a failure, so that a
+//! user who installs a missing program need not restart the daemon.
 
 use crate::health::{Concern, Health};
 use ironcurtain_config::{SandboxBackend, SandboxPolicy};
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::watch;
 
-/// Shared result of the test. Clones refer to the same result.
+/// Shared test result. Clones refer to the same result.
 #[derive(Debug, Clone)]
 pub struct Machine(Arc<Inner>);
 
@@ -25,15 +25,15 @@ struct Inner {
 pub struct MachineOptions {
     /// Program that creates the sandboxes.
     pub backend: SandboxBackend,
-    /// Treatment of a server if no sandbox can be created.
+    /// Decides how to treat a server if no sandbox can be created.
     pub policy: SandboxPolicy,
     /// Directory that contains `ironcurtain-sandbox`.
     pub programs: PathBuf,
-    /// Directory with files that all sandboxes share.
+    /// Directory for files that all sandboxes share.
     pub sandboxes: PathBuf,
     /// Private directory for testing `srt`.
     pub trial: PathBuf,
-    /// `true` if root may create sandboxes.
+    /// Permits root to create sandboxes.
     pub allow_root: bool,
 }
 
@@ -56,13 +56,13 @@ impl Machine {
         self.0.options.borrow().backend
     }
 
-    /// Returns the treatment of a server if no sandbox can be created.
+    /// Returns the policy for servers if no sandbox can be created.
     #[must_use]
     pub fn policy(&self) -> SandboxPolicy {
         self.0.options.borrow().policy
     }
 
-    /// Changes the backend and the policy, and tests again if they differ.
+    /// Sets the backend and the policy. Tests again if either of them changed.
     pub fn choose(&self, backend: SandboxBackend, policy: SandboxPolicy) {
         let changed = self.0.options.send_if_modified(|options| {
             let changed = (options.backend, options.policy) != (backend, policy);

@@ -1,6 +1,6 @@
-//! Prometheus metrics of the daemon.
+//! The daemon's Prometheus metrics.
 //!
-//! - Counts in memory, from the start of the daemon. Recording never blocks.
+//! - Counts in memory, starting at zero with the daemon. Recording never blocks.
 //! - Labels never contain text from an agent or a server.
 
 use ironcurtain_audit::EscalationResult;
@@ -22,7 +22,7 @@ const CALLS: [f64; 12] = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.01, 0.05, 0.
 /// Upper bounds of the histogram buckets for the user's response times, in seconds.
 const PEOPLE: [f64; 9] = [1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 45.0, 120.0, 600.0];
 
-/// Label whose values are fixed at compile time.
+/// Label whose name and value are known at compile time.
 type Label = [(&'static str, &'static str); 1];
 
 /// Counters and histograms. Clones refer to the same ones.
@@ -54,7 +54,7 @@ pub struct Gauges {
     pub questions: usize,
     /// Sequence number of the newest audit entry.
     pub entries: u64,
-    /// Used bytes of the memory budget for messages, and its size.
+    /// Used bytes and total size of the memory budget for messages.
     pub memory: (u64, u64),
 }
 
@@ -78,7 +78,7 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// Counts a refused call with a path outside the server's roots.
+    /// Counts a call that was refused because of a path outside the server's roots.
     pub fn violation(&self) {
         self.0.violations.inc();
     }
@@ -88,17 +88,18 @@ impl Metrics {
         self.0.root_changes.inc();
     }
 
-    /// Counts a decision: `allow`, `deny` or `escalate`.
+    /// Counts a decision, which is `allow`, `deny` or `escalate`.
     pub fn decided(&self, decision: &'static str) {
         self.0.calls.get_or_create(&[("decision", decision)]).inc();
     }
 
-    /// Records the time from the arrival of a call to its forwarding. Call this only if the call required no approval.
+    /// Records the time between a call's arrival and its forwarding. Call this only for calls that required no
+    /// approval.
     pub fn forwarded(&self, after: Duration) {
         self.0.forwarding.observe(after.as_secs_f64());
     }
 
-    /// Records the time from the arrival of a call to its response, including the wait for the user.
+    /// Records the time between a call's arrival and its response, including any wait for the user.
     pub fn served(&self, after: Duration) {
         self.0.calling.observe(after.as_secs_f64());
     }

@@ -1,4 +1,4 @@
-//! Network of a server or a run: a proxy that allows known hosts, asks about others, and records both.
+//! Network of a server or run: a proxy that allows known hosts, asks about others, and records every decision.
 //!
 //! - A server that may not reach any host runs in a sandbox without a network.
 //! - The reachable hosts depend only on the server's entry, the current policy, active grants and in-flight calls.
@@ -39,17 +39,17 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::AbortHandle;
 
-/// Maximum time to wait until connections that are no longer allowed are closed.
+/// Maximum time to wait for connections that are no longer allowed to close.
 const CUT_BOUND: Duration = Duration::from_secs(5);
 
-/// Network of a server in one session, or of a run.
+/// Network of a run, or of a server in one session.
 pub struct ServerNetwork {
     caller: Arc<Caller>,
     reach: Arc<ReachableHosts>,
     connections: Connections,
     ask: Option<Arc<dyn AskHost>>,
     record: Arc<dyn Record>,
-    /// Services of this computer that the run can use, or `None` for a server.
+    /// Services on this computer that the run can use, or `None` for a server.
     local: Option<Arc<LocalServices>>,
     _following: EndOnDrop,
 }
@@ -60,9 +60,9 @@ pub struct Serving {
     _task: EndOnDrop,
 }
 
-/// Network that can run a proxy on the listener of a sandbox.
+/// Network for which a proxy can be started.
 pub trait ServesNetwork: Send + Sync {
-    /// Starts a proxy on the listener of a sandbox.
+    /// Starts a proxy on a sandbox's listener.
     #[must_use]
     fn serve(&self, listener: TcpListener) -> Serving;
 }
@@ -89,7 +89,7 @@ impl Drop for EndOnDrop {
     }
 }
 
-/// Returns the rules in a server's entry, without grants.
+/// Returns the host rules in a server's entry. Grants are not included.
 ///
 /// # Errors
 /// Returns [`RuleError`] if a pattern is invalid.
@@ -114,7 +114,7 @@ impl ServerNetwork {
         Ok(Some(Self::with(caller, reach, asker, None)))
     }
 
-    /// Creates the network for a remote server. The only reachable host is the server's own.
+    /// Creates the network for a remote server, which can reach only the server's own host.
     #[must_use]
     pub fn to_remote(rules: HostRules, caller: Caller) -> Arc<Self> {
         Self::with(Arc::new(caller), Arc::new(ReachableHosts::new(rules)), None, None)
@@ -156,7 +156,7 @@ impl ServerNetwork {
         })
     }
 
-    /// Returns the services of this computer that the run can use, or `None` for a server.
+    /// Returns the services on this computer that the run can use, or `None` for a server.
     pub(crate) fn local(&self) -> Option<Arc<LocalServices>> {
         self.local.clone()
     }
@@ -201,8 +201,8 @@ impl ServerNetwork {
         ReachableHosts::lease(&self.reach, call, targets)
     }
 
-    /// Applies the current rules and grants. Returns `true` once no connection depends on anything else, or `false`
-    /// if closing the others takes too long.
+    /// Applies the current rules and grants. Returns `true` once every remaining connection is allowed by them, or
+    /// `false` if closing the other connections takes too long.
     pub async fn is_within_grants(&self) -> bool {
         self.caller.publish_rules(&self.reach);
         let rules = self.reach.rules().borrow().clone();

@@ -1,5 +1,5 @@
-//! Stores the hash of the newest audit entry in the keyring, so that truncation of the log is detected even if its head
-//! file was changed too.
+//! Stores the hash of the newest audit entry in the keyring. A truncated log is then detected even if the attacker also
+//! changed its head file.
 //!
 //! - Runs periodically and at shutdown, after entries were written to disk. It never delays a call.
 //! - Never asks the user to unlock the keyring. The stored entry may be older than the log's newest one, but never
@@ -28,7 +28,7 @@ struct Known {
     head: String,
 }
 
-/// Returns the entry that is stored in the keyring, or `None` if there is no such entry. Blocks on the keyring.
+/// Reads the entry stored in the keyring. Returns `None` if there is none. Blocks on the keyring.
 ///
 /// # Errors
 /// Returns [`SecretError`] if the keyring is not available.
@@ -37,7 +37,8 @@ pub fn known(home: &Home) -> Result<Option<Written>, SecretError> {
     in_keyring(&keyring, home)
 }
 
-/// Returns the stored entry if the head file is unusable. Returns `None` if the keyring does not answer in time.
+/// Reads the stored entry if the head file is unusable. Returns `None` if the head file is usable or the keyring does
+/// not answer in time.
 pub(crate) async fn if_needed(home: &Home) -> Option<Written> {
     if !home.has_keyring || KnownHead::read(&home.audit_head()).problem().is_none() {
         return None;
@@ -52,7 +53,7 @@ pub(crate) struct RecordHead {
     home: Home,
     audit: Audit,
     health: Health,
-    /// `true` once the log has been compared with the stored entry, which may be replaced then.
+    /// `true` once the log has been compared with the stored entry. Only then may the entry be replaced.
     compared: Arc<AtomicBool>,
 }
 
@@ -107,7 +108,7 @@ impl RecordHead {
         .await
     }
 
-    /// Compares the log with the stored entry, and reports it if the entry is missing. Returns `false` if the keyring
+    /// Checks that the log still contains the stored entry, and reports a missing one. Returns `false` if the keyring
     /// is locked.
     async fn compare(&self) -> Result<bool, SecretError> {
         let of = self.home.clone();
@@ -127,7 +128,7 @@ impl RecordHead {
         Ok(true)
     }
 
-    /// Returns a description of the difference if the log lacks an entry that it contained, or `None`.
+    /// Describes the difference if the log no longer contains the stored entry. Returns `None` if it does.
     async fn missing(&self, known: &Written) -> Option<String> {
         let opened = self.audit.opened_at();
         if known.entries > opened.entries || (known.entries == opened.entries && known.head != opened.head) {

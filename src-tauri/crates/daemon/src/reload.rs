@@ -44,9 +44,9 @@ pub struct ReloaderParts {
     pub audit: Audit,
     /// Receives problems with the files.
     pub health: Health,
-    /// Current grants, which decide whether a server can write to a file.
+    /// Current grants, needed to determine whether a server can write to a file.
     pub grants: watch::Receiver<Arc<GrantTable>>,
-    /// Sandbox test, which uses the settings for the sandbox backend.
+    /// Sandbox test, which is updated when the sandbox settings change.
     pub machine: Machine,
     /// Incremented whenever something shown to the user changes.
     pub changes: watch::Sender<u64>,
@@ -59,15 +59,15 @@ pub struct ReloaderParts {
 pub struct InitialState(Current);
 
 impl InitialState {
-    /// Reads all configuration files. Each of them must be valid.
+    /// Reads all configuration files.
     ///
     /// # Errors
-    /// Returns [`SnapshotError`], which contains the file and the position of the error.
+    /// Returns [`SnapshotError`] with the file and the position of the error if a file is invalid.
     pub fn read(home: &Home) -> Result<Self, SnapshotError> {
         Current::read(home).map(Self)
     }
 
-    /// Refuses files that a server can write to, because of a standing grant or its entry.
+    /// Refuses files that a server can write to, because of either a standing grant or the server's entry.
     ///
     /// # Errors
     /// Returns [`SnapshotError::Exposed`], which contains the file and the server.
@@ -93,7 +93,7 @@ impl InitialState {
         &self.0.snapshot
     }
 
-    /// Starts the task that follows changes of the files.
+    /// Starts the task that reloads the files when they change.
     #[must_use]
     pub fn follow(self, parts: ReloaderParts) -> Reloader {
         task::start(self.0, parts)
@@ -101,7 +101,7 @@ impl InitialState {
 }
 
 impl Reloader {
-    /// Returns a receiver for the current policy and its changes.
+    /// Returns a receiver that holds the current policy and is notified of changes.
     #[must_use]
     pub fn snapshots(&self) -> watch::Receiver<Arc<PolicySnapshot>> {
         self.snapshots.clone()
@@ -113,7 +113,7 @@ impl Reloader {
         self.settings.borrow().clone()
     }
 
-    /// Returns a receiver for the current settings and servers, and their changes.
+    /// Returns a receiver that holds the current settings and servers and is notified of changes.
     #[must_use]
     pub fn follow_settings(&self) -> watch::Receiver<Arc<SessionSettings>> {
         self.settings.clone()

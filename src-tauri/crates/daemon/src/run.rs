@@ -1,7 +1,7 @@
 //! Runs: programs that the user starts in a sandbox, with the user's own terminal and files.
 //!
-//! - The working folder is mounted, and the network is a proxy that asks about each host. Any other file is opened only
-//!   after the access was judged by the same rules, questions and grants as a call.
+//! - The working folder is mounted, and the network is a proxy that asks about each host. Every access to another file
+//!   is judged first, by the same rules, questions and grants as a call.
 //! - INVARIANT: an access is permitted without a question only while judging it again would allow it.
 //! - A run owns its sandbox and the grants for its session, and releases both when it ends.
 
@@ -39,14 +39,14 @@ use tokio_util::sync::CancellationToken;
 
 /// Program that runs in a sandbox.
 pub(crate) struct Run {
-    /// Session id of the run.
+    /// Session id, unique to this run.
     pub(crate) id: String,
     /// The program as a principal with the name `run:NAME`.
     pub(crate) principal: Arc<Principal>,
     services: Services,
     resolver: Resolver,
     network: Arc<ServerNetwork>,
-    /// Working folder, and `true` if it is mounted.
+    /// Working folder, and whether it is mounted.
     folder: (CanonicalPath, bool),
     pid: u32,
     started_ms: u64,
@@ -71,7 +71,7 @@ struct Counts {
 }
 
 impl Run {
-    /// Starts to terminate the run. Does not wait until it has ended.
+    /// Requests termination of the run. Does not wait for the run to end.
     pub(crate) fn end(&self) {
         self.end.cancel();
     }

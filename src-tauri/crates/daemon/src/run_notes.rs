@@ -1,6 +1,6 @@
-//! Notes for the terminal on which a run was started, and counts of the files and hosts that the run used.
+//! Notes for the terminal that started a run, and counts of the files and hosts that the run used.
 //!
-//! - If the starter does not read, notes are dropped and nothing is delayed.
+//! - If the process that started the run does not read its notes, they are dropped. They never delay the run.
 
 use ironcurtain_consent::{Broker, Lifetime};
 use ironcurtain_protocol::{RunAsk, RunNote, RunUse};
@@ -9,10 +9,10 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::mpsc;
 
-/// Maximum number of notes that wait to be written.
+/// Maximum number of notes that are waiting to be written.
 const MOST: usize = 256;
 
-/// Maximum number of different files that are counted per kind of access.
+/// Maximum number of distinct files to count for each kind of access.
 const MOST_FILES: usize = 100_000;
 
 /// Notes and counts of one run.
@@ -32,22 +32,23 @@ struct Used {
     open: usize,
 }
 
-/// Pending question. When it is dropped, the starter is notified that no more questions are pending.
+/// Guard for a pending question. Dropping the last one notifies the process that started the run.
 pub(crate) struct OpenNote<'a>(&'a RunNotes);
 
 impl RunNotes {
-    /// Creates the notes of a run. `ask` is the place where its questions are answered.
+    /// Creates the notes of a run. `ask` says whether its questions are answered in the app or on the run's terminal.
     pub(super) fn new(ask: RunAsk) -> (Arc<Self>, mpsc::Receiver<RunNote>) {
         let (notes, written) = mpsc::channel(MOST);
         (Arc::new(Self { ask, notes, used: Mutex::default() }), written)
     }
 
-    /// Returns the place where the run's questions are answered.
+    /// Returns whether the run's questions are answered in the app or on its terminal.
     pub(crate) fn ask(&self) -> RunAsk {
         self.ask
     }
 
-    /// Returns `true` if an answer may have this lifetime. Answers on the run's own terminal last for the run at most.
+    /// Returns `true` if the user may be offered this lifetime. An answer on the run's own terminal can last until the
+    /// end of the run at most.
     pub(crate) fn may_offer(&self, lifetime: &Lifetime) -> bool {
         self.ask != RunAsk::Terminal || matches!(lifetime, Lifetime::Once | Lifetime::Session)
     }
@@ -73,7 +74,7 @@ impl RunNotes {
         counted.iter_mut().for_each(|files| count(files, &access.path));
     }
 
-    /// Reports a denied path or host, but only once.
+    /// Reports a denied path or host. Reports each one only once.
     pub(crate) fn denied(&self, what: &str, why: Option<String>) {
         let mut used = self.used();
         let before = used.denied.len();

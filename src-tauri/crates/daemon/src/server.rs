@@ -1,7 +1,7 @@
-//! One MCP server of a session: its process, its mounts and the connection to it.
+//! A session's MCP server: its process, its mounts and the connection to it.
 //!
-//! - A session holds a [`ServerHandle`]. The process may exit and be restarted; its in-flight calls then fail, and are
-//!   never repeated automatically.
+//! - A session holds a [`ServerHandle`]. If the process exits, its in-flight calls fail and are never repeated
+//!   automatically; the process may be restarted.
 //! - One task (`actor`) owns the process and its mounts, and one task per process (`connection`) owns the connection.
 
 mod actor;
@@ -36,7 +36,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
 
-/// Maximum time for a call to wait until its server has started.
+/// Maximum time that a call waits for its server to start.
 const START_BOUND: Duration = Duration::from_secs(30);
 
 /// Reason why a server cannot handle a call.
@@ -58,7 +58,7 @@ pub enum ServerError {
     NotShown {
         /// Path that could not be mounted.
         path: String,
-        /// Error of the mount.
+        /// Error from mounting the path.
         reason: String,
     },
     /// The session is closing.
@@ -66,7 +66,7 @@ pub enum ServerError {
     Ending,
 }
 
-/// Handle to a server of a session. Dropping the last clone kills the server, even during calls.
+/// Handle to a session's server. Dropping the last clone kills the server and fails its in-flight calls.
 #[derive(Debug, Clone)]
 pub struct ServerHandle {
     name: String,
@@ -85,7 +85,7 @@ impl Drop for AbortOnDrop {
     }
 }
 
-/// Mounts for one in-flight call. They are removed on drop.
+/// Mounts for one in-flight call. Dropping the lease removes them.
 #[derive(Debug)]
 pub struct MountLease {
     id: u64,
@@ -94,7 +94,7 @@ pub struct MountLease {
 }
 
 impl MountLease {
-    /// Returns the paths that are mounted for the call.
+    /// Returns the paths that the call needs.
     #[must_use]
     pub fn needs(&self) -> &[Need] {
         &self.needs
@@ -109,8 +109,8 @@ impl Drop for MountLease {
 }
 
 impl ServerHandle {
-    /// Starts the actor, which starts the process. `state` contains client messages to replay if a session is
-    /// continued.
+    /// Starts the actor, which starts the process. To continue a session, `state` contains the client messages to
+    /// replay.
     #[must_use]
     pub fn start(options: ActorOptions, state: ReplayState) -> Self {
         let name = options.server.name.clone();
@@ -120,8 +120,8 @@ impl ServerHandle {
         Self { name, commands, seen, replay, _actor: Arc::new(AbortOnDrop(task)) }
     }
 
-    /// Sends the client's `initialize` to the server, and to each process that replaces it. Calls `then` with the
-    /// response, before later messages of the server are forwarded.
+    /// Sends the client's `initialize` to the current process and to each one that replaces it. Calls `then` with the
+    /// first response, before later messages from the server are forwarded.
     pub fn initialize(&self, params: Box<RawValue>, then: InitializeCallback) {
         self.replay.initialize(params, then);
         if self.commands.send(Command::Initialize).is_err() {
@@ -129,14 +129,14 @@ impl ServerHandle {
         }
     }
 
-    /// Forwards the client's `notifications/initialized`, which `line` contains.
+    /// Forwards the client's `notifications/initialized`. `line` is that message.
     pub fn initialized(&self, line: Vec<u8>) {
         self.replay.initialized(line, || self.connection_now());
         // Ignore the error: if the actor has exited, the server has too.
         let _ = self.commands.send(Command::Initialized);
     }
 
-    /// Returns the client state that later processes must receive, for a handover.
+    /// Returns the client state to hand over to another daemon, which replays it to later processes.
     #[must_use]
     pub fn replay_state(&self) -> ReplayState {
         self.replay.state()
@@ -161,7 +161,7 @@ impl ServerHandle {
         self.when(|state| matches!(state, ServerState::Up { connection, .. } if !connection.is_over())).await
     }
 
-    /// Returns the connection once the server takes calls, because it has confirmed its roots.
+    /// Returns the connection once the server has confirmed its roots, so that it can take calls.
     ///
     /// # Errors
     /// Returns [`ServerError`] if the server is not running and cannot be started.
@@ -172,7 +172,7 @@ impl ServerHandle {
         .await
     }
 
-    /// Returns the connection, or `None` if the process is not running at the moment.
+    /// Returns the connection without waiting, or `None` if the process is not running.
     #[must_use]
     pub fn connection_now(&self) -> Option<ServerConnection> {
         match &*self.seen.state.borrow() {
@@ -181,7 +181,7 @@ impl ServerHandle {
         }
     }
 
-    /// Returns the connection, or `None` if the server does not take calls at the moment.
+    /// Returns the connection without waiting, or `None` if the server cannot take calls at the moment.
     #[must_use]
     pub fn ready_now(&self) -> Option<ServerConnection> {
         match &*self.seen.state.borrow() {
@@ -196,7 +196,7 @@ impl ServerHandle {
     /// the user approved for the call.
     ///
     /// # Errors
-    /// Returns [`ServerError::NotShown`] if a path cannot be mounted. The call must not be forwarded then.
+    /// Returns [`ServerError::NotShown`] if a path cannot be mounted. The caller must then not forward the call.
     pub async fn lease(
         &self,
         needs: Vec<Need>,
@@ -207,28 +207,28 @@ impl ServerHandle {
         answer.await.map_err(|_| ServerError::Ending)?
     }
 
-    /// Waits until the mounts show the current files, but not until the server has confirmed its roots.
+    /// Waits until the mounts show the current files. Does not wait for the server to confirm its roots.
     ///
     /// # Errors
-    /// Returns [`ServerError::Ending`] if the session closes in the meantime.
+    /// Returns [`ServerError::Ending`] if the session closes while waiting.
     pub async fn refresh(&self) -> Result<(), ServerError> {
         let (reply, done) = oneshot::channel();
         self.commands.send(Command::Refresh(reply)).map_err(|_| ServerError::Ending)?;
         done.await.map_err(|_| ServerError::Ending)
     }
 
-    /// Waits until grants and policy have been applied in at least these versions.
+    /// Waits until grants and policy of at least these versions have been applied.
     ///
     /// # Errors
-    /// Returns [`ServerError::Ending`] if the session closes in the meantime.
+    /// Returns [`ServerError::Ending`] if the session closes while waiting.
     pub async fn caught_up(&self, versions: Versions) -> Result<Applied, ServerError> {
         let mut applied = self.seen.applied.clone();
         let reached = applied.wait_for(|a| a.versions.have_reached(versions)).await;
         reached.map(|a| a.clone()).map_err(|_| ServerError::Ending)
     }
 
-    /// Returns the access of a server beyond the folders `own`, with which it was started. Includes access that is
-    /// being added.
+    /// Returns the server's access beyond `own`, the folders that it was started with. Includes access that is being
+    /// added.
     #[must_use]
     pub fn reach_beyond(&self, own: &[CanonicalPath]) -> ServerReach {
         match self.all_mounts(|need| own.iter().any(|own| own.contains(&need.path))) {
@@ -258,18 +258,18 @@ impl ServerHandle {
         Some(about_to_be && self.seen.applied.borrow().mounted().all(&wanted))
     }
 
-    /// Waits until all access that was revoked up to this version of the grants is proven to be removed. Returns the
-    /// number of times that the server was restarted for such proofs.
+    /// Waits until every revocation up to this version of the grants is proven to be effective. Returns how often the
+    /// server was restarted to enforce a revocation.
     ///
     /// # Errors
-    /// Returns [`ServerError::Ending`] if the session closes in the meantime.
+    /// Returns [`ServerError::Ending`] if the session closes while waiting.
     pub async fn is_within(&self, grants: u64) -> Result<u64, ServerError> {
         let mut applied = self.seen.applied.clone();
         let within = applied.wait_for(|applied| applied.within >= grants).await;
         within.map(|applied| applied.restarts).map_err(|_| ServerError::Ending)
     }
 
-    /// Returns the grants, policy and mounts as currently applied.
+    /// Returns the grants, policy and mounts that are currently applied.
     #[must_use]
     pub fn applied(&self) -> Applied {
         self.seen.applied.borrow().clone()

@@ -1,6 +1,6 @@
 //! Services that all sessions share: settings, policy, audit log, grants and questions to the user.
 //!
-//! - Independent of sessions and servers.
+//! - Does not depend on sessions or servers.
 
 use crate::changed_tools::ChangedTools;
 use crate::health::Health;
@@ -29,13 +29,13 @@ use tokio::sync::watch;
 /// Services that all sessions share. Clones refer to the same services.
 #[derive(Clone)]
 pub struct Services {
-    /// Directories of IronCurtain's files.
+    /// IronCurtain's directories.
     pub home: Home,
     /// Settings for new sessions.
     pub config: Config,
-    /// Current policy and its changes. [`Services::snapshot`] returns the current one.
+    /// Receiver for the policy. [`Services::snapshot`] returns the current one.
     pub snapshots: watch::Receiver<Arc<PolicySnapshot>>,
-    /// Current settings and servers. A running session may use older ones.
+    /// Receiver for the settings and servers. A running session may use older ones.
     pub settings: watch::Receiver<Arc<SessionSettings>>,
     pub audit: Audit,
     /// Keeps a copy of the newest audit entry in the keyring.
@@ -43,17 +43,17 @@ pub struct Services {
     pub grants: Grants,
     /// Asks the user, and holds pending questions.
     pub broker: Broker,
-    /// Locations of our helper programs, and the secret store.
+    /// Paths of IronCurtain's helper programs, and the secret store.
     pub programs: ServerPrograms,
-    /// Result of the test whether this machine can create sandboxes.
+    /// Tests whether this machine can create sandboxes.
     pub machine: Machine,
     /// Current problems for display.
     pub health: Health,
-    /// Identities of server programs, and the names that are bound to them.
+    /// Identities of server programs, and the server names bound to them.
     pub(crate) identities: Identities,
     /// Reports servers with suspended tools.
     pub(crate) changed_tools: ChangedTools,
-    /// Workspaces that the user has declined.
+    /// Workspaces that the user declined.
     pub(crate) workspaces: Workspaces,
     /// Counters and histograms for Prometheus.
     pub(crate) metrics: Metrics,
@@ -61,9 +61,9 @@ pub struct Services {
     pub(crate) autostart: Autostart,
     /// Writes the log files of sessions.
     pub(crate) logs: SessionLogs,
-    /// Protocol versions that server programs have used before.
+    /// Protocol versions that each server program has used before.
     pub(crate) versions: KnownVersions,
-    /// Instructions that server programs have returned before.
+    /// Instructions that each server program has returned before.
     pub(crate) instructions: KnownInstructions,
     /// Memory budget for messages in transit.
     pub memory: Memory,
@@ -94,7 +94,7 @@ impl Services {
         LateAsking { audit, broker, changes, metrics, limits: self.question_limits() }
     }
 
-    /// Returns the limits for the number of questions of a client.
+    /// Returns the limits on the number of questions per client.
     fn question_limits(&self) -> QuestionLimits {
         QuestionLimits {
             per_minute: self.config.questions_per_minute,

@@ -1,7 +1,7 @@
 //! Session of one connected shim, from its hello message until it disconnects.
 //!
 //! - A session owns its session folder, its server and its grants, and releases them when it closes.
-//! - Requests are judged in order of arrival. A request that waits for the user or a server does not delay other
+//! - Requests are judged in order of arrival. A request that is waiting for the user or a server does not delay other
 //!   requests.
 //! - An error in one message never closes the session.
 
@@ -72,21 +72,22 @@ pub struct Session {
     pub principal: Arc<Principal>,
     services: Services,
     config: ServerConfig,
-    /// Identifier of the connection if it has several sessions, else `None`.
+    /// Identifier of the connection if it carries several sessions, or `None`.
     connection: Option<String>,
     server: ServerHandle,
     /// Proxy for the server's network, or `None` if it has no network.
     network: Option<Arc<ServerNetwork>>,
     /// `true` if the server runs in a sandbox.
     sandboxed: bool,
-    /// The only folders that the server could access when it started, or `None` if it could access anything else.
+    /// The only folders that the server could access when it started, or `None` if it could access more than folders of
+    /// its own.
     own_folders: Option<Vec<CanonicalPath>>,
     sandbox: CanonicalPath,
     resolver: Resolver,
     started_ms: u64,
     counts: Counts,
     to_client: Outbox,
-    /// One permit for each reply that may be queued for the client.
+    /// Permits for queueing replies to the client, one per reply.
     unread: Arc<Semaphore>,
     notes: mpsc::UnboundedSender<OutgoingNote>,
     /// Log file of the session: problems with the client, and the server's standard error.
@@ -102,12 +103,12 @@ pub struct Session {
     tasks: Tasks,
     /// List cursors and task ids that the server has issued.
     issued: Issued,
-    /// Tools that differ from their pinned definitions.
+    /// Tools that differ from their pinned definitions, and are therefore suspended.
     pinned_tools: PinnedTools,
     /// Memory budget for the client's messages.
     memory: Allowance,
     queue: CallQueue,
-    /// Cancelled once the server may start, because the user has answered about all paths in its entry.
+    /// Cancelled once the user has answered about all paths in the server's entry, so that the server may start.
     may_start: CancellationToken,
     end: CancellationToken,
 }
@@ -117,17 +118,17 @@ struct Counts {
     allowed: AtomicU64,
     denied: AtomicU64,
     asked: AtomicU64,
-    /// Number of dropped messages that were not requests.
+    /// Number of invalid messages that were dropped because they were not requests.
     oddities: AtomicU64,
 }
 
 impl Session {
-    /// Starts to close the session. Does not wait until it is closed.
+    /// Starts closing the session. Does not wait until it is closed.
     pub fn end(&self) {
         self.end.cancel();
     }
 
-    /// Returns the token that closes the session when cancelled.
+    /// Returns the token that is cancelled to close the session.
     #[must_use]
     pub fn ending(&self) -> CancellationToken {
         self.end.clone()
@@ -181,8 +182,8 @@ impl Session {
         }
     }
 
-    /// Notifies the shim that a question about a request is pending. Dropping the guard notifies it that the question is
-    /// closed.
+    /// Notifies the shim that a question about a request is pending. Dropping the returned guard notifies it that the
+    /// question is closed.
     fn asking(&self, id: &Id) -> AskingGuard<'_> {
         let request = id.as_json().to_owned();
         // Ignore the error: a shim that copies the streams itself has no channel for notes.
@@ -204,7 +205,7 @@ fn shown_root(root: RootView) -> RootView {
     RootView { path: visible::path(&root.path), source: visible::line(&root.source), ..root }
 }
 
-/// Maximum time to wait until the shim has received a note.
+/// Maximum time to wait for the shim to receive a note.
 const NOTE_BOUND: Duration = Duration::from_secs(1);
 
 struct AskingGuard<'a> {
@@ -213,8 +214,8 @@ struct AskingGuard<'a> {
 }
 
 impl AskingGuard<'_> {
-    /// Notifies the shim that the question is closed, and waits until the shim has received the note. The request may
-    /// be answered only then: if the daemon were killed before, both it and the shim would answer.
+    /// Notifies the shim that the question is closed, and waits until it has received the note. Call this before
+    /// answering the request: if the daemon were killed first, both it and the shim would answer.
     async fn settled(mut self) {
         let (written, is_written) = oneshot::channel();
         let note = ShimNote::Settled { request: std::mem::take(&mut self.request) };

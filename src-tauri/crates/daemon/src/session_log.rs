@@ -1,8 +1,8 @@
-//! Log files of sessions, which contain servers' standard error and problems with clients. They are limited in size,
-//! and escaped so that no line can hide text or control the terminal.
+//! Session log files, which contain servers' standard error and problems with clients. Their size is limited, and they
+//! are escaped so that no line can hide text or control the terminal.
 //!
-//! - One thread writes all logs, and no caller waits for it. Lines that arrive faster than it can write are dropped and
-//!   counted.
+//! - One thread writes all logs, and callers never wait for it. Lines that arrive faster than it can write are dropped
+//!   and counted.
 
 use ironcurtain_paths::bounded_read;
 use ironcurtain_visible as visible;
@@ -23,7 +23,7 @@ const LONGEST_LINE: usize = 4000;
 /// Maximum number of queued lines, for all sessions together.
 const QUEUE: usize = 1024;
 
-/// Maximum number of log files that are kept open.
+/// Maximum number of log files to keep open.
 const MOST_OPEN: usize = 32;
 
 /// Handle to the thread that writes the logs. The thread exits when the last handle is dropped.
@@ -38,7 +38,7 @@ pub struct SessionLog(Arc<Handle>);
 struct Handle {
     path: PathBuf,
     orders: SyncSender<Order>,
-    /// Number of lines that were dropped since the last written line.
+    /// Number of lines dropped since the last one was written.
     lost: AtomicU64,
 }
 
@@ -59,7 +59,7 @@ impl SessionLogs {
         Ok(Self(orders))
     }
 
-    /// Returns the log for a file, which is created with the first line.
+    /// Returns a log that creates its file when the first line is written.
     #[must_use]
     pub fn log(&self, path: PathBuf) -> SessionLog {
         SessionLog(Arc::new(Handle { path, orders: self.0.clone(), lost: AtomicU64::new(0) }))

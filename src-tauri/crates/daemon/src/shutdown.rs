@@ -14,14 +14,14 @@ pub(crate) struct Shutdown {
     pub(crate) takeover_requested: CancellationToken,
     /// Cancelled during a takeover, once no new connections are accepted and sessions can be handed over.
     pub(crate) taken_over: CancellationToken,
-    /// Tracks tasks that use a sandbox, which shutdown waits for.
+    /// Tracks tasks that use a sandbox. Shutdown waits for them.
     pub(crate) sandboxes: TaskTracker,
     /// Cancelled when the shutdown is complete.
     pub(crate) ended: CancellationToken,
 }
 
 impl Shutdown {
-    /// Returns `true` if no new sessions are accepted, because of a shutdown or a takeover.
+    /// Returns `true` if no new sessions are accepted because of a shutdown or takeover.
     pub(crate) fn is_under_way(&self) -> bool {
         self.requested.is_cancelled() || self.takeover_requested.is_cancelled()
     }

@@ -1,6 +1,7 @@
 //! Opens the sessions of a connection to several servers.
 //!
-//! - Each session judges, asks and records as if it were the client's only one. It receives messages through a channel.
+//! - Each session judges, asks and records as if it were the client's only one. It receives its messages through a
+//!   channel.
 
 use crate::daemon_state::{DaemonState, NoPlace};
 use crate::services::Services;
@@ -13,7 +14,7 @@ use ironcurtain_mcp::wire::{Inlet, Outlet};
 use std::sync::Arc;
 use tokio::sync::mpsc;
 
-/// Reason why no session with a server can be opened.
+/// Reason why a session with a server cannot be opened.
 #[derive(Debug, thiserror::Error)]
 enum UpstreamError {
     /// The maximum number of sessions is open.
@@ -27,7 +28,7 @@ enum UpstreamError {
     Session(#[from] SessionError),
 }
 
-/// Returns the services for a connection of this client.
+/// Returns the interface through which a connection from this client opens its sessions.
 pub(crate) fn host(state: Arc<DaemonState>, client: Client) -> AggregateHost {
     let services = state.services.clone();
     let memory = ToolMemory::of(&services.home.database());

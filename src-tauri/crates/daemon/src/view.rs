@@ -1,4 +1,5 @@
-//! Converts grants and audit entries for display. Escapes invisible characters in names and paths from other programs.
+//! Converts grants and audit entries for display. Escapes invisible characters in names and paths that other programs
+//! supplied.
 
 mod activity;
 mod questions;
@@ -21,7 +22,7 @@ use ironcurtain_visible as visible;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Maximum length of the name of a client, server or tool, in characters.
+/// Maximum length of a client, server or tool name, in characters.
 const LONGEST_NAME: usize = 200;
 
 /// Time without use after which a permanent grant is marked as unused.
@@ -29,8 +30,8 @@ const UNUSED: Duration = Duration::from_hours(30 * 24);
 
 /// Converts all grants, followed by revoked grants whose revocation has not been stored yet.
 ///
-/// `changed` contains the servers whose program changed. The value is `true` if a session with the previous program is
-/// active.
+/// `changed` lists the servers whose program changed. Each value is `true` if a session with the previous program is
+/// still active.
 pub(crate) fn grants<'a>(
     all: impl Iterator<Item = &'a StandingGrant>,
     ending: &[Ending],
@@ -54,7 +55,7 @@ pub(crate) fn grants<'a>(
     holding.chain(ending).collect()
 }
 
-/// Converts a declined workspace. It is listed so that the user can revoke the denial.
+/// Converts a declined workspace, which is listed so that the user can revoke the denial.
 pub(crate) fn declined(declined: &Declined) -> GrantView {
     GrantView {
         id: declined.id.clone(),
@@ -164,7 +165,7 @@ fn name(text: &str) -> String {
     visible::line(&visible::head(text, LONGEST_NAME))
 }
 
-/// Returns the paths in an entry, followed by its host.
+/// Returns the paths in an audit entry, followed by its host.
 fn concerned(entry: &Entry) -> Vec<String> {
     let host = entry.host.as_ref().map(|host| match entry.port {
         Some(port) if host.contains(':') => format!("[{host}]:{port}"),
@@ -174,7 +175,7 @@ fn concerned(entry: &Entry) -> Vec<String> {
     entry.paths.iter().chain(&entry.path).cloned().chain(host).collect()
 }
 
-/// Describes an entry in a sentence that makes sense on its own. Only the tool is shown separately.
+/// Describes an audit entry in a sentence that makes sense on its own. The tool is shown separately.
 fn sentence(entry: &Entry) -> String {
     let fixed = match entry.event {
         Event::Decision => return entry.policy_decision.as_ref().map_or_else(String::new, decided),
@@ -273,7 +274,7 @@ mod tests {
 
     const DAY: u64 = 86_400_000;
 
-    /// Returns a grant for a host to the server `s`.
+    /// Returns a grant that lets server `s` reach a host.
     fn given(days_ago: u64, used_days_ago: Option<u64>, lifetime: Lifetime) -> StandingGrant {
         use ironcurtain_egress::HostPort;
         use ironcurtain_grants::GrantSubject;

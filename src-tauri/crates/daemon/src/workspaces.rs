@@ -7,13 +7,14 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Maximum number of remembered workspaces. Beyond it, the oldest ones are forgotten and may be proposed again.
+/// Maximum number of workspaces to remember. Beyond it, the oldest denials are dropped, so those workspaces may be
+/// proposed again.
 const MOST: usize = 1000;
 
 /// Workspace that the user declined.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Declined {
-    /// Random identifier, with which the user can revoke the denial.
+    /// Random identifier for revoking the denial.
     pub(crate) id: String,
     /// Path of the client's executable.
     pub(crate) client: String,
@@ -24,7 +25,7 @@ pub(crate) struct Declined {
     pub(crate) at_ms: u64,
 }
 
-/// All declined workspaces, with the file that stores them.
+/// All declined workspaces, and the file that stores them.
 #[derive(Debug, Clone)]
 pub(crate) struct Workspaces(Arc<Kept>);
 
@@ -35,8 +36,7 @@ struct Kept {
 }
 
 impl Workspaces {
-    /// Reads the file, if it exists. If it is invalid, all denials are forgotten and the file is replaced at the next
-    /// change.
+    /// Reads the file, if it exists. An invalid file counts as empty, and is replaced at the next change.
     pub(crate) fn open(file: PathBuf) -> io::Result<Self> {
         let text = bounded_read::text(&file)?;
         let declined = text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
@@ -48,7 +48,7 @@ impl Workspaces {
         self.all().clone()
     }
 
-    /// Returns `true` if the user has declined this folder, or one that contains it, for this client and server.
+    /// Returns `true` if the user declined this folder, or one that contains it, for this client and server.
     pub(crate) fn is_declined(&self, client: &str, server: &str, folder: &CanonicalPath) -> bool {
         let is_in = |workspace: &Declined| {
             CanonicalPath::assume_canonical(&workspace.folder).is_ok_and(|declined| declined.contains(folder))
@@ -56,7 +56,7 @@ impl Workspaces {
         self.all().iter().any(|it| (&*it.client, &*it.server) == (client, server) && is_in(it))
     }
 
-    /// Remembers a declined workspace, and writes the file.
+    /// Adds a declined workspace, and writes the file.
     pub(crate) fn decline(
         &self,
         (client, client_name): (&str, &str),
@@ -77,7 +77,7 @@ impl Workspaces {
         self.write(&all)
     }
 
-    /// Forgets a declined workspace, so that it may be proposed again. Returns `None` if no workspace has this id.
+    /// Removes a declined workspace, so that it may be proposed again. Returns `None` if no workspace has this id.
     pub(crate) fn revoke(&self, id: &str) -> io::Result<Option<Declined>> {
         let mut all = self.all();
         let Some(at) = all.iter().position(|workspace| workspace.id == id) else { return Ok(None) };

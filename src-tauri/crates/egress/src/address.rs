@@ -14,9 +14,9 @@ pub enum AddressScope {
     Unspecified,
     /// A loopback address of this machine.
     Loopback,
-    /// An address that is valid on the local link only.
+    /// An address that is valid only on the local link.
     LinkLocal,
-    /// The metadata service of a cloud provider, which issues credentials of this machine.
+    /// The metadata service of a cloud provider, which issues this machine's credentials.
     Metadata,
     /// An address in a private network (RFC 1918, or an IPv6 unique local address).
     Private,
@@ -55,8 +55,8 @@ pub fn scope(address: IpAddr) -> Option<AddressScope> {
     }
 }
 
-/// Returns `true` if the address is assigned to this machine: the kernel's route to it has it as source. Sends no
-/// packet.
+/// Returns `true` if the address is assigned to this machine, which is the case if the kernel's route to it uses it as
+/// the source. Sends no packet.
 #[must_use]
 pub fn is_own(address: IpAddr) -> bool {
     let from: SocketAddr = match address {
@@ -119,6 +119,7 @@ fn scope_v6(address: Ipv6Addr) -> Option<AddressScope> {
 }
 
 /// Returns the IPv4 address that is embedded in a mapped, translated, NAT64 (well-known prefix) or 6to4 address.
+/// Returns `None` for other addresses.
 fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let v4 = |high: u16, low: u16| Ipv4Addr::from((u32::from(high) << 16) | u32::from(low));
     match address.segments() {

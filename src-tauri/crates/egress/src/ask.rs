@@ -1,6 +1,7 @@
 //! Asks the user about targets that no rule matches.
 //!
-//! - Connections that wait for the same target share one question, which is withdrawn when the last of them closes.
+//! - Connections that are waiting for the same target share one question, which is withdrawn when the last of them
+//!   closes.
 //! - The rules are checked again after every answer; an answer cannot override them.
 
 use crate::BoxFuture;
@@ -17,16 +18,16 @@ pub trait AskHost: Send + Sync + 'static {
     fn ask(&self, target: HostPort) -> BoxFuture<'static, HostAnswer>;
 }
 
-/// User's answer to a question about a target.
+/// The user's answer to a question about a target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HostAnswer {
-    /// Allows the connections that wait for this answer, but no later ones.
+    /// Allows the connections that are waiting for this answer, but no later ones.
     Once,
     /// The user added a grant for the target. The rules are then checked again.
     Granted,
-    /// Denies the connections that wait for this answer.
+    /// Denies the connections that are waiting for this answer.
     No {
-        /// Reason that is shown to the agent.
+        /// Reason to show to the agent.
         why: String,
     },
 }
@@ -34,7 +35,7 @@ pub enum HostAnswer {
 type Question = Shared<BoxFuture<'static, HostAnswer>>;
 type Open = HashMap<HostPort, WeakShared<BoxFuture<'static, HostAnswer>>>;
 
-/// Pending questions of one server, by target.
+/// One server's pending questions, by target.
 pub(crate) struct PendingQuestions {
     ask: Arc<dyn AskHost>,
     open: Mutex<Open>,
@@ -80,7 +81,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
     use tokio::sync::watch;
 
-    /// Test user whose answer a test supplies; counts questions asked and withdrawn.
+    /// Simulated user who gives the answer that a test supplies. Counts the questions that were asked and withdrawn.
     struct Person {
         asked: AtomicUsize,
         open: Arc<AtomicUsize>,

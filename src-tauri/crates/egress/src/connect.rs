@@ -1,6 +1,6 @@
-//! Connects to a target through the proxy and relays standard input and output, for ssh's `ProxyCommand`.
+//! Connects to a target through the proxy and relays standard input and output. Serves as ssh's `ProxyCommand`.
 //!
-//! - Uses the standard library only: it runs inside the sandbox, in a program that must start quickly.
+//! - Uses only the standard library, because it runs inside the sandbox in a program that must start quickly.
 //! - Reads no byte after the proxy's response head, because that byte belongs to the target.
 
 use std::io::{self, Read, Write};
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 /// Maximum length of the proxy's response head or refusal text, in bytes.
 const LONGEST_ANSWER: usize = 16 * 1024;
-/// Maximum time to wait for the proxy's response. It is long because the user may have to answer a question first.
+/// Maximum time to wait for the proxy's response. It is long because the user may first have to answer a question.
 const ANSWER_BOUND: Duration = Duration::from_secs(45 * 60);
 
 /// Reason why no connection through the proxy was established.
@@ -26,16 +26,16 @@ pub enum ProxyConnectError {
     Io {
         /// Address of the proxy.
         proxy: SocketAddr,
-        /// Error of the operating system, or a description of the invalid response.
+        /// Operating system error, or a description of the invalid response.
         source: io::Error,
     },
 }
 
-/// Connects to `host` and `port` and relays the standard streams until the target closes the connection. `http_proxy`
-/// is the value of `HTTP_PROXY`; without it, connects to the proxy's default address in the sandbox.
+/// Connects to `host` and `port`, and relays the standard streams until the target closes the connection. `http_proxy`
+/// is the value of `HTTP_PROXY`; if it is `None`, uses the proxy's default address in the sandbox.
 ///
 /// # Errors
-/// Returns [`ProxyConnectError`], whose text is written for standard error.
+/// Returns [`ProxyConnectError`], which is worded for standard error.
 pub fn run(host: &str, port: &str, http_proxy: Option<&str>) -> Result<(), ProxyConnectError> {
     let proxy = http_proxy
         .and_then(|url| url.strip_prefix("http://")?.trim_end_matches('/').parse().ok())
@@ -47,7 +47,7 @@ pub fn run(host: &str, port: &str, http_proxy: Option<&str>) -> Result<(), Proxy
 /// Connects to `host` and `port` through the proxy.
 ///
 /// # Errors
-/// Returns [`ProxyConnectError`], whose text is written for standard error.
+/// Returns [`ProxyConnectError`], which is worded for standard error.
 pub fn connect(proxy: SocketAddr, host: &str, port: &str) -> Result<TcpStream, ProxyConnectError> {
     let target = if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
     let clean = target.bytes().all(|b| b.is_ascii_graphic()) && port.parse::<u16>().is_ok_and(|p| p != 0);
@@ -95,7 +95,7 @@ pub fn copy(
     pass(&mut &stream, &mut output)
 }
 
-/// Copies until end of file, and flushes after each read so that no data waits in a buffer.
+/// Copies until end of file. Flushes after each read, so that no data is held back in a buffer.
 fn pass(from: &mut impl Read, to: &mut impl Write) -> io::Result<()> {
     let mut buffer = vec![0; 32 * 1024];
     loop {
@@ -110,7 +110,7 @@ fn pass(from: &mut impl Read, to: &mut impl Write) -> io::Result<()> {
     }
 }
 
-/// Reads the response head byte by byte, so that no byte of the target is consumed.
+/// Reads the response head byte by byte, so that no byte from the target is consumed.
 fn read_head(stream: &mut TcpStream) -> io::Result<String> {
     let mut head = Vec::new();
     let mut byte = [0];
@@ -136,7 +136,7 @@ mod tests {
     use super::*;
     use std::net::TcpListener;
 
-    /// Starts a proxy that sends one response and then echoes. Joining its thread returns the request.
+    /// Starts a proxy that sends one response and then echoes. Joining the returned thread yields the request.
     fn proxy(answer: &'static str) -> (SocketAddr, std::thread::JoinHandle<String>) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();

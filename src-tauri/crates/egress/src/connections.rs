@@ -1,13 +1,13 @@
 //! Tracks open connections, so that a revocation can wait until no affected connection remains.
 //!
-//! - A connection is counted before its last rule check, so that no open connection is missed.
+//! - A connection is counted before the rules are checked for the last time, so no open connection is missed.
 
 use crate::host::HostPort;
 use crate::rules::{HostRules, PermittedBy};
 use std::collections::BTreeMap;
 use tokio::sync::watch;
 
-/// Open connections of one proxy. Clones share the same set.
+/// One proxy's open connections. Clones share the same set.
 #[derive(Debug, Clone, Default)]
 pub struct Connections(watch::Sender<OpenSet>);
 
@@ -17,7 +17,7 @@ struct OpenSet {
     open: BTreeMap<u64, (HostPort, PermittedBy)>,
 }
 
-/// Entry of one open connection. Removed from the set on drop.
+/// Entry for one open connection. Dropping it removes it from the set.
 #[derive(Debug)]
 pub(crate) struct CountedConnection {
     number: u64,
@@ -25,7 +25,7 @@ pub(crate) struct CountedConnection {
 }
 
 impl Connections {
-    /// Completes when `rules` allow every open connection.
+    /// Completes when `rules` allow every connection that is open.
     pub async fn all_within(&self, rules: &HostRules) {
         let mut counted = self.0.subscribe();
         let only_allowed =

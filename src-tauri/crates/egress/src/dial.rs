@@ -1,5 +1,5 @@
-//! Opens connections that IronCurtain itself makes for a server, with the same rules, questions and records as the
-//! proxy.
+//! Opens connections that IronCurtain itself makes on behalf of a server. Rules, questions and records are the same as
+//! for the proxy.
 
 use crate::gate::{Gate, OpenConnection, Permit};
 use crate::host::HostPort;
@@ -11,21 +11,21 @@ use tokio::net::TcpStream;
 /// Opens connections on behalf of one server.
 pub struct Dialer(Gate);
 
-/// Open connection of a [`Dialer`].
+/// Connection opened by a [`Dialer`].
 #[derive(Debug)]
 pub struct Dialed {
     /// Stream to the target.
     pub stream: TcpStream,
-    /// Permit of the connection, which counts as open until the permit is dropped.
+    /// Permit for the connection, which counts as open until the permit is dropped.
     pub permit: DialPermit,
 }
 
-/// Permit of an open connection.
+/// Permit for an open connection.
 #[derive(Debug)]
 pub struct DialPermit(Permit);
 
 impl Dialer {
-    /// Creates a dialer with the rules, audit record and limits of `proxy`.
+    /// Creates a dialer that uses the rules, recorder and limits of `proxy`.
     #[must_use]
     pub fn new(proxy: Proxy) -> Self {
         Self(Gate::new(proxy))

@@ -1,13 +1,13 @@
 //! Environment variables that direct a sandboxed program to the proxy. Pure.
 //!
 //! - No host is exempt, because the sandbox has no network except the proxy.
-//! - `ALL_PROXY` is an `http://` URL, although the port also speaks SOCKS: Python's `httpx` refuses to start with a
+//! - `ALL_PROXY` is an `http://` URL although the port also supports SOCKS: Python's `httpx` refuses to start with a
 //!   `socks5h` URL if no SOCKS package is installed, and gRPC ignores such a URL.
 
 use std::collections::BTreeMap;
 
 /// Returns the variables for a proxy on loopback port `port`. `program` is the path of `ironcurtain-sandbox` inside the
-/// sandbox, which ssh runs to connect; with `None`, ssh is not configured.
+/// sandbox, which ssh runs to connect. With `None`, ssh is not configured.
 #[must_use]
 pub fn environment(port: u16, program: Option<&str>) -> BTreeMap<String, String> {
     const HTTP: [&str; 10] = [
@@ -39,8 +39,8 @@ pub fn environment(port: u16, program: Option<&str>) -> BTreeMap<String, String>
     env
 }
 
-/// Returns an `ssh` command that connects through `program`, without connection sharing: its socket is not allowed in
-/// the sandbox.
+/// Returns an `ssh` command that connects through `program`. Disables connection sharing, because the sandbox does not
+/// permit its socket.
 fn ssh_command(program: &str) -> String {
     // ssh expands `%` sequences and passes the command to a shell, and git passes the ssh command to another shell.
     let program = quoted(&program.replace('%', "%%"));

@@ -1,4 +1,5 @@
-//! Opens a connection to a target: checks the rules, asks, resolves, checks the addresses, records and dials.
+//! Opens a connection to a target: checks the rules, asks the user, resolves the name, checks the addresses, records
+//! the decision, and dials.
 //!
 //! - This is the only code that dials, and it dials only checked addresses that the rules still allow.
 //! - Relaying bytes requires an [`OpenConnection`], which only this module creates.
@@ -18,7 +19,7 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-/// Decides on and opens the connections of one server.
+/// Decides on one server's connections, and opens them.
 pub(crate) struct Gate {
     server: String,
     rules: watch::Receiver<Arc<HostRules>>,
@@ -63,7 +64,7 @@ impl Gate {
         }
     }
 
-    /// Connects to the target if it is allowed and reachable. Records each refusal before it returns.
+    /// Connects to the target if it is allowed and reachable. A refusal has already been recorded when this returns.
     pub(crate) async fn open(
         &self,
         protocol: Protocol,

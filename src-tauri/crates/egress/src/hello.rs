@@ -1,6 +1,6 @@
 //! Reads the server name from a TLS ClientHello. Pure; never responds.
 //!
-//! - [`inspect`] returns no result before it has the whole message, even if it is split into several records.
+//! - [`inspect`] returns no result until it has the whole message, which may be split into several records.
 //! - Anything other than a ClientHello is an error, because other bytes on port 443 could be meant for another host.
 
 /// Maximum size of a ClientHello, in bytes. Known clients send much less.
@@ -12,7 +12,7 @@ const SERVER_NAME: u16 = 0;
 const LONGEST_RECORD: usize = 1 << 14;
 const LONGEST_NAME: usize = 255;
 
-/// Relevant content of a ClientHello.
+/// The parts of a ClientHello that the proxy uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClientHello {
     /// Server name as sent, or `None` if the message has no `server_name` extension.
@@ -39,7 +39,7 @@ pub enum ClientHelloError {
     Missing,
 }
 
-/// Parses the bytes that have arrived. Returns `None` if the message is incomplete.
+/// Parses the bytes that have arrived. Returns `None` if the message is still incomplete.
 ///
 /// # Errors
 /// Returns [`ClientHelloError`] as soon as the bytes cannot become a valid ClientHello.
@@ -64,7 +64,7 @@ pub fn inspect(bytes: &[u8]) -> Result<Option<ClientHello>, ClientHelloError> {
     if bytes.len().max(announced) > LONGEST { Err(ClientHelloError::TooLong) } else { Ok(None) }
 }
 
-/// Split-off bytes, and the bytes after them.
+/// Bytes split off from the front of a buffer, and the remaining bytes.
 type Cut<'a> = (&'a [u8], &'a [u8]);
 
 /// Splits off the payload of the first record. Returns `None` if the record is incomplete.
@@ -81,7 +81,7 @@ fn record(bytes: &[u8]) -> Result<Option<Cut<'_>>, ClientHelloError> {
     Ok(bytes.get(5..).and_then(|rest| rest.split_at_checked(length)))
 }
 
-/// Returns the length of the message with its header, or `None` if the header is incomplete.
+/// Returns the length of the message including its header, or `None` if the header is incomplete.
 fn message_length(message: &[u8]) -> Result<Option<usize>, ClientHelloError> {
     if message.first().is_some_and(|kind| *kind != CLIENT_HELLO) {
         return Err(ClientHelloError::NotTls);
@@ -121,7 +121,7 @@ fn body(message: &[u8]) -> Result<ClientHello, ClientHelloError> {
     Ok(ClientHello { name: names.pop() })
 }
 
-/// Returns the name in the server name list. RFC 6066 defines one name type and allows each type once.
+/// Returns the name in a server name list. RFC 6066 defines one name type and allows each type only once.
 fn server_name(content: &[u8]) -> Result<String, ClientHelloError> {
     let mut content = Reader(content);
     let mut list = Reader(content.long()?);

@@ -1,4 +1,4 @@
-//! Target host in canonical spelling, which is the same for rule checks, resolution and comparison.
+//! Target host in canonical spelling. Rule checks, resolution and comparison all use the same spelling.
 //!
 //! - A name is ASCII, lower case and without a trailing dot.
 //! - Text that a resolver would parse as an address, in any notation, is a [`Host::Address`] and never a name.
@@ -19,7 +19,7 @@ pub enum Host {
     Address(IpAddr),
 }
 
-/// Host and port of a connection.
+/// Host and port to connect to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct HostPort {
     /// Host name or address.
@@ -37,12 +37,12 @@ impl Host {
     /// Parses a host as in a URL, but refuses percent-encoding.
     ///
     /// # Errors
-    /// Returns [`HostError`]. Such text must not be passed to a resolver.
+    /// Returns [`HostError`] if the text is not a valid host. Such text must not be passed to a resolver.
     pub fn parse(text: &str) -> Result<Self, HostError> {
         read(text).ok_or_else(|| HostError(text.chars().take(LONGEST_NAME).collect()))
     }
 
-    /// Returns `true` for a name of this machine or of its local network.
+    /// Returns `true` if the host is a name for this machine or for one in its local network.
     #[must_use]
     pub fn is_local(&self) -> bool {
         const LOCAL: [&str; 6] = ["localhost", "local", "internal", "home.arpa", "lan", "localdomain"];
@@ -52,7 +52,7 @@ impl Host {
 }
 
 impl HostPort {
-    /// Parses `host:port`. Uses `default` if the port is missing.
+    /// Parses `host:port`. If the port is missing, uses `default`.
     ///
     /// # Errors
     /// Returns [`HostError`] if the host or the port is invalid, or if the port is missing and `default` is `None`.

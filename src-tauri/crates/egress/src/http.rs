@@ -30,9 +30,9 @@ const REASON: &str = "x-ironcurtain-reason";
 /// State of one client connection.
 struct State<'a> {
     gate: &'a Gate,
-    /// Tunnel that starts once the response to CONNECT has been sent.
+    /// Tunnel to start once the response to CONNECT has been sent.
     tunnel: Mutex<Option<(OnUpgrade, OpenConnection)>>,
-    /// Permit of the request in progress, or `None` between requests.
+    /// Permit for the request in progress, or `None` between requests.
     permit: watch::Sender<Option<Permit>>,
 }
 

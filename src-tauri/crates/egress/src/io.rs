@@ -9,14 +9,14 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
 
-/// Stream that updates an [`Activity`] on each read and write.
+/// Stream that updates its [`Activity`] on each read and write.
 #[derive(Debug)]
 pub(crate) struct Watched<T> {
     inner: T,
     seen: Activity,
 }
 
-/// Time of the last read or write of a stream.
+/// Time of a stream's last read or write.
 #[derive(Debug, Clone)]
 pub(crate) struct Activity {
     began: Instant,

@@ -43,7 +43,7 @@ pub use resolve::{Resolve, SystemResolver};
 pub use rules::{GrantedHost, HostDecision, HostRules, PermittedBy, RuleError};
 pub use serve::serve;
 
-/// Loopback port of the proxy inside the sandbox's network namespace.
+/// Loopback port on which the proxy listens inside the sandbox's network namespace.
 pub const PORT: u16 = 3128;
 
 pub use futures_util::future::BoxFuture;

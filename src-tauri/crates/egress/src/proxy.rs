@@ -16,33 +16,33 @@ pub struct Proxy {
     /// Rules for reachable hosts. After a change, connections that are no longer allowed are closed. Dropping the
     /// sender revokes every permission.
     pub rules: watch::Receiver<Arc<HostRules>>,
-    /// Asks the user about targets that no rule matches. With `None`, such targets are refused.
+    /// Asks the user about targets that no rule matches. If it is `None`, such targets are refused.
     pub ask: Option<Arc<dyn AskHost>>,
-    /// Receives every decision before it takes effect.
+    /// Receives each decision before it takes effect.
     pub record: Arc<dyn Record>,
     /// Resolver for the host names in targets.
     pub resolve: Arc<dyn Resolve>,
-    /// Receives every open connection of this proxy.
+    /// Set to which this proxy adds its open connections.
     pub connections: Connections,
-    /// Limits for sizes, times and the number of connections.
+    /// Limits on sizes, times and the number of connections.
     pub limits: ProxyLimits,
 }
 
-/// Limits of a proxy for sizes, times and the number of connections.
+/// A proxy's limits on sizes, times and the number of connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProxyLimits {
     /// Maximum number of open connections. Further connections wait in the kernel's backlog.
     pub connections: usize,
     /// Maximum length of an HTTP request head, in bytes.
     pub head: usize,
-    /// Maximum time to wait for each message of the client's handshake: first byte, HTTP head, SOCKS messages and
+    /// Maximum time to wait for each message in the client's handshake: first byte, HTTP head, SOCKS messages and
     /// ClientHello.
     pub handshake: Duration,
     /// Maximum time for a name lookup.
     pub resolve: Duration,
     /// Maximum time to connect to each address.
     pub dial: Duration,
-    /// Maximum time to wait for the user's answer. It exceeds the time limit of the question itself.
+    /// Maximum time to wait for the user's answer. Must exceed the question's own time limit.
     pub answer: Duration,
     /// Time without traffic after which a connection is closed.
     pub idle: Duration,

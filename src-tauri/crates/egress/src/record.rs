@@ -6,12 +6,12 @@ use std::error::Error;
 use std::fmt;
 use std::net::IpAddr;
 
-/// Records decisions. A connection whose permission cannot be recorded is refused.
+/// Recorder of decisions. A connection whose permission cannot be recorded is refused.
 pub trait Record: Send + Sync + 'static {
     /// Records a decision before it takes effect.
     ///
     /// # Errors
-    /// Returns [`RecordError`] if the event cannot be written. An allowed connection is then refused.
+    /// Returns [`RecordError`] if the event cannot be written. In that case, an allowed connection is refused.
     fn record(&self, event: ConnectionEvent) -> BoxFuture<'_, Result<(), RecordError>>;
 }
 
@@ -21,7 +21,7 @@ pub trait Record: Send + Sync + 'static {
 pub struct RecordError(Box<dyn Error + Send + Sync>);
 
 impl RecordError {
-    /// Wraps the error of an implementation of [`Record`].
+    /// Wraps an error from an implementation of [`Record`].
     pub fn new(problem: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self(problem.into())
     }
@@ -47,25 +47,25 @@ pub struct ConnectionEvent {
 /// Decision on a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ConnectionVerdict {
-    /// The connection is allowed by this rule, grant or answer.
+    /// The connection is allowed. Contains the rule, grant or answer that allows it.
     Allowed(PermittedBy),
     /// The rules or the user refused the connection.
     Refused {
         /// Stable code for programs.
         code: &'static str,
-        /// Reason for people.
+        /// Reason, worded for people.
         reason: String,
     },
     /// The target is allowed, but the connection failed.
     Failed {
         /// Stable code for programs.
         code: &'static str,
-        /// Reason for people.
+        /// Reason, worded for people.
         reason: String,
     },
 }
 
-/// Protocol by which a connection is requested.
+/// Protocol through which a connection is requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Protocol {
     /// HTTP CONNECT.
@@ -74,7 +74,7 @@ pub enum Protocol {
     Http,
     /// SOCKS version 5.
     Socks5,
-    /// Connection of a [`Dialer`](crate::Dialer), without a proxy protocol.
+    /// Connection that a [`Dialer`](crate::Dialer) opens without a proxy protocol.
     Direct,
 }
 

@@ -1,4 +1,4 @@
-//! Reasons for refusing a connection, with a text for people and a code for programs.
+//! Reasons for refusing a connection, each with a text for people and a code for programs.
 
 use crate::address::AddressScope;
 use crate::hello::ClientHelloError;
@@ -7,13 +7,13 @@ use std::net::IpAddr;
 /// Reason why a connection was refused or closed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConnectionRefusal {
-    /// A denied pattern matches the target.
+    /// The target matches a denied pattern.
     #[error("`{0}` is on the list of denied domains")]
     Denied(String),
-    /// No pattern and no grant matches the target.
+    /// The target matches no pattern and no grant.
     #[error("`{0}` is not on the list of allowed domains")]
     NotAllowed(String),
-    /// The target is an IP address, which only a pattern with this address can allow.
+    /// The target is an IP address. Only a pattern that contains this address can allow it.
     #[error("`{0}` is an IP address, which the list of allowed domains does not cover")]
     Address(String),
     /// The target is not a valid host.
@@ -24,7 +24,7 @@ pub enum ConnectionRefusal {
     SaidNo {
         /// Target that the question was about.
         target: String,
-        /// Reason that is shown to the agent.
+        /// Reason to show to the agent.
         why: String,
     },
     /// The resolver failed or found no address.
@@ -32,7 +32,7 @@ pub enum ConnectionRefusal {
     Unresolvable {
         /// Host name that was looked up.
         name: String,
-        /// Error of the resolver.
+        /// Error from the resolver.
         why: String,
     },
     /// The target is or resolves to an address that is not public.
@@ -45,7 +45,7 @@ pub enum ConnectionRefusal {
         /// Scope of the address.
         place: AddressScope,
     },
-    /// The target resolves to an address that a denied pattern matches.
+    /// The target resolves to an address that matches a denied pattern.
     #[error("`{target}` resolves to {address}, which is on the list of denied domains")]
     DeniedAddress {
         /// Requested host and port.
@@ -58,7 +58,7 @@ pub enum ConnectionRefusal {
     Unreachable {
         /// Requested host and port.
         target: String,
-        /// Error of the last attempt.
+        /// Error from the last attempt.
         why: String,
     },
     /// The first bytes on port 443 are not an acceptable ClientHello.
@@ -85,7 +85,7 @@ pub enum ConnectionRefusal {
     NotRecorded {
         /// Target of the decision.
         target: String,
-        /// Error of the audit log.
+        /// Error from the audit log.
         why: String,
     },
     /// The request is invalid or not supported by the proxy.
@@ -94,7 +94,7 @@ pub enum ConnectionRefusal {
 }
 
 impl ConnectionRefusal {
-    /// Returns a stable code, which the proxy's response header and the audit log contain.
+    /// Returns a stable code, which is sent in the proxy's response header and recorded in the audit log.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {

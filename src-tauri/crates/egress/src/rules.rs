@@ -1,11 +1,11 @@
-//! Rules that list the hosts a server may reach. Pure: neither resolves names nor reads a clock.
+//! Rules that list the hosts that a server may reach. Pure: neither resolves names nor reads a clock.
 //!
-//! - Denied patterns are checked first, then allowed patterns, then grants. Any other target requires approval
-//!   or is denied.
+//! - Denied patterns are checked first, then allowed patterns, then grants. Any other target requires approval or is
+//!   denied.
 //! - `*.x` matches every subdomain of `x`, but not `x` itself. `*` alone is valid only as a denied pattern.
 //! - An allowed pattern without a port covers ports 80 and 443; a denied one covers all ports.
-//! - A name pattern covers neither an address literal nor a name that resolves to a non-public address; only a pattern
-//!   with the address itself does.
+//! - A name pattern covers neither an IP address nor a name that resolves to a non-public address. Only a pattern that
+//!   contains the address itself covers these.
 
 use crate::host::{Host, HostPort, is_below, parse_port};
 use crate::refusal::ConnectionRefusal;
@@ -14,7 +14,7 @@ use std::net::IpAddr;
 /// Name of this computer.
 const LOCALHOST: &str = "localhost";
 
-/// Ports of an allowed pattern without a port.
+/// Ports that an allowed pattern without a port covers.
 const USUAL_PORTS: [u16; 2] = [80, 443];
 
 /// Rules for the hosts that one server may reach.
@@ -37,7 +37,7 @@ pub struct GrantedHost {
     pub target: HostPort,
 }
 
-/// Decision of the rules on a target.
+/// The rules' decision on a target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
 pub enum HostDecision {
@@ -46,7 +46,7 @@ pub enum HostDecision {
         /// Reason for the agent and the audit log.
         reason: ConnectionRefusal,
     },
-    /// No rule matches; the user must be asked.
+    /// No rule matches, so the user must be asked.
     Ask {
         /// Host name to ask about.
         host: String,
@@ -55,7 +55,7 @@ pub enum HostDecision {
     },
     /// The target is allowed.
     Allow {
-        /// Pattern or grant that allows it.
+        /// Pattern or grant that allows the target.
         by: PermittedBy,
     },
 }
@@ -63,24 +63,24 @@ pub enum HostDecision {
 /// Reason why a connection is allowed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PermittedBy {
-    /// The allowed pattern with this text.
+    /// An allowed pattern. Contains its text.
     Rule(String),
-    /// The grant with this identifier.
+    /// A grant. Contains its identifier.
     Grant(String),
-    /// The user's answer for the waiting connections only.
+    /// The user's answer, which applies only to the connections that were waiting for it.
     Once,
 }
 
 /// Error for an invalid pattern. Each variant contains the pattern.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RuleError {
-    /// The pattern is a URL or contains a part of one.
+    /// The pattern is a URL or contains parts of one.
     #[error("`{0}` is not a host: write it without scheme, path and login")]
     Url(String),
     /// The pattern is `*` or covers a whole top-level domain, such as `*.com`.
     #[error("`{0}` covers too much; name at least a domain and its ending, as in `*.example.com`")]
     TooWide(String),
-    /// A star is not the first label.
+    /// The pattern contains a star that is not its first label.
     #[error("invalid pattern `{0}`: `*` is allowed only as the first label, as in `*.example.com`")]
     Star(String),
     /// An IPv6 address is written without brackets.
@@ -121,7 +121,8 @@ enum Hosts {
 }
 
 impl HostRules {
-    /// Parses patterns into rules. If `ask_unknown` is `true`, names that no pattern matches require approval.
+    /// Parses patterns into rules. If `ask_unknown` is `true`, names that no pattern matches require approval;
+    /// otherwise they are denied.
     ///
     /// # Errors
     /// Returns [`RuleError`] for the first invalid pattern.
@@ -136,7 +137,7 @@ impl HostRules {
         Ok(Self { denied, allowed, ask_unknown, ..Self::default() })
     }
 
-    /// Returns rules without patterns, so that every name requires approval.
+    /// Creates rules without patterns, under which every name requires approval.
     #[must_use]
     pub fn asking() -> Self {
         Self { ask_unknown: true, ..Self::default() }
@@ -166,8 +167,8 @@ impl HostRules {
         Self { granted, ..self.clone() }
     }
 
-    /// Returns the hosts that are reachable without a question: allowed patterns, and granted targets that no pattern
-    /// denies.
+    /// Returns the hosts that are reachable without a question: allowed patterns, and granted targets that no denied
+    /// pattern matches.
     #[must_use]
     pub fn reachable(&self) -> Vec<String> {
         let granted = self
@@ -193,7 +194,7 @@ impl HostRules {
         self.allowed.is_empty() && self.granted.is_empty() && !self.ask_unknown
     }
 
-    /// Returns the decision on a target before its name is resolved.
+    /// Decides on a target before its name is resolved.
     pub fn judge(&self, target: &HostPort) -> HostDecision {
         if let Some(entry) = self.denied.iter().find(|entry| entry.denies(target)) {
             return HostDecision::Deny { reason: ConnectionRefusal::Denied(entry.text.clone()) };
@@ -216,7 +217,8 @@ impl HostRules {
         }
     }
 
-    /// Returns `true` if an open connection may stay. A connection that was allowed once stays until a rule denies it.
+    /// Returns `true` if an open connection may stay open. If the user allowed it once, it may stay open until a rule
+    /// denies it.
     #[must_use]
     pub(crate) fn still_allows(&self, target: &HostPort, by: &PermittedBy) -> bool {
         match self.judge(target) {
@@ -234,8 +236,8 @@ impl HostRules {
             .any(|entry| entry.denies(&HostPort { host: Host::Address(address.to_canonical()), port }))
     }
 
-    /// Returns `true` if a non-public address may be dialled for a target: the address itself is allowed, or it is a
-    /// loopback address and the target is `localhost`.
+    /// Returns `true` if a non-public address may be dialled for a target. Either the address itself is allowed, or the
+    /// target is `localhost` and the address is a loopback address.
     #[must_use]
     pub fn spells_out(&self, target: &HostPort, address: IpAddr) -> bool {
         let literal = HostPort { host: Host::Address(address.to_canonical()), port: target.port };

@@ -12,7 +12,8 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-/// Accepts connections until the listener fails, and returns its error. Dropping the future closes every connection.
+/// Accepts connections until the listener fails, and returns the listener's error. Dropping the future closes every
+/// connection.
 pub async fn serve(listener: std::net::TcpListener, proxy: Proxy) -> io::Error {
     let accepting = listener.set_nonblocking(true).and_then(|()| TcpListener::from_std(listener));
     let listener = match accepting {
@@ -46,7 +47,8 @@ pub async fn serve(listener: std::net::TcpListener, proxy: Proxy) -> io::Error {
     }
 }
 
-/// Returns `true` for a temporary error: the client has already disconnected, or the file descriptor limit is reached.
+/// Returns `true` for a temporary error, which occurs if the client has already disconnected or the file descriptor
+/// limit is reached.
 fn is_passing(problem: &io::Error) -> bool {
     const TOO_MANY: [i32; 2] = [23, 24];
     let kinds =

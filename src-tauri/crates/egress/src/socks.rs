@@ -1,4 +1,4 @@
-//! SOCKS5 proxy (RFC 1928): only CONNECT, without authentication.
+//! SOCKS5 proxy (RFC 1928). Supports only CONNECT, without authentication.
 
 use crate::gate::Gate;
 use crate::host::{Host, HostPort};
@@ -17,7 +17,7 @@ const NO_LOGIN: u8 = 0;
 const NO_METHOD: u8 = 0xff;
 const CONNECT: u8 = 1;
 
-/// Reply codes of RFC 1928, section 6.
+/// Reply codes defined in RFC 1928, section 6.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 enum Reply {

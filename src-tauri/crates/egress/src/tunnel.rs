@@ -43,7 +43,8 @@ pub(crate) async fn run(
     let _ = timeout(gate.limits.handshake, client.shutdown()).await;
 }
 
-/// Reads a complete ClientHello for the allowed host. Its bytes have not been forwarded yet.
+/// Reads a complete ClientHello and checks that it is for the allowed host. Returns its bytes, which have not been
+/// forwarded yet.
 async fn greeting(
     client: &mut (impl AsyncRead + Unpin),
     permit: &Permit,

@@ -3,8 +3,8 @@
 //! - A path is allowed if both its text and its real path are in an allowed directory.
 //! - The returned [`ResolvedPath`] can be opened only inside the allowed directory, so that a symlink that is
 //!   created after the check has no effect.
-//! - A name means the entry with exactly that name. The reference server also accepts other Unicode forms of a
-//!   name, so a path that the trusted process judged could mean another file.
+//! - A name means the entry with exactly that name. The reference server also accepts other Unicode forms of a name.
+//!   Here, a path would then refer to another file than the one that the trusted process judged.
 //! - An empty list allows nothing.
 
 use std::fs;
@@ -47,7 +47,7 @@ impl AllowedDirectories {
         self.narrowed.load(Ordering::Acquire)
     }
 
-    /// Checks a path as an agent wrote it. The last components may not exist yet.
+    /// Checks a path that an agent wrote. Its last components need not exist.
     pub(crate) fn resolve(&self, requested: &str) -> Result<ResolvedPath, ToolError> {
         let home = paths::home();
         let expanded = paths::expand_home(requested, home.as_deref());
@@ -82,7 +82,7 @@ impl AllowedDirectories {
         candidates.find(|candidate| self.contains(candidate)).unwrap_or(first)
     }
 
-    /// Resolves the existing part of a path that does not exist.
+    /// Resolves the existing part of a path whose last components do not exist.
     fn resolve_missing(&self, absolute: &Path) -> Result<PathBuf, ToolError> {
         let no_parent = || ToolError::NoParent(lossy(absolute.parent().unwrap_or(absolute)));
         let base = self
@@ -139,7 +139,7 @@ impl AllowedDirectories {
         }
     }
 
-    /// Returns `true` if a path is in an allowed directory, by whole components: `/a/bc` is not below `/a/b`.
+    /// Returns `true` if a path is in an allowed directory. Compares whole components: `/a/bc` is not below `/a/b`.
     fn contains(&self, path: &Path) -> bool {
         self.directories.iter().any(|directory| path.starts_with(directory))
     }
@@ -250,7 +250,7 @@ mod tests {
         assert_eq!((one.narrowed(), two.narrowed()), (false, true));
     }
 
-    /// Creates a temporary tree in which `in` is to be allowed, but not `in2` and `out`.
+    /// Creates a temporary tree with the directories `in`, `in2` and `out`, of which only `in` is to be allowed.
     fn tree() -> (tempfile::TempDir, PathBuf) {
         let keep = tempfile::tempdir().expect("temporary directory");
         let root = keep.path().canonicalize().expect("real path");

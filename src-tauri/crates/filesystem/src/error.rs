@@ -43,7 +43,7 @@ pub(crate) enum ToolError {
     Io(IoError),
 }
 
-/// Error of a system call, with the paths that it was about.
+/// Error of a system call, with the paths that the call was about.
 #[derive(Debug)]
 pub(crate) struct IoError {
     error: io::Error,
@@ -117,8 +117,8 @@ fn describe(error: &io::Error) -> Option<(&'static str, &'static str)> {
     describe_kind(error.kind())
 }
 
-/// Returns Node's code and text for an error without an errno: our own, or that of cap-std for a path that
-/// leaves its directory.
+/// Returns Node's code and text for an error without an errno: one of our own errors, or the error that cap-std
+/// returns for a path that leads outside its directory.
 fn describe_kind(kind: io::ErrorKind) -> Option<(&'static str, &'static str)> {
     let known = [
         (io::ErrorKind::PermissionDenied, "EACCES", "permission denied, path leaves its directory"),

@@ -32,7 +32,7 @@ pub(crate) fn open(place: &ResolvedPath) -> Result<File, ToolError> {
     require_regular(place, file)
 }
 
-/// Reads a whole file of at most `limit` bytes. `advice` is part of the error for a larger file.
+/// Reads a whole file of at most `limit` bytes. For a larger file, the error contains `advice`.
 pub(crate) fn read(place: &ResolvedPath, limit: u64, advice: &'static str) -> Result<Vec<u8>, ToolError> {
     let file = open(place)?;
     let fail = |error| ToolError::io(error, "read", place.path());
@@ -50,7 +50,7 @@ pub(crate) fn read(place: &ResolvedPath, limit: u64, advice: &'static str) -> Re
     }
 }
 
-/// Reads a whole file as text, replacing invalid UTF-8 by U+FFFD.
+/// Reads a whole file as text, replacing invalid UTF-8 with U+FFFD.
 pub(crate) fn read_text(place: &ResolvedPath) -> Result<String, ToolError> {
     read(place, TEXT_LIMIT, "use head or tail").map(to_text)
 }
@@ -75,7 +75,7 @@ pub(crate) fn write(place: &ResolvedPath, content: &[u8]) -> Result<(), ToolErro
     file.write_all(content).map_err(fail)
 }
 
-/// Returns the open file if it is a regular file.
+/// Returns the open file if it is a regular file, and an error otherwise.
 fn require_regular(place: &ResolvedPath, file: File) -> Result<File, ToolError> {
     let metadata = file.metadata().map_err(|error| ToolError::io(error, "fstat", place.path()))?;
     if metadata.is_file() { Ok(file) } else { Err(not_regular(place)) }

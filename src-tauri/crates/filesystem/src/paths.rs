@@ -21,7 +21,7 @@ pub(crate) fn normalize(path: &Path) -> PathBuf {
     normal
 }
 
-/// Replaces the `~` in `~` and `~/x` by the home directory, if it is known.
+/// Replaces the `~` in `~` and `~/x` with the home directory, if it is known.
 pub(crate) fn expand_home(path: &str, home: Option<&Path>) -> PathBuf {
     let (Some(rest), Some(home)) = (path.strip_prefix('~'), home) else {
         return PathBuf::from(path);

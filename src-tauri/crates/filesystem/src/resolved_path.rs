@@ -1,8 +1,8 @@
 //! Checked path that cannot be redirected by later changes on disk.
 //!
-//! - The allowed directory is opened by its real path without following symlinks. Everything below it is opened
-//!   relative to that handle, which cannot be left (`openat2` where available).
-//! - A value exists no longer than its call.
+//! - The allowed directory is opened by its real path without following symlinks. Everything below is opened relative
+//!   to that handle, and paths cannot lead outside of it (`openat2` where available).
+//! - A value is dropped at the end of the call that created it.
 
 use std::ffi::OsStr;
 use std::fs::File;

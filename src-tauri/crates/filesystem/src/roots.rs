@@ -1,6 +1,6 @@
 //! Directories that are currently allowed: those of the command line, until the client sends its roots.
 //!
-//! - Messages keep their order: a call after an announced change waits for the new roots, at most [`PATIENCE`],
+//! - Messages keep their order: a call that follows an announced change waits at most [`PATIENCE`] for the new roots,
 //!   and uses them.
 //! - Access is never widened by accident. An empty list of roots, roots that are not directories, and a failure
 //!   to send roots again allow nothing.
@@ -21,7 +21,7 @@ use crate::{note, paths, root_uri};
 /// Timeout of the client's response to `roots/list`.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Allowed directories, and changes of the client's roots that have not taken effect yet.
+/// Allowed directories, and pending changes of the client's roots.
 #[derive(Debug)]
 pub(crate) struct Roots {
     current: Mutex<Current>,
@@ -130,7 +130,7 @@ impl Roots {
     }
 }
 
-/// Reason why the client's roots are unknown.
+/// Reason the client's roots are unknown.
 #[derive(Debug, thiserror::Error)]
 enum NoRoots {
     /// The request failed, or the client answered with an error.

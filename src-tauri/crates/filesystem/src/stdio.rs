@@ -27,7 +27,7 @@ use crate::roots::Roots;
 /// Maximum length of a line in bytes: 64 MiB of content plus its envelope.
 const LINE_LIMIT: usize = 65 * 1024 * 1024;
 
-/// Maximum number of messages that wait to be processed. Reading pauses beyond it.
+/// Maximum number of messages that are queued for processing. While the queue is full, no more input is read.
 const READ_AHEAD: usize = 64;
 
 /// Server's end of the transport.
@@ -145,7 +145,7 @@ fn read(
     }
 }
 
-/// Parses a message. An error is the error response to send, or `None` if the line is to be ignored.
+/// Parses a message. On failure, returns the error response to send, or `None` if the line must be ignored.
 fn parse(line: &[u8]) -> Result<ClientJsonRpcMessage, Option<Refusal>> {
     let error = match serde_json::from_slice(line) {
         Ok(message) => return Ok(message),

@@ -1,13 +1,13 @@
-//! Prepares addresses of remotes for the judge, for display and for the audit log.
+//! Prepares addresses of remotes for the policy's judge, for display and for the audit log.
 //!
-//! - An address that is displayed has no password, and the judge's parser finds the same target in it as in the
-//!   original.
-//! - An address that git and that parser may interpret differently is unknown.
+//! - A displayed address contains no password. The judge's parser finds the same target in it as in the original
+//!   address.
+//! - An address that git and the parser may interpret differently is reported as unknown.
 
 use super::UnknownAddress;
 use ironcurtain_policy::{Destination, Role};
 
-/// Returns the address without a password or token that it may contain.
+/// Returns an address for display, without a password or token. Fails if the address may be ambiguous.
 pub(super) fn shown(address: &str) -> Result<String, UnknownAddress> {
     let trimmed = address.trim() == address;
     if !trimmed || address.contains(|c: char| c.is_control() || c == '\\') {
@@ -21,7 +21,7 @@ pub(super) fn shown(address: &str) -> Result<String, UnknownAddress> {
     if same && !hides { Ok(shown) } else { Err(UnknownAddress::Ambiguous) }
 }
 
-/// Returns the address that is sent to the server instead of the agent's.
+/// Returns the address that is sent to the server in place of the one that the agent wrote.
 pub(super) fn sent(written: &str) -> String {
     parse(written).text().to_owned()
 }

@@ -1,6 +1,6 @@
 //! Reads the settings in a repository's own configuration files.
 //!
-//! - The settings of an included file count at the position of the include. Its path is resolved as git does:
+//! - The settings of an included file apply at the position of the include. Its path is resolved as git does:
 //!   relative to the path under which the including file was opened.
 //! - Settings that git reads before any include, namely the extensions of the repository, are taken from the
 //!   file itself only.
@@ -48,8 +48,8 @@ pub(super) fn read_settings(
     }
 }
 
-/// Returns `true` if worktrees have their own settings. Extensions that some versions of git do not support are
-/// an error, because those versions may ignore the repository.
+/// Returns `true` if worktrees have their own settings. Fails if the repository uses an extension that some versions
+/// of git do not support, because those versions may ignore the repository.
 fn has_worktree_settings(own: &GitSettings) -> Result<bool, UnknownAddress> {
     let version = own.last("core.repositoryformatversion");
     let is_known = |(key, value): &(String, Option<String>)| match key.strip_prefix("extensions.") {
@@ -66,7 +66,7 @@ fn has_worktree_settings(own: &GitSettings) -> Result<bool, UnknownAddress> {
     }
 }
 
-/// Returns the reason why addresses are unknown in a repository with this setting, if they are.
+/// Returns the reason this setting makes the repository's addresses unknown, if it does.
 fn objection(key: &str) -> Option<UnknownAddress> {
     let (section, _) = key.split_once('.')?;
     let (before, name) = key.rsplit_once('.')?;
@@ -87,13 +87,13 @@ struct SettingsReader<'a> {
 }
 
 impl SettingsReader<'_> {
-    /// Reads the settings of a file without following its includes.
+    /// Reads the settings of one file. Does not follow includes.
     fn alone(&self, file: &Path) -> Result<GitSettings, UnknownAddress> {
         let text = read(file, self.may_look)?;
         text.map_or(Ok(GitSettings::default()), |text| self.runner.spelled_out(text.as_bytes()))
     }
 
-    /// Adds the settings of a file, with those of its includes in their positions.
+    /// Adds the settings of a file. The settings of included files are added at the positions of the includes.
     fn with_included(
         &self,
         own: GitSettings,

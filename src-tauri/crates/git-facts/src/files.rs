@@ -48,7 +48,7 @@ fn read_regular(path: &CanonicalPath) -> Result<Option<Vec<u8>>, UnknownAddress>
     if content.len() as u64 > MOST_BYTES { Err(UnknownAddress::TooBig) } else { Ok(Some(content)) }
 }
 
-/// Resolves a name relative to a folder, without expanding `~`. Fails for a path that the kernel would reject.
+/// Resolves a name relative to a folder, without expanding `~`. Fails if the kernel would reject the path.
 pub(super) fn resolve(folder: &CanonicalPath, name: &str) -> Result<CanonicalPath, UnknownAddress> {
     let spelled = folder.as_path().join(name);
     let name = if name.starts_with('~') { format!("./{name}") } else { name.to_owned() };
@@ -57,7 +57,7 @@ pub(super) fn resolve(folder: &CanonicalPath, name: &str) -> Result<CanonicalPat
     if spelled.exists() == path.as_path().exists() { Ok(path) } else { Err(UnknownAddress::NotPlain) }
 }
 
-/// Returns `true` unless a folder certainly has no entry with this name.
+/// Returns `false` only if a folder certainly has no entry with this name.
 pub(super) fn is_there(folder: &CanonicalPath, name: &str) -> bool {
     !folder.as_path().join(name).symlink_metadata().is_err_and(|e| is_missing(&e))
 }
@@ -72,7 +72,7 @@ pub(super) fn has_folder(folder: &CanonicalPath, name: &str) -> bool {
     path.is_dir() && rustix::fs::access(&path, Access::EXEC_OK).is_ok()
 }
 
-/// Returns `true` if a folder has no entry with this name, or only an empty folder.
+/// Returns `true` if a folder has no entry with this name, or if the entry is an empty folder.
 pub(super) fn is_empty(
     folder: &CanonicalPath,
     name: &str,

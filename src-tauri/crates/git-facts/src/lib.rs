@@ -4,9 +4,9 @@
 //!   from regular files that the caller permits, and git merely parses it (`git config --file -`). No hook,
 //!   file system monitor, credential helper, ssh command, pager or alias is started, and git follows no
 //!   include.
-//! - Git itself reads the configuration of the user and the machine (`git config --file` and `--system`),
-//!   because their behaviour depends on git. With `GIT_DIR` set, git reads only `HEAD` and `config` there, for
-//!   conditional includes.
+//! - Git itself reads the configuration of the user and the machine (`git config --file` and `--system`), because git's
+//!   own rules determine what these files include. With `GIT_DIR` set, git reads only `HEAD` and `config` there,
+//!   for conditional includes.
 //! - Every run is limited in time, memory and output. An address that cannot be determined is replaced by one
 //!   that no pattern covers, so that the call requires approval or is denied.
 //! - This crate never decides, connects or writes.
@@ -38,7 +38,7 @@ pub struct GitContext {
     pub in_sandbox: bool,
 }
 
-/// Remotes of a call whose addresses are to be determined.
+/// Remotes in a call, whose addresses must be determined.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemoteQuestion {
     repositories: Vec<CanonicalPath>,
@@ -46,7 +46,7 @@ pub struct RemoteQuestion {
     values: Vec<(usize, Option<String>)>,
 }
 
-/// Reason why an address is unknown.
+/// Reason an address is unknown.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 enum UnknownAddress {
     #[error("git timed out")]
@@ -91,8 +91,8 @@ struct KnownRemotes {
 }
 
 impl RemoteQuestion {
-    /// Collects the remotes of a call; `None` if it has none. `paths` are folders that may be in repositories.
-    /// Addresses are taken in the form in which they are sent.
+    /// Collects the remotes of a call; `None` if it has none. `paths` are folders that may be in repositories. The
+    /// addresses in the call must have the form in which they are sent to the server.
     #[must_use]
     pub fn of<'a>(plan: &CallPlan<'_>, paths: impl IntoIterator<Item = &'a CanonicalPath>) -> Option<Self> {
         let remotes = plan.values().iter().enumerate().filter(|(_, value)| value.is_remote());
@@ -145,7 +145,7 @@ impl RemoteQuestion {
     /// Returns the remotes in each repository, with the user's configuration and, in a sandbox, also without
     /// it.
     ///
-    /// - A call that creates a repository uses no existing one, and git ignores those around it.
+    /// - A call that creates a repository uses no existing repository, and git ignores repositories above its folder.
     /// - Any other call without a path works in a repository from an earlier call or in the server's folder,
     ///   whose settings could redirect the address anywhere. Its addresses are unknown.
     /// - Push and fetch require a repository. Other operations also work without one, or if git rejects the
@@ -174,7 +174,7 @@ impl RemoteQuestion {
     }
 }
 
-/// Returns the remotes outside any repository.
+/// Returns the remotes that git uses outside any repository.
 fn outside(git: &GitContext, runner: &GitRunner) -> Result<Vec<Remotes>, UnknownAddress> {
     let layers = own_layers(git, runner, None)?;
     Ok(layers.into_iter().map(|own| Remotes::new([own], None)).collect())
@@ -199,8 +199,8 @@ fn inside(
     Ok(own_layers(git, runner, Some(place))?.into_iter().map(known).collect())
 }
 
-/// Returns the possible combinations of the machine's and the user's settings. In a sandbox, git may see only
-/// the machine's; and the environment may make git ignore the machine's.
+/// Returns the possible combinations of the machine's and the user's settings. In a sandbox, git may see only the
+/// machine's settings. The environment may make git ignore the machine's settings.
 fn own_layers(
     git: &GitContext,
     runner: &GitRunner,
@@ -216,7 +216,7 @@ fn own_layers(
     Ok(layers)
 }
 
-/// Returns a placeholder that no pattern covers, because it is a sentence.
+/// Returns a placeholder for an unknown address. No pattern covers it, because it is a sentence.
 fn unknown(why: &UnknownAddress) -> Fact {
     Fact::Remotes(vec![format!("(unknown: {why})")])
 }

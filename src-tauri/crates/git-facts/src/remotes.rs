@@ -3,10 +3,10 @@
 use super::UnknownAddress;
 use super::settings::GitSettings;
 
-/// Maximum number of remotes that one call may involve.
+/// Maximum number of names that are resolved for one call.
 const MOST: usize = 1000;
 
-/// Use that a tool makes of a remote.
+/// Direction in which a tool uses a remote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RemoteUse {
     /// Receives objects from the remote.
@@ -15,7 +15,7 @@ pub(super) enum RemoteUse {
     Push,
     /// Creates a new repository from the remote; git ignores an existing one.
     Clone,
-    /// Unknown from the tool's name.
+    /// Cannot be derived from the tool's name.
     Either,
 }
 
@@ -35,7 +35,7 @@ impl RemoteUse {
     }
 }
 
-/// Remotes that git knows, in one repository or outside any.
+/// Remotes that git knows in one repository, or outside any repository.
 #[derive(Debug, Clone)]
 pub(super) struct Remotes {
     settings: GitSettings,
@@ -44,21 +44,22 @@ pub(super) struct Remotes {
 }
 
 impl Remotes {
-    /// Creates the remotes from settings in the order in which git reads them, and the name of the current
-    /// branch.
+    /// Creates the remotes from the name of the current branch and from settings, in the order in which git reads
+    /// them.
     pub(super) fn new(layers: impl IntoIterator<Item = GitSettings>, branch: Option<String>) -> Self {
         let settings = GitSettings(layers.into_iter().flat_map(|layer| layer.0).collect());
         Self { settings, branch, beside: Vec::new() }
     }
 
-    /// Determines which of the default remotes may be repositories in the folder, using `is_beside`.
+    /// Records which of the default remotes may be names of repositories in the folder. `is_beside` returns `true`
+    /// for these.
     pub(super) fn with_beside(mut self, is_beside: impl Fn(&str) -> bool) -> Self {
         let beside = self.defaults(true).into_iter().filter(|name| is_beside(name));
         self.beside = beside.collect();
         self
     }
 
-    /// Returns every address that a value, or its absence, can mean.
+    /// Returns every address that the tool's argument can mean. `raw` is `None` if the call does not name a remote.
     pub(super) fn addresses(&self, raw: Option<&str>, way: RemoteUse) -> Result<Vec<String>, UnknownAddress> {
         match way {
             RemoteUse::Fetch | RemoteUse::Clone => self.one_way(raw, false),
@@ -82,14 +83,14 @@ impl Remotes {
         Ok(all)
     }
 
-    /// Returns `true` if git may fetch objects from this remote that a partial clone omitted.
+    /// Returns `true` if git may fetch objects from this remote later, because a partial clone omitted them.
     fn has_missing(&self, name: &str) -> bool {
         let is_named = self.settings.all("extensions.partialclone").any(|partial| partial == name);
         is_named || self.of_remote(name).any(|(key, _)| matches!(key, "promisor" | "partialclonefilter"))
     }
 
-    /// Adds the addresses that a name can mean: those of a remote, an address itself, or those of a group of at
-    /// least two.
+    /// Adds the addresses that a name can mean: the addresses of a remote or of the remotes in a group, or the name
+    /// itself if it is an address.
     fn named(
         &self,
         name: &str,
@@ -117,7 +118,7 @@ impl Remotes {
         Ok(())
     }
 
-    /// Adds the addresses that git uses if no remote is named. A plain name that is not configured is skipped.
+    /// Adds the addresses that git uses if the call names no remote. Skips a plain name that is not configured.
     fn usual(&self, pushes: bool, all: &mut Vec<String>) -> Result<(), UnknownAddress> {
         if !pushes && self.settings.is_on("fetch.all")? {
             let mut met = Vec::new();
@@ -192,7 +193,7 @@ impl Remotes {
         self.of_remote(name).next().is_some()
     }
 
-    /// Iterates over the settings of a remote. Git ignores those of a name that starts with a slash.
+    /// Iterates over the settings of a remote. Git ignores the settings of a remote whose name starts with a slash.
     fn of_remote<'a>(&'a self, name: &'a str) -> impl Iterator<Item = (&'a str, Option<&'a str>)> {
         let settings = self.settings.0.iter().filter(move |_| !name.starts_with('/'));
         settings.filter_map(move |(key, value)| {
@@ -214,8 +215,8 @@ impl Remotes {
         Ok(names)
     }
 
-    /// Replaces the longest matching prefix of an address; `None` if no prefix matches. If several have that
-    /// length, git uses the replacement that it read first, even if it was read for another prefix.
+    /// Replaces the longest matching prefix of an address; `None` if no prefix matches. If several prefixes have that
+    /// length, git uses the replacement that it read first, even if it read that one for another prefix.
     fn instead(&self, url: &str, name: &str) -> Option<String> {
         let fits = |(_, beginning): &(&str, &str)| url.starts_with(beginning);
         let fitting: Vec<_> = self.settings.between("url.", name).filter(fits).collect();

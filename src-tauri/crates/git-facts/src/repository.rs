@@ -1,8 +1,8 @@
 //! Finds the repository of a folder, and its current branch.
 //!
-//! - The search is that of git: `.git` in the folder or its nearest parent, a `.git` file that points
-//!   elsewhere, a bare repository, or a linked worktree. Folders that git ignores are ignored; those that git
-//!   might ignore are an error.
+//! - The search works like git's: it finds `.git` in the folder or its nearest parent, a `.git` file that points
+//!   elsewhere, a bare repository, or a linked worktree. Folders that git ignores are ignored. Folders that git might
+//!   ignore are an error.
 //! - The caller must permit each folder before it is read.
 
 use super::UnknownAddress;
@@ -46,7 +46,7 @@ impl Repository {
         Ok(None)
     }
 
-    /// Returns the name of the current branch; `None` if `HEAD` is a commit.
+    /// Returns the name of the current branch; `None` if `HEAD` refers to a commit.
     pub(super) fn branch(
         &self,
         settings: &GitSettings,
@@ -66,7 +66,7 @@ impl Repository {
         }
     }
 
-    /// Returns `true` if a name could be that of a repository or a bundle in the working tree.
+    /// Returns `true` if a name could refer to a repository or a bundle in the working tree.
     pub(super) fn may_hold(&self, name: &str, may_look: &MayLook<'_>) -> bool {
         let Some(top) = &self.top else { return true };
         let may_be =
@@ -88,7 +88,7 @@ impl Repository {
         Self::at(git_dir, Some(folder), may_look)?.ok_or(UnknownAddress::NotUnderstood).map(Some)
     }
 
-    /// Returns the repository with its own files in this folder; `None` if the folder lacks some of them.
+    /// Returns the repository whose own files are in this folder; `None` if some of the files are missing.
     fn at(
         git_dir: CanonicalPath,
         top: Option<&CanonicalPath>,

@@ -1,4 +1,4 @@
-//! Runs git in such a way that it can only parse configuration.
+//! Runs git so that it can only parse configuration.
 //!
 //! - Git runs in `/`, with an environment that contains only known variables, without a terminal, and with the
 //!   given input.
@@ -27,7 +27,7 @@ const MOST_BYTES: u64 = 4 * 1024 * 1024;
 #[cfg(target_os = "linux")]
 const MOST_MEMORY: u64 = 512 * 1024 * 1024;
 
-/// Variables of the user that locate git's configuration.
+/// Environment variables by which the user can select other configuration files.
 const PASSED: [&str; 3] = ["XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"];
 
 /// Variable that makes git ignore the machine's configuration, unless it is requested explicitly. The server's
@@ -44,7 +44,7 @@ const SET: [(&str, &str); 6] = [
     ("LC_ALL", "C"),
 ];
 
-/// Runs git for one call, until a common deadline.
+/// Runs git for one call. All runs share one deadline.
 pub(super) struct GitRunner {
     home: CanonicalPath,
     until: Instant,

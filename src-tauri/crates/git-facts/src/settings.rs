@@ -17,7 +17,7 @@ impl GitSettings {
         Ok(Self(text.split_terminator('\0').map(setting).collect()))
     }
 
-    /// Iterates over the values of a setting, in order. The last one takes precedence.
+    /// Iterates over the values of a setting, in order. The last value takes precedence.
     pub(super) fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         self.0.iter().filter(move |(known, _)| known == name).filter_map(|(_, value)| value.as_deref())
     }
@@ -38,7 +38,7 @@ impl GitSettings {
         }
     }
 
-    /// Iterates over the subsections of a section with a certain key, each with the key's value.
+    /// Iterates over the subsections of a section that set a certain key, each with the value of the key.
     pub(super) fn between<'a>(
         &'a self,
         section: &'a str,

@@ -1,8 +1,8 @@
-//! Binds server names to the programs that own the grants and data under each name.
+//! Binds each server name to the program that owns the grants and data stored under the name.
 //!
 //! - Identities are opaque text here; the crate `server-identity` creates and compares them.
-//! - The trusted process binds and suspends names. The user's decisions come from the user's own programs,
-//!   which write to the same table; no request on the socket can make one.
+//! - The daemon binds and suspends names. The user's own programs write the user's decisions to the same table; no
+//!   request on the socket can make such a decision.
 //! - Every change is a single statement or transaction, so that concurrent processes cannot interleave.
 
 use super::StoreError;
@@ -15,11 +15,12 @@ use std::path::{Path, PathBuf};
 pub struct Binding {
     /// Name of the server.
     pub server: String,
-    /// Identity of the owner. `None` if it is unknown, so that every program counts as a different one.
+    /// Identity of the owner, or `None` if it is unknown. In that case, every program counts as a different one.
     pub owner: Option<String>,
-    /// Identity of another program that now uses the name; the grants and data are suspended then.
+    /// Identity of another program that now uses the name, or `None`. While it is set, the grants and data are
+    /// suspended.
     pub found: Option<String>,
-    /// The user's decision about the other program, until it is in the audit log.
+    /// The user's decision about the other program, until it is recorded in the audit log.
     pub decided: Option<IdentityDecision>,
 }
 
@@ -28,7 +29,7 @@ pub struct Binding {
 pub enum IdentityDecision {
     /// Transfer the grants and data to the new program.
     Keep,
-    /// Set the grants and data aside and start without any.
+    /// Set the grants and data aside, and start without them.
     StartAfresh,
 }
 
@@ -56,7 +57,7 @@ impl Bindings {
         Self { database: database.to_path_buf() }
     }
 
-    /// Returns all bindings, sorted by name; empty if the trusted process has not created the table yet.
+    /// Returns all bindings, sorted by name. Empty if the daemon has not created the table yet.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the database cannot be read.
@@ -69,7 +70,7 @@ impl Bindings {
         Ok(all.unwrap_or_default())
     }
 
-    /// Returns the binding of a server, if any.
+    /// Returns a server's binding, or `None` if its name is unbound.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the database cannot be read.
@@ -86,7 +87,7 @@ impl Bindings {
         Ok(())
     }
 
-    /// Returns the binding of a server, after binding the name to `owner` if it is unbound.
+    /// Returns a server's binding. If the name is unbound, first binds it to `owner`.
     pub fn bound(&self, server: &str, owner: &str, at_ms: u64) -> Result<Binding, StoreError> {
         // Read first: writing needs the database lock, which another process may hold for a long time.
         if let Some(binding) = self.get(server)? {
@@ -96,7 +97,7 @@ impl Bindings {
         self.get(server)?.ok_or_else(|| StoreError::Replaced(self.database.clone()))
     }
 
-    /// Replaces the owner `from` by `to`. Returns `false` if `from` is not the owner.
+    /// Replaces the owner `from` with `to`. Returns `false` if `from` is not the owner.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the database cannot be written.
@@ -123,8 +124,8 @@ impl Bindings {
         Ok(())
     }
 
-    /// Makes the identity `found` the owner and records the user's decision. Returns `false` if another
-    /// identity was found meanwhile, or the decision was already made.
+    /// Makes the identity `found` the owner and records the user's decision. Returns `false` if another identity was
+    /// found since, or if the decision was already made.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the database cannot be written.
@@ -135,19 +136,20 @@ impl Bindings {
         )
     }
 
-    /// Clears a decision that is in the audit log.
+    /// Clears a decision after it was recorded in the audit log.
     pub fn decision_recorded(&self, server: &str) -> Result<(), StoreError> {
         self.change("UPDATE bindings SET decided = NULL WHERE server = ?1", params![server])?;
         Ok(())
     }
 
-    /// Returns `true` if an older version wrote the database, so that its names must be bound.
+    /// Returns `true` if an older version wrote the database, so that its names must still be bound.
     pub fn are_outstanding(&self) -> Result<bool, StoreError> {
         let query = "SELECT 1 FROM steps WHERE name = 'bound'";
         Ok(self.with(|connection| connection.query_row(query, [], |_| Ok(())).optional())? == Some(None))
     }
 
-    /// Binds the names in the database of an older version, all or none, each to its owner if that is known.
+    /// Binds all names in an older version's database to their owners, in one transaction. An owner is `None` if
+    /// unknown.
     pub fn bind_existing(&self, all: &[(String, Option<String>)], at_ms: u64) -> Result<(), StoreError> {
         let bound = self.with(|connection| {
             let change = connection.transaction()?;

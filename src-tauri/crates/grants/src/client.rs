@@ -1,4 +1,4 @@
-//! Identity of the client to which grants belong.
+//! Identity of the client that grants belong to.
 
 use ironcurtain_protocol::ClientView;
 
@@ -8,7 +8,7 @@ pub const UNKNOWN: &str = "unknown";
 /// Client whose identity the kernel verified.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Client {
-    /// Path of the client's executable, to which grants belong.
+    /// Path of the client's executable. Grants belong to this path.
     pub key: String,
     /// Description of the client for the user.
     pub view: ClientView,

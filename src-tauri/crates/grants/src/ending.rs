@@ -1,4 +1,4 @@
-//! End of a grant, from its removal until it is in the audit log and the database.
+//! End of a grant, from its removal until it is recorded in the audit log and the database.
 
 use super::StandingGrant;
 use ironcurtain_audit::{Entry, Event};
@@ -19,7 +19,7 @@ pub enum EndReason {
 }
 
 impl EndReason {
-    /// Returns the summary for the audit log.
+    /// Returns the audit log's summary.
     fn sentence(self) -> &'static str {
         match self {
             Self::Revoked => "a grant was revoked",
@@ -28,7 +28,7 @@ impl EndReason {
         }
     }
 
-    /// Returns the name of the reason in the database.
+    /// Returns the name that the database stores for the reason.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Revoked => "taken-back",
@@ -37,7 +37,7 @@ impl EndReason {
         }
     }
 
-    /// Returns the reason with this name in the database.
+    /// Parses a name from the database. Returns `None` if it is unknown.
     pub(super) fn named(name: &str) -> Option<Self> {
         [Self::Revoked, Self::Expired, Self::NotStored].into_iter().find(|why| why.name() == name)
     }
@@ -48,20 +48,20 @@ impl EndReason {
 pub struct Ending {
     /// Id of the grant.
     pub id: String,
-    /// The grant; `None` if the database no longer contains it.
+    /// The grant, or `None` if the database no longer contains it.
     pub grant: Option<StandingGrant>,
     /// Reason why the grant ended.
     pub why: EndReason,
-    /// Time of the end, in milliseconds since the Unix epoch.
+    /// Time at which the grant ended, in milliseconds since the Unix epoch.
     pub at_ms: u64,
-    /// Error of the last attempt to store the end; `None` before the first one.
+    /// Error from the last attempt to store the end, or `None` before the first attempt.
     pub trouble: Option<String>,
-    /// Entry about the end for the audit log.
+    /// Audit log entry about the end.
     pub(super) entry: Box<Entry>,
 }
 
 impl Ending {
-    /// Creates the end of a grant at a time in milliseconds since the Unix epoch.
+    /// Creates the end of a grant. `at_ms` is in milliseconds since the Unix epoch.
     pub fn new(grant: StandingGrant, why: EndReason, at_ms: u64) -> Self {
         let entry = Box::new(entry(&grant, why));
         Self { id: grant.id.clone(), grant: Some(grant), why, at_ms, trouble: None, entry }
@@ -75,8 +75,8 @@ impl Ending {
     }
 }
 
-/// Line of the journal: an end to store or, for a grant that is being created, the end to record if it is not
-/// stored.
+/// Line in the journal: an end that must be stored. For a grant that is still being created, the end to record if the
+/// grant cannot be stored.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Left {
     pub(super) id: String,
@@ -102,11 +102,11 @@ fn entry(grant: &StandingGrant, why: EndReason) -> Entry {
     entry
 }
 
-/// End of a grant that is stored.
+/// End of a grant as stored in the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ended {
     /// Reason why the grant ended.
     pub why: EndReason,
-    /// Time of the end, in milliseconds since the Unix epoch.
+    /// Time at which the grant ended, in milliseconds since the Unix epoch.
     pub at_ms: u64,
 }

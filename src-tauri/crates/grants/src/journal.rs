@@ -1,9 +1,9 @@
 //! Journal of grants that are being created, and of ends that are not in the database yet.
 //!
-//! - INVARIANT: disk space is reserved in advance, so that an end can be made durable even if the disk is full
-//!   or another process locks the database.
-//! - The journal is read and cleared at the start, before any grant is created. It stays short, because it is
-//!   cleared whenever no end is pending.
+//! - INVARIANT: disk space is reserved in advance, so that an end can be made durable even if the disk is full or
+//!   another process has locked the database.
+//! - At startup, the journal is read and cleared before any grant is created. It stays short, because it is cleared
+//!   whenever no end is pending.
 
 use super::ending::Left;
 use ironcurtain_paths::bounded_read;
@@ -14,10 +14,10 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// Name of the journal, in the folder of the database.
+/// File name of the journal, which is in the same folder as the database.
 const NAME: &str = "grants.journal";
 
-/// Size of the journal in bytes, reserved on disk. Suffices for several hundred ends.
+/// Size reserved for the journal on disk, in bytes. Sufficient for several hundred ends.
 const ROOM: u64 = 256 * 1024;
 
 /// Reason why the journal cannot be used.
@@ -28,10 +28,10 @@ pub enum JournalError {
     File {
         /// Path of the journal.
         path: PathBuf,
-        /// Error of the operating system.
+        /// Operating system error.
         source: io::Error,
     },
-    /// A line of the journal is invalid.
+    /// A line in the journal is invalid.
     #[error(
         "line {line} of the grant journal `{path}` is damaged, so revoked grants may be in force again: check the grants, \
          revoke what should not be there, and remove the file"
@@ -49,12 +49,12 @@ pub enum JournalError {
 pub(super) struct Journal {
     path: PathBuf,
     file: File,
-    /// Total length of the lines in bytes.
+    /// Total length of the lines, in bytes.
     length: u64,
 }
 
 impl Journal {
-    /// Opens the journal of a database, and returns the lines that the previous process left.
+    /// Opens the journal for a database, and returns the lines that the previous process left in it.
     pub(super) fn open(database: &Path) -> Result<(Self, Vec<Left>), JournalError> {
         let path = database.with_file_name(NAME);
         let at = |source| JournalError::File { path: path.clone(), source };
@@ -79,7 +79,7 @@ impl Journal {
         Ok((journal, left))
     }
 
-    /// Reads the lines in the journal of a database, without changing it.
+    /// Reads the lines of the journal for a database without changing it.
     pub(super) fn read(database: &Path) -> Result<Vec<Left>, JournalError> {
         let path = database.with_file_name(NAME);
         match std::fs::read(&path) {
@@ -133,15 +133,15 @@ impl Journal {
     }
 }
 
-/// Reserves the space by writing zeros, on file systems without `fallocate`.
+/// Reserves the space by writing zeros. Used on file systems that do not support `fallocate`.
 fn fill(file: &File) -> io::Result<()> {
     let taken = file.metadata()?.len();
     let nothing = vec![0; usize::try_from(ROOM.saturating_sub(taken)).unwrap_or(0)];
     file.write_all_at(&nothing, taken)
 }
 
-/// Parses the lines and returns them with their length. An incomplete last line is ignored: it has not taken
-/// effect.
+/// Parses the lines, and returns them with their total length. Ignores an incomplete last line, because it has not
+/// taken effect.
 fn lines(path: &Path, text: &[u8]) -> Result<(Vec<Left>, u64), JournalError> {
     let content = text.split(|byte| *byte == 0).next().unwrap_or_default();
     let whole = content.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);

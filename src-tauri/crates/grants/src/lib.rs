@@ -75,18 +75,18 @@ pub enum GrantError {
     Store(#[from] StoreError),
 }
 
-/// Callback that receives a description of the current problem, or `None` once it is resolved.
+/// Callback that receives a description of the current problem, or `None` once the problem is resolved.
 pub type OnTrouble = Box<dyn Fn(Option<String>) + Send + Sync>;
 
 /// Arguments of [`Grants::open`].
 pub struct GrantParts<'a> {
-    /// Path of the database; the journal is in the same folder.
+    /// Path of the database. The journal is in the same folder.
     pub database: &'a Path,
-    /// Log in which grants and their ends are recorded.
+    /// Audit log in which grants and their ends are recorded.
     pub audit: Audit,
     /// Called when an end cannot be stored, and again once it is stored.
     pub on_trouble: OnTrouble,
-    /// Clocks by which grants expire.
+    /// Clocks that determine when grants expire.
     pub clock: Clock,
 }
 
@@ -120,20 +120,20 @@ impl RevokedGrant {
 /// State of a grant that is not in the table.
 #[derive(Debug, Clone, PartialEq)]
 pub enum GrantState {
-    /// The grant has ended, and its end is not stored yet.
+    /// The grant has ended, but its end is not stored yet.
     Ending(Box<Ending>),
     /// The grant has ended, and its end is stored.
     Ended(Ended),
-    /// No grant has this id, or its end was removed from the database because too many ended later.
+    /// No grant has this id, or the record of its end was removed because too many grants ended later.
     Unknown,
 }
 
 impl Grants {
-    /// Opens the database and spawns the thread that owns it. The thread first stores the changes that the
-    /// previous process left.
+    /// Opens the database and spawns the thread that owns it. The thread first stores the changes that the previous
+    /// process could not store.
     ///
     /// # Errors
-    /// Returns [`StoreError`] if the database or its journal cannot be read, or the thread cannot be spawned.
+    /// Returns [`StoreError`] if the database or its journal cannot be read, or if the thread cannot be spawned.
     pub fn open(parts: GrantParts<'_>) -> Result<Self, StoreError> {
         let GrantParts { database, audit, on_trouble, clock } = parts;
         let store = Store::open(database)?;
@@ -177,19 +177,20 @@ impl Grants {
         Ok(Self { shared, commands, _timing: Arc::new(timing) })
     }
 
-    /// Returns the grants in force. Their use counts are those at the start of the process.
+    /// Returns the active grants. Their use counts are as of the start of the process.
     #[must_use]
     pub fn now(&self) -> Arc<GrantTable> {
         self.shared.published.now()
     }
 
-    /// Returns a receiver that is notified of every change of the table.
+    /// Returns a receiver that holds the table and is notified of every change.
     #[must_use]
     pub fn watch(&self) -> watch::Receiver<Arc<GrantTable>> {
         self.shared.published.watch()
     }
 
-    /// Returns the grants in force for display, with current use counts and the earlier of their expiry times.
+    /// Returns the active grants for display, with current use counts. The expiry time is that of the clock by which a
+    /// grant expires first.
     #[must_use]
     pub fn listed(&self) -> Vec<StandingGrant> {
         let (table, now) = (self.now(), self.shared.published.clock.now());
@@ -207,8 +208,8 @@ impl Grants {
         self.now().ending.clone()
     }
 
-    /// Returns `true` if all of these grants are in force at this moment, as the last check before a call is
-    /// forwarded. A grant that has expired stays so, even if a clock is set back.
+    /// Returns `true` if all of these grants are active at this moment. Call this last, immediately before forwarding a
+    /// call. A grant that has expired remains expired even if a clock is set back.
     #[must_use]
     pub fn hold(&self, ids: &[String]) -> bool {
         let holds = self.shared.published.hold(ids);
@@ -218,8 +219,7 @@ impl Grants {
         holds
     }
 
-    /// Creates grants, each with its audit entry, and returns the version of the first table that contains
-    /// them.
+    /// Creates grants, each with its audit entry. Returns the version of the first table that contains them.
     ///
     /// # Errors
     /// Returns [`GrantError`] if no grant was created.
@@ -229,7 +229,7 @@ impl Grants {
         answer.await.map_err(|_| StoreError::Ended)?
     }
 
-    /// Revokes a grant with immediate effect; `None` if it is not in force.
+    /// Revokes a grant with immediate effect. Returns `None` if the grant is not active.
     #[must_use]
     pub fn revoke(&self, id: &str) -> Option<RevokedGrant> {
         let (ending, version) = self.shared.published.take(id)?;
@@ -240,7 +240,7 @@ impl Grants {
         Some(RevokedGrant { grant, version, stored })
     }
 
-    /// Returns the state of a grant that is not in force.
+    /// Returns the state of a grant that is not active.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the database cannot be read.
@@ -255,14 +255,14 @@ impl Grants {
         Ok(ended.map_or(GrantState::Unknown, GrantState::Ended))
     }
 
-    /// Removes the grants of a session that was closed.
+    /// Removes the grants for a session that was closed.
     pub fn end_session(&self, session: &str) {
         self.shared.published.end_session(session);
         // If the thread has exited, no grants are created any more.
         let _ = self.commands.send(Command::EndSession(session.to_owned()));
     }
 
-    /// Counts a use of each of these grants.
+    /// Counts one use of each of these grants.
     pub fn used(&self, ids: &[String]) {
         if !ids.is_empty() && self.shared.uses.count(ids, self.shared.published.clock.now().wall_ms) {
             // As in `end_session`, this fails only during shutdown.

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use std::time::Duration;
 
-/// Lifetime of a permission, as the user chose it.
+/// Lifetime of a permission, as chosen by the user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Lifetime {
@@ -32,7 +32,7 @@ impl Lifetime {
         }
     }
 
-    /// Returns the fixed duration, if the lifetime has one.
+    /// Returns the duration, or `None` if the lifetime has no fixed duration.
     #[must_use]
     pub fn length(self) -> Option<Duration> {
         match self {

@@ -12,7 +12,7 @@ pub struct GrantLimits<'a> {
 }
 
 impl GrantLimits<'_> {
-    /// Returns `true` if a folder with everything below it may be granted.
+    /// Returns `true` if the folder and everything below it may be granted.
     #[must_use]
     pub fn may_be_granted(&self, folder: &CanonicalPath) -> bool {
         let touches = |p: &CanonicalPath| p.contains(folder) || folder.contains(p);

@@ -1,10 +1,9 @@
-//! Computes the mounts that a server needs, and the steps that lead there from its current mounts. Performs no
-//! IO.
+//! Computes the mounts that a server needs, and the steps to reach them from its current mounts. Performs no IO.
 //!
-//! - A server's mounts are exactly what grants in force and calls in flight need.
-//! - Removing a mount also removes the mounts below it; the ones still needed are added again.
-//! - INVARIANT: a mount that is needed before and after a change is never removed in between, because calls in
-//!   flight use it.
+//! - A server has exactly the mounts that active grants and in-flight calls need.
+//! - Removing a mount also removes the mounts below it; those that are still needed are added again.
+//! - INVARIANT: a mount that is needed both before and after a change is never removed in between, because in-flight
+//!   calls use it.
 
 use ironcurtain_paths::{CanonicalPath, PathKind};
 use ironcurtain_policy::{Access, FileWrites};
@@ -16,9 +15,9 @@ pub struct Need {
     pub path: CanonicalPath,
     /// `true` if the server may write to the path.
     pub writable: bool,
-    /// `true` if only a file may be mounted, because a folder that replaces the file is not granted.
+    /// `true` if only a file may be mounted. If a folder replaces the file, the grant does not apply to it.
     pub file: bool,
-    /// `true` if the user approved this autostart file by name. The sandbox closes all others.
+    /// `true` if the user approved this autostart file by name. The sandbox makes all other autostart files read-only.
     pub named: bool,
 }
 
@@ -36,11 +35,11 @@ impl Need {
     }
 }
 
-/// Returns the need of one access; `None` if the access needs no mount. `nearest` is the nearest existing
+/// Returns the mount that one access needs, or `None` if the access needs no mount. `nearest` is the nearest existing
 /// parent folder.
 ///
-/// Creating or deleting a file changes its folder, so the folder must be mounted. Reading a path that does not
-/// exist needs no mount.
+/// Creating or deleting a file changes its folder, so the folder must be mounted. Reading a path that does not exist
+/// needs no mount.
 #[must_use]
 pub fn need(
     access: Access,
@@ -64,8 +63,8 @@ pub fn need(
     }
 }
 
-/// Merges needs. The result for a path is writable if one of its needs is, and limited to a file if one of them
-/// is. Needs that another mount covers are omitted.
+/// Merges needs. A path is writable if any of its needs is, and limited to a file if any of them is. Omits needs that
+/// another mount covers.
 #[must_use]
 pub fn united(needs: impl IntoIterator<Item = Need>) -> Vec<Need> {
     let mut all: Vec<Need> = needs.into_iter().collect();
@@ -84,7 +83,7 @@ pub fn united(needs: impl IntoIterator<Item = Need>) -> Vec<Need> {
     all.iter().filter(|n| !covered(n)).cloned().collect()
 }
 
-/// Change of a server's mounts.
+/// Change to a server's mounts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MountStep {
     /// Adds a mount.
@@ -95,8 +94,8 @@ pub enum MountStep {
     Remove(CanonicalPath),
 }
 
-/// Returns the mounts for all needs. These are those of [`united`], plus mounts that are needed and exist,
-/// because removing a mount would terminate a server that has it open.
+/// Returns the mounts that [`united`] returns for all needs. Also keeps existing mounts that are needed, because
+/// removing a mount would terminate a server that has it open.
 #[must_use]
 pub fn needed_mounts(now: &[Need], needs: &[Need]) -> Vec<Need> {
     let mut wanted = united(needs.iter().cloned());
@@ -110,8 +109,8 @@ pub fn needed_mounts(now: &[Need], needs: &[Need]) -> Vec<Need> {
     wanted
 }
 
-/// Returns the steps that add the wanted mounts. Writable mounts below a mount are added before that mount
-/// becomes read-only. Existing mounts stay in place.
+/// Returns the steps that add the wanted mounts. Writable mounts below a mount are added before that mount becomes
+/// read-only. Existing mounts are not removed.
 #[must_use]
 pub fn additions(now: &[Need], wanted: &[Need]) -> Vec<MountStep> {
     let new: Vec<&Need> = wanted.iter().filter(|w| !now.contains(w)).collect();
@@ -122,7 +121,7 @@ pub fn additions(now: &[Need], wanted: &[Need]) -> Vec<MountStep> {
     added.chain(narrowed.into_iter().cloned().map(MountStep::Narrow)).collect()
 }
 
-/// Returns the steps that remove the mounts that are not wanted, deepest first.
+/// Returns the steps that remove unwanted mounts, deepest first.
 #[must_use]
 pub fn removals(now: &[Need], wanted: &[Need]) -> Vec<MountStep> {
     let mut gone: Vec<&Need> = now.iter().filter(|m| !wanted.iter().any(|w| w.path == m.path)).collect();

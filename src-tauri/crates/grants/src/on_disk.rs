@@ -1,4 +1,4 @@
-//! Reads the stored grants without the trusted process.
+//! Reads the stored grants without the daemon.
 
 use super::ending::EndReason;
 use super::journal::Journal;
@@ -8,8 +8,8 @@ use ironcurtain_audit::clock::Clock;
 use std::path::Path;
 
 impl StandingGrant {
-    /// Returns the stored grants that have not expired, whether or not the trusted process runs. Grants of a
-    /// single session are not stored. Returns none if the database does not exist.
+    /// Returns the stored grants that have not expired, whether or not the daemon is running. Grants for a single
+    /// session are not stored. Empty if the database does not exist.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the database or the journal cannot be read.

@@ -1,9 +1,9 @@
-//! Thread that owns the database and the journal, and stores changes of grants.
+//! Thread that owns the database and the journal, and stores changes to grants.
 //!
-//! - The end of a grant is written to the journal, the audit log and the database, in this order. A failed step
-//!   is reported and retried until it succeeds, also after a restart. The grant stays out of force meanwhile.
-//! - A new grant is written to the journal, the audit log and the database before it takes effect. If it was
-//!   recorded but cannot be stored, its end is recorded.
+//! - The end of a grant is written to the journal, the audit log and the database, in this order. A failed step is
+//!   reported and retried until it succeeds, even across restarts. Meanwhile, the grant remains inactive.
+//! - A new grant is written to the journal, the audit log and the database before it takes effect. If it was recorded
+//!   but cannot be stored, its end is recorded.
 
 use super::OnTrouble;
 use super::ending::{EndReason, Ended, Ending, Left};
@@ -19,16 +19,16 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-/// Delay after which a failed attempt to store an end is repeated.
+/// Delay before a failed attempt to store an end is repeated.
 const AGAIN: Duration = Duration::from_secs(2);
 
-/// Delay after which uses and remaining times are stored, so that one transaction covers several.
+/// Delay before uses and remaining times are stored, so that one transaction covers several of them.
 const BATCH: Duration = Duration::from_secs(5);
 
-/// Interval between checks that the path of the database still leads to the open file.
+/// Interval between checks that the database's path still leads to the open file.
 const CHECK: Duration = Duration::from_secs(5);
 
-/// Grants in force, their uses and the known servers, shared by the thread and the readers.
+/// Active grants, their uses and the known servers, shared by the thread and the readers.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) published: Published,
@@ -51,9 +51,9 @@ pub(super) enum Command {
 pub enum Stored {
     /// The end is in the audit log and the database.
     Complete,
-    /// The end is in the journal only, for this reason, and is stored later.
+    /// The end is only in the journal, and is stored in the database later. Contains the reason.
     InJournal(String),
-    /// The end is not stored anywhere, for this reason, so a restart would restore the grant.
+    /// The end is not stored anywhere, so a restart would restore the grant. Contains the reason.
     NotStored(String),
 }
 
@@ -74,14 +74,14 @@ pub(super) struct GrantsOwner {
     pub(super) runtime: Handle,
     pending: Vec<Pending>,
     batch_at: Option<Instant>,
-    /// Reason why the last grants or uses could not be stored; `None` if they were.
+    /// Reason why the last grants or uses could not be stored, or `None` if they were stored.
     unstored: Option<String>,
-    /// `true` if the path of the database no longer leads to the open file.
+    /// `true` if the database's path no longer leads to the open file.
     is_lost: bool,
 }
 
 impl GrantsOwner {
-    /// Creates the state of the thread. `left` are the ends that the previous process left in the journal.
+    /// Creates the thread's state. `left` contains the ends that the previous process left in the journal.
     pub(super) fn new(
         shared: Arc<Shared>,
         (store, journal): (Store, Journal),
@@ -177,7 +177,7 @@ impl GrantsOwner {
         None
     }
 
-    /// Checks that the path of the database still leads to the open file, and reports a change.
+    /// Checks that the database's path still leads to the open file, and reports a change.
     fn check_store(&mut self) {
         let lost = self.store.check_file().err();
         if lost.is_some() || std::mem::take(&mut self.is_lost) {
@@ -186,7 +186,7 @@ impl GrantsOwner {
         }
     }
 
-    /// Sets or clears the reason why grants or uses could not be stored, and reports it.
+    /// Sets the reason why grants or uses could not be stored, or clears it, and reports it.
     fn is_stored(&mut self, problem: Option<String>) {
         self.unstored = problem;
         (self.on_trouble)(self.trouble());
@@ -242,7 +242,7 @@ impl GrantsOwner {
         Ok(version)
     }
 
-    /// Ends grants that were recorded but could not be created. `noted` means that the journal contains the
+    /// Ends grants that were recorded but could not be created. `noted` is `true` if the journal already contains these
     /// ends.
     fn lose(&mut self, lost: Vec<Ending>, noted: bool) {
         self.shared.published.list_ending(&lost);
@@ -303,7 +303,7 @@ impl GrantsOwner {
         self.clear_journal();
     }
 
-    /// Describes the current problem for the user; `None` if everything is stored.
+    /// Describes the current problem for the user, or returns `None` if everything is stored.
     fn trouble(&self) -> Option<String> {
         let Some(why) = self.pending.iter().find_map(|pending| pending.ending.trouble.as_deref()) else {
             let why = self.unstored.as_deref()?;

@@ -1,4 +1,5 @@
-//! Table of pinned tools: the definition of each tool that a server listed first, or that the user accepted since.
+//! Table of pinned tools. A pin is the definition of a tool that the server listed first, or that the user accepted
+//! later.
 //!
 //! - Definitions are opaque text here; the trusted process writes them in one canonical form.
 //! - A definition that differs from its pin suspends the tool until the user decides. The pin of a tool that disappears
@@ -16,15 +17,16 @@ use std::path::{Path, PathBuf};
 /// Forgets the lists that were made with a server's pins.
 const FORGET_LISTS: &str = "DELETE FROM tool_lists WHERE server = ?1";
 
-/// Maximum number of pinned tools of a server for one kind of client. A list with more is refused.
+/// Maximum number of a server's tools that can be pinned for one kind of client. A longer list is refused.
 pub const MOST_TOOLS: usize = 2000;
 
-/// Server and client that a list of tools is for. Some servers offer other tools to other clients.
+/// Server and kind of client for which a list of tools is intended. Some servers offer different tools to different
+/// clients.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct PinKey {
     /// Identity of the server.
     pub server: String,
-    /// Capabilities of the client, in canonical form.
+    /// The client's capabilities, in canonical form.
     pub capabilities: String,
 }
 
@@ -49,15 +51,15 @@ pub struct Listing<'a> {
 /// Stored pin of a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolPin {
-    /// Capabilities of the clients that the pin is for.
+    /// Capabilities of the clients to which the pin applies.
     pub capabilities: String,
     /// Name of the tool.
     pub tool: String,
     /// Pinned definition.
     pub definition: String,
-    /// Different definition that the server listed last, if any.
+    /// Different definition that the server listed last, or `None`.
     pub found: Option<String>,
-    /// The user's decision about it, if any.
+    /// The user's decision about the different definition, or `None`.
     pub decided: Option<PinDecision>,
     /// Place in the server's last list; `None` if the server no longer lists the tool.
     pub position: Option<u64>,
@@ -68,34 +70,34 @@ pub struct ToolPin {
 /// The user's decision about a changed definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PinDecision {
-    /// Agents go on with the pinned definition.
+    /// Agents continue to use the pinned definition.
     Keep,
     /// The changed definition becomes the pin.
     Update,
-    /// Agents do not get the tool.
+    /// Agents can no longer use the tool.
     Remove,
 }
 
 /// State of a listed tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PinState {
-    /// Listed for the first time, and pinned now.
+    /// The tool is listed for the first time, and is now pinned.
     New,
-    /// As pinned.
+    /// The definition matches its pin.
     Unchanged,
-    /// Differs from its pin, and the user has not decided. Agents get the pinned definition.
+    /// The definition differs from its pin, and the user has not decided. Agents receive the pinned definition.
     Suspended {
         /// Pinned definition.
         pinned: String,
-        /// True if this definition was not seen before.
+        /// `true` if this definition was not seen before.
         is_news: bool,
     },
-    /// Differs from its pin, which the user keeps.
+    /// The definition differs from its pin, which the user chose to keep.
     Kept {
         /// Pinned definition.
         pinned: String,
     },
-    /// Differed from its pin, and the user removed it.
+    /// The definition differed from its pin, and the user removed the tool.
     Removed,
 }
 
@@ -114,13 +116,13 @@ impl PinDecision {
 }
 
 impl ToolPin {
-    /// Returns whether calls of the tool are refused until the user decides.
+    /// Returns `true` if calls to the tool are refused until the user decides.
     #[must_use]
     pub fn is_suspended(&self) -> bool {
         self.found.is_some() && self.decided.is_none()
     }
 
-    /// Returns whether the user removed the tool.
+    /// Returns `true` if the user removed the tool.
     #[must_use]
     pub fn is_removed(&self) -> bool {
         self.decided == Some(PinDecision::Remove)
@@ -140,17 +142,17 @@ pub struct Pins {
 }
 
 impl Pins {
-    /// Returns the table in this database.
+    /// Creates a handle to the table in this database.
     #[must_use]
     pub fn of(database: &Path) -> Self {
         Self { database: database.to_path_buf() }
     }
 
-    /// Compares a list of tools with its pins, pins new tools, and returns the state of each tool in order. With
-    /// `only_warn`, a changed definition becomes the pin at once, and its state is a suspension that is news.
+    /// Compares a list of tools with their pins, pins new tools, and returns the state of each tool in order. With
+    /// `only_warn`, a changed definition becomes the pin at once; its state is [`PinState::Suspended`] with `is_news`.
     ///
     /// # Errors
-    /// [`StoreError`]; nothing is pinned then.
+    /// Returns [`StoreError`] if the database cannot be used. In that case, nothing is pinned.
     pub fn compare(
         &self,
         key: &PinKey,
@@ -205,18 +207,18 @@ impl Pins {
         })
     }
 
-    /// Returns the pins of a server for clients with these capabilities.
+    /// Returns a server's pins for clients with these capabilities.
     ///
     /// # Errors
-    /// [`StoreError`].
+    /// Returns [`StoreError`] if the database cannot be read.
     pub fn of_client(&self, key: &PinKey) -> Result<Vec<ToolPin>, StoreError> {
         self.with(|connection| of_key(connection, key))
     }
 
-    /// Returns all pins of a server; empty if the trusted process has not created the table yet.
+    /// Returns all of a server's pins. Empty if the daemon has not created the table yet.
     ///
     /// # Errors
-    /// [`StoreError`].
+    /// Returns [`StoreError`] if the database cannot be read.
     pub fn of_server(&self, server: &str) -> Result<Vec<ToolPin>, StoreError> {
         let pins = self.with_existing(|connection| {
             let query = "SELECT * FROM pins WHERE server = ?1 ORDER BY tool, capabilities";
@@ -228,7 +230,7 @@ impl Pins {
     /// Applies the user's decision to every pin of a tool with this listed definition, and returns whether there was one.
     ///
     /// # Errors
-    /// [`StoreError`].
+    /// Returns [`StoreError`] if the database cannot be written.
     pub fn decide(
         &self,
         server: &str,
@@ -258,10 +260,10 @@ impl Pins {
         Ok(changed > 0)
     }
 
-    /// Forgets the pins of a server whose new definitions the user has just accepted as a whole.
+    /// Removes all of a server's pins. Call this after the user has accepted all of its new definitions.
     ///
     /// # Errors
-    /// [`StoreError`].
+    /// Returns [`StoreError`] if the database cannot be written.
     pub fn forget(&self, server: &str) -> Result<(), StoreError> {
         self.with_existing(|connection| {
             let all = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -316,7 +318,7 @@ fn pinned_now(
     Ok(PinState::New)
 }
 
-/// Compares a listed definition with its pin, and stores what differs.
+/// Compares a listed definition with its pin, and stores any difference.
 fn compared(
     change: &Transaction<'_>,
     (key, pin): (&PinKey, &ToolPin),
@@ -396,7 +398,7 @@ mod tests {
             Self { pins: Pins::of(&database), key, _dir: dir }
         }
 
-        /// Lists one tool with this definition.
+        /// Compares a list that contains one tool with this definition, and returns the tool's state.
         fn lists(&self, definition: &str) -> PinState {
             self.compare(&self.key, definition, false)
         }

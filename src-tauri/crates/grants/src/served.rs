@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub(super) struct ServedBefore(Mutex<HashSet<String>>);
 
 impl ServedBefore {
-    /// Creates the set from the identities in the database.
+    /// Creates the set from the identities stored in the database.
     pub(super) fn of(stored: HashSet<String>) -> Self {
         Self(Mutex::new(stored))
     }

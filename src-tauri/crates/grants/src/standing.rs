@@ -1,4 +1,4 @@
-//! Standing grants: the client and server that may use them, and the resources that they open.
+//! Standing grants: which client and server may use them, and which resources they open.
 
 use super::Lifetime;
 use super::client::UNKNOWN;
@@ -21,27 +21,26 @@ pub struct StandingGrant {
     pub what: Granted,
     /// Lifetime that the user chose.
     pub lifetime: Lifetime,
-    /// Wall-clock time of expiry, in milliseconds since the Unix epoch; `None` if the grant has no fixed
-    /// duration.
+    /// Wall-clock time of expiry, in milliseconds since the Unix epoch, or `None` if the grant has no fixed duration.
     pub expires_ms: Option<u64>,
     /// Time of creation, in milliseconds since the Unix epoch.
     pub created_ms: u64,
-    /// Time of the last use, in milliseconds since the Unix epoch; `None` if the grant was never used.
+    /// Time of the last use, in milliseconds since the Unix epoch, or `None` if the grant was never used.
     pub last_used_ms: Option<u64>,
     /// Number of calls and connections that used the grant.
     pub uses: u64,
-    /// Origin of the grant, as text for the user.
+    /// Description of how the grant was created, for the user.
     pub provenance: String,
 }
 
-/// Files, host or tool that a grant opens.
+/// Files, host or tools that a grant opens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Granted {
     /// A file or folder.
     Files(Files),
-    /// One port of one host.
+    /// One port on one host.
     Host(HostPort),
-    /// Tools of the server.
+    /// Tools on the server.
     Tool(ToolScope),
 }
 
@@ -50,7 +49,7 @@ pub enum Granted {
 pub struct Files {
     /// Path of the file or folder.
     pub path: CanonicalPath,
-    /// The file itself, or everything below the folder.
+    /// Extent of the grant: only the path itself, or everything below it too.
     pub kind: GrantKind,
     /// Permitted kinds of access.
     pub access: AccessSet,
@@ -78,7 +77,7 @@ impl fmt::Display for Granted {
 }
 
 impl StandingGrant {
-    /// Returns the files that the grant opens, if any.
+    /// Returns the files that the grant opens, or `None`.
     #[must_use]
     pub fn files(&self) -> Option<&Files> {
         match &self.what {
@@ -87,7 +86,7 @@ impl StandingGrant {
         }
     }
 
-    /// Returns the host that the grant opens, if any, in the form that the proxy uses.
+    /// Returns the host that the grant opens in the form that the proxy uses, or `None`.
     #[must_use]
     pub fn for_proxy(&self) -> Option<ironcurtain_egress::GrantedHost> {
         match &self.what {
@@ -98,7 +97,7 @@ impl StandingGrant {
         }
     }
 
-    /// Returns the host that the grant opens, if any, in the form that the judge uses.
+    /// Returns the host that the grant opens in the form that the judge uses, or `None`.
     #[must_use]
     pub fn for_gate(&self) -> Option<ironcurtain_policy::HostGrant> {
         let Granted::Host(target) = &self.what else { return None };
@@ -109,14 +108,14 @@ impl StandingGrant {
         Some(ironcurtain_policy::HostGrant { id: self.id.clone(), host, port: target.port })
     }
 
-    /// Returns the tool that the grant opens, if any, in the form that the judge uses.
+    /// Returns the tools that the grant opens in the form that the judge uses, or `None`.
     #[must_use]
     pub fn for_tool(&self) -> Option<ToolGrant> {
         let Granted::Tool(scope) = &self.what else { return None };
         Some(ToolGrant { id: self.id.clone(), scope: scope.clone() })
     }
 
-    /// Returns the path that the grant opens, if any, in the form that the judge uses.
+    /// Returns the path that the grant opens in the form that the judge uses, or `None`.
     #[must_use]
     pub fn for_judging(&self) -> Option<ironcurtain_policy::PathGrant> {
         let Files { path, kind, access } = self.files()?.clone();
@@ -150,13 +149,13 @@ pub struct GrantSubject {
     pub client_name: String,
     /// Name of the server.
     pub server: String,
-    /// Id of the session with which the grant ends; `None` if the grant is not bound to a session.
+    /// Id of the session with which the grant ends, or `None` if the grant outlives its session.
     pub session: Option<String>,
 }
 
 impl GrantSubject {
-    /// Returns `true` if a session of `client` with `server` may use the grant. A client with an unknown
-    /// executable may use only grants of that session, because another such client may be a different program.
+    /// Returns `true` if a session of `client` with `server` may use the grant. A client whose executable is unknown
+    /// may use only the grants for that session, because another such client may be a different program.
     #[must_use]
     pub fn covers(&self, client: &str, server: &str, session: &str) -> bool {
         let is_in_time = match &self.session {

@@ -1,4 +1,4 @@
-//! Database of the grants that outlive their session.
+//! Database of grants that outlive their session.
 
 pub(super) mod schema;
 mod tool;
@@ -21,7 +21,7 @@ use std::num::TryFromIntError;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Maximum number of ends that are kept in the database; the oldest are removed first.
+/// Maximum number of ends to keep in the database. Beyond it, the oldest are removed.
 const MOST_ENDED: i64 = 10_000;
 
 pub(super) struct Store {
@@ -37,7 +37,7 @@ impl Store {
         Self::of(connection, path)
     }
 
-    /// Opens the database read-only; `None` if it does not exist.
+    /// Opens the database read-only. Returns `None` if it does not exist.
     pub(super) fn open_to_read(path: &Path) -> Result<Option<Self>, StoreError> {
         schema::open_to_read(path)?.map(|connection| Self::of(connection, path)).transpose()
     }
@@ -48,12 +48,11 @@ impl Store {
         Ok(Self { connection, path: path.to_path_buf(), identity })
     }
 
-    /// Checks that the path of the database still leads to the open file. SQLite keeps writing to a file that
-    /// was removed or replaced; the next start would then read another file, in which revoked grants are in
-    /// force.
+    /// Checks that the database's path still leads to the open file. SQLite keeps writing to a file that was removed or
+    /// replaced; after a restart, another file would be read, in which revoked grants are still active.
     ///
     /// # Errors
-    /// Returns [`StoreError::Lost`] if it does not.
+    /// Returns [`StoreError::Lost`] if the path leads to another file or to none.
     pub(super) fn check_file(&self) -> Result<(), StoreError> {
         let lost = |what| Err(StoreError::Lost { path: self.path.clone(), what });
         match identity(&self.path) {
@@ -64,7 +63,7 @@ impl Store {
         }
     }
 
-    /// Loads all valid grants. An invalid one is logged and omitted, so that it permits nothing.
+    /// Loads all valid grants. Invalid ones are logged and omitted, so they permit nothing.
     pub(super) fn load(&self) -> Result<Vec<(StandingGrant, Option<StoredEnd>)>, StoreError> {
         let mut statement = self
             .connection
@@ -83,7 +82,7 @@ impl Store {
         Ok(grants)
     }
 
-    /// Stores grants in one transaction, each with its end by the boot clock if it expires.
+    /// Stores grants in one transaction. For a grant that expires, also stores the time of expiry by the boot clock.
     pub(super) fn insert(
         &mut self,
         grants: &[(&StandingGrant, Option<StoredEnd>)],
@@ -128,7 +127,7 @@ impl Store {
         })
     }
 
-    /// Returns the stored end of a grant, if any.
+    /// Returns a grant's stored end, or `None`.
     pub(super) fn ended(&self, id: &str) -> Result<Option<Ended>, StoreError> {
         let found = self.connection.query_row("SELECT why, at_ms FROM ended WHERE id = ?1", [id], |row| {
             let (why, at_ms): (String, i64) = (row.get("why")?, row.get("at_ms")?);
@@ -203,26 +202,26 @@ fn note_end(change: &Transaction<'_>, id: &str, end: &StoredEnd) -> Result<(), r
     Ok(())
 }
 
-/// End of a grant by the boot clock, as it was last stored.
+/// Expiry of a grant by the boot clock, as last stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct StoredEnd {
     /// Id of the boot to which `ends_ms` refers.
     pub(super) boot: String,
-    /// Time of the end, in milliseconds since that boot.
+    /// Time of expiry, in milliseconds since that boot.
     pub(super) ends_ms: u64,
-    /// Remaining time in milliseconds when it was stored; used after a reboot.
+    /// Remaining time at the time of storing, in milliseconds. Used after a reboot.
     pub(super) left_ms: u64,
 }
 
 impl StoredEnd {
-    /// Creates the end of a grant with this remaining time in milliseconds.
+    /// Creates the expiry of a grant that has this remaining time in milliseconds.
     pub(super) fn of(left_ms: u64, clock: &Clock) -> Self {
         let ends_ms = clock.now().boot_ms.saturating_add(left_ms);
         Self { boot: clock.boot().to_owned(), ends_ms, left_ms }
     }
 
-    /// Returns the remaining time of a grant in milliseconds, the shortest according to either clock; `None` if
-    /// it does not expire.
+    /// Returns a grant's remaining time in milliseconds: the shorter of the times according to the two clocks. Returns
+    /// `None` if the grant does not expire.
     pub(super) fn left(grant: &StandingGrant, stored: Option<&Self>, clock: &Clock) -> Option<u64> {
         let now = clock.now();
         let left = whole_time(grant, now)?;
@@ -234,7 +233,7 @@ impl StoredEnd {
     }
 }
 
-/// Values of the columns that describe the opened files, host or tool.
+/// Column values that describe the opened files, host or tools.
 struct Columns {
     kind: &'static str,
     path: Option<String>,
@@ -284,7 +283,7 @@ enum RowError {
     /// A column is missing or has the wrong type.
     #[error(transparent)]
     Column(#[from] rusqlite::Error),
-    /// The kind of the grant is unknown.
+    /// The kind of grant is unknown.
     #[error("unknown kind `{0}`")]
     Kind(String),
     /// The lifetime is unknown.
@@ -364,7 +363,7 @@ fn read(row: &Row<'_>) -> Result<(StandingGrant, Option<StoredEnd>), RowError> {
     Ok((grant, end))
 }
 
-/// Converts to SQLite's signed integers, saturating. Times and counts are far below the limit.
+/// Converts to SQLite's signed integers, saturating. Real times and counts are far below the limit.
 fn signed(number: Option<u64>) -> Option<i64> {
     number.map(|n| i64::try_from(n).unwrap_or(i64::MAX))
 }
@@ -379,8 +378,8 @@ fn lifetime_name(lifetime: Lifetime) -> &'static str {
     }
 }
 
-/// Parses a lifetime that is not bound to a session. One with a fixed duration must also have a stored expiry
-/// time, or it would never expire.
+/// Parses a lifetime that is not bound to a session. If it has a fixed duration, the row must also have an expiry time;
+/// otherwise the grant would never expire.
 fn lifetime_of(name: &str) -> Option<Lifetime> {
     [Lifetime::QuarterHour, Lifetime::Hour, Lifetime::Always].into_iter().find(|l| lifetime_name(*l) == name)
 }

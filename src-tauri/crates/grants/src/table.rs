@@ -1,8 +1,8 @@
-//! Publishes the table of the grants in force.
+//! Publishes the table of active grants.
 //!
-//! - INVARIANT: revoking a grant first publishes a table without it, in a single step and without waiting;
-//!   storing the end follows.
-//! - A grant is in force only until the first of the two clocks reaches its expiry time.
+//! - INVARIANT: revoking a grant first publishes a table without it, in a single step and without waiting. Only then is
+//!   the end stored.
+//! - A grant is active only until the first of the two clocks reaches its expiry time.
 
 use super::StandingGrant;
 use super::ending::{EndReason, Ending};
@@ -11,12 +11,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::sync::watch;
 
-/// Snapshot of the grants in force.
+/// Snapshot of the active grants.
 #[derive(Debug, Clone, Default)]
 pub struct GrantTable {
     /// Version of the table, incremented with every change.
     pub version: u64,
-    /// Grants in force, in order of creation.
+    /// Active grants, in order of creation.
     pub grants: Vec<StandingGrant>,
     /// Ends of grants that are not stored yet.
     pub(super) ending: Vec<Ending>,
@@ -25,13 +25,13 @@ pub struct GrantTable {
 }
 
 impl GrantTable {
-    /// Creates a table that contains these grants and is not published.
+    /// Creates an unpublished table that contains these grants.
     #[must_use]
     pub fn of(grants: Vec<StandingGrant>) -> Self {
         Self { version: 1, grants, ..Self::default() }
     }
 
-    /// Returns `true` if this grant is in force.
+    /// Returns `true` if the grant with this id is active.
     fn holds(&self, id: &str, now: impl Fn() -> Moment) -> bool {
         match self.grants.iter().find(|grant| grant.id == id) {
             Some(grant) if grant.expires_ms.is_some() => !self.has_ended(grant, now()),
@@ -45,14 +45,14 @@ impl GrantTable {
             || self.deadlines.get(&grant.id).is_some_and(|at| *at <= now.boot_ms)
     }
 
-    /// Returns the remaining time of a grant in milliseconds; `None` if it does not expire.
+    /// Returns a grant's remaining time in milliseconds, or `None` if it does not expire.
     pub(super) fn left_ms(&self, grant: &StandingGrant, now: Moment) -> Option<u64> {
         let by_wall = grant.expires_ms?.saturating_sub(now.wall_ms);
         let by_boot = self.deadlines.get(&grant.id).map(|at| at.saturating_sub(now.boot_ms));
         Some(by_boot.map_or(by_wall, |left| left.min(by_wall)))
     }
 
-    /// Returns the time of the next expiry on each clock; `None` if no grant expires.
+    /// Returns the time of the next expiry on each clock, or `None` if no grant expires.
     fn next_end(&self) -> Option<Moment> {
         let timed = self.grants.iter().filter(|grant| grant.expires_ms.is_some());
         let wall_ms = timed.clone().filter_map(|grant| grant.expires_ms).min()?;
@@ -61,7 +61,7 @@ impl GrantTable {
     }
 }
 
-/// Publisher of the table, with the clocks that decide on expiry.
+/// Publisher of the table, with the clocks that determine when grants expire.
 #[derive(Debug)]
 pub(super) struct Published {
     table: watch::Sender<Arc<GrantTable>>,
@@ -77,7 +77,7 @@ impl Published {
         self.table.borrow().clone()
     }
 
-    /// Returns the numbers of grants in force, of ends that are not stored, and of expiry times.
+    /// Returns the number of active grants, of ends that are not stored, and of expiry times.
     #[cfg(test)]
     pub(super) fn held(&self) -> (usize, usize, usize) {
         let table = self.now();
@@ -88,7 +88,7 @@ impl Published {
         self.table.subscribe()
     }
 
-    /// Returns `true` if all of these grants are in force.
+    /// Returns `true` if all of these grants are active.
     pub(super) fn hold(&self, ids: &[String]) -> bool {
         let table = self.table.borrow();
         ids.iter().all(|id| table.holds(id, || self.clock.now()))
@@ -98,8 +98,8 @@ impl Published {
         self.table.borrow().next_end()
     }
 
-    /// Adds grants, each with its remaining time in milliseconds if it expires, and returns the new version of
-    /// the table.
+    /// Adds grants, and returns the new version of the table. Each grant is accompanied by its remaining time in
+    /// milliseconds, or `None` if it does not expire.
     pub(super) fn give(&self, grants: Vec<(StandingGrant, Option<u64>)>) -> u64 {
         let now = self.clock.now();
         self.change(|table| {
@@ -114,7 +114,7 @@ impl Published {
         self.table.borrow().version
     }
 
-    /// Removes a grant. Returns its end and the new version of the table; `None` if the grant is not in force.
+    /// Removes a grant. Returns its end and the new version of the table, or `None` if the grant is not active.
     pub(super) fn take(&self, id: &str) -> Option<(Ending, u64)> {
         let mut ended = self.end(EndReason::Revoked, |grant| grant.id == id);
         ended.1.pop().map(|ending| (ending, ended.0))
@@ -128,7 +128,7 @@ impl Published {
         if table.grants.iter().any(over) { self.end(EndReason::Expired, over).1 } else { Vec::new() }
     }
 
-    /// Removes the grants of a closed session. They are not stored, and their end is recorded with the
+    /// Removes the grants for a closed session. They are not stored, and their end is recorded together with the
     /// session's.
     pub(super) fn end_session(&self, session: &str) {
         let is_its = |grant: &StandingGrant| grant.subject.session.as_deref() == Some(session);
@@ -150,8 +150,8 @@ impl Published {
         (self.table.borrow().version, ended)
     }
 
-    /// Adds ends that are not stored yet: from the journal of the previous process, or of grants that could not
-    /// be stored.
+    /// Adds ends that are not stored yet, either from the previous process's journal or for grants that could not be
+    /// stored.
     pub(super) fn list_ending(&self, endings: &[Ending]) {
         self.table.send_if_modified(|table| {
             Arc::make_mut(table).ending.extend(endings.iter().cloned());
@@ -159,7 +159,7 @@ impl Published {
         });
     }
 
-    /// Sets the error of storing an end, or removes the end if `trouble` is `None` because it is stored.
+    /// Sets the error from storing an end. If `trouble` is `None`, the end is stored and therefore removed.
     pub(super) fn note_end(&self, id: &str, trouble: Option<&str>) {
         self.table.send_if_modified(|table| {
             let Some(at) = table.ending.iter().position(|ending| ending.id == id) else { return false };
@@ -187,8 +187,8 @@ impl Published {
     }
 }
 
-/// Returns the duration of a new grant in milliseconds: the shorter of its lifetime and the time until its
-/// wall-clock expiry.
+/// Returns a new grant's duration in milliseconds: the shorter of its lifetime and the time until its wall-clock
+/// expiry.
 pub(super) fn whole_time(grant: &StandingGrant, now: Moment) -> Option<u64> {
     let by_wall = grant.expires_ms?.saturating_sub(now.wall_ms);
     Some(grant.lifetime.length().map_or(by_wall, |length| millis(length).min(by_wall)))

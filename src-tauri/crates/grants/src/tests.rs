@@ -1,4 +1,4 @@
-//! Tests creating, using and revoking grants, also across restarts and kills.
+//! Tests creating, using and revoking grants, including across restarts and kills.
 
 mod clocks;
 
@@ -92,7 +92,7 @@ fn ids(grants: &Grants) -> Vec<String> {
     grants.now().grants.iter().map(|grant| grant.id.clone()).collect()
 }
 
-/// Locks the database as another program would, until the connection is dropped.
+/// Locks the database, as another program would, until the returned connection is dropped.
 fn hold(place: &Place) -> rusqlite::Connection {
     let other = rusqlite::Connection::open(place.database()).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();

@@ -1,4 +1,4 @@
-//! Removes grants when they expire, also after the wall clock was set or the machine was suspended.
+//! Removes grants when they expire, even if the wall clock was set or the machine was suspended.
 
 use super::owner::{Command, Shared};
 use super::send_ends;
@@ -7,7 +7,7 @@ use std::io;
 use std::sync::{Arc, mpsc};
 use tokio::task::AbortHandle;
 
-/// Background task that waits for expiry times; aborted on drop.
+/// Background task that waits for expiry times. Dropping it aborts the task.
 #[derive(Debug)]
 pub(super) struct Timing(AbortHandle);
 

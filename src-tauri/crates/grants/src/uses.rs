@@ -1,12 +1,12 @@
 //! Counts the uses of grants in memory. The thread that owns the database stores the counts in batches.
 //!
-//! - Only grants in force are counted, so the number of counters is bounded.
+//! - Only active grants are counted, so the number of counters is limited.
 
 use super::StandingGrant;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Number and time of a grant's uses.
+/// A grant's use count and time of last use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Uses {
     pub(super) count: u64,
@@ -14,19 +14,19 @@ pub(super) struct Uses {
     stored: bool,
 }
 
-/// Uses of all grants in force, by id.
+/// Uses of all active grants, by id.
 #[derive(Debug, Default)]
 pub(super) struct AllUses(Mutex<HashMap<String, Uses>>);
 
 impl AllUses {
-    /// Starts counting for these grants, from their stored values.
+    /// Starts counting for these grants, beginning with their stored values.
     pub(super) fn begin<'a>(&self, grants: impl Iterator<Item = &'a StandingGrant>) {
         let uses =
             |grant: &StandingGrant| Uses { count: grant.uses, last_ms: grant.last_used_ms, stored: true };
         self.all().extend(grants.map(|grant| (grant.id.clone(), uses(grant))));
     }
 
-    /// Counts a use of each grant. Returns `true` if the stored counts were up to date before.
+    /// Counts one use of each grant. Returns `true` if the stored count of any of them was up to date until now.
     pub(super) fn count(&self, ids: &[String], now_ms: u64) -> bool {
         let mut all = self.all();
         let mut first = false;
@@ -39,7 +39,7 @@ impl AllUses {
         first
     }
 
-    /// Returns a grant with its current use count.
+    /// Returns the grant with its current use count.
     pub(super) fn with(&self, mut grant: StandingGrant) -> StandingGrant {
         if let Some(uses) = self.all().get(&grant.id) {
             (grant.uses, grant.last_used_ms) = (uses.count, uses.last_ms);
@@ -52,7 +52,7 @@ impl AllUses {
         self.all().retain(|id, _| grants.iter().any(|grant| grant.id == *id));
     }
 
-    /// Returns the counts that are not stored yet and marks them as stored.
+    /// Returns the counts that have not been stored, and marks them as stored.
     pub(super) fn unstored(&self) -> Vec<(String, Uses)> {
         let mut all = self.all();
         let unstored = all.iter_mut().filter(|(_, uses)| !uses.stored);
@@ -64,7 +64,7 @@ impl AllUses {
             .collect()
     }
 
-    /// Marks the counts of these grants as not stored, after storing them failed.
+    /// Marks the counts of these grants as not stored. Call this if storing them failed.
     pub(super) fn not_stored(&self, ids: impl Iterator<Item = String>) {
         let mut all = self.all();
         for id in ids {

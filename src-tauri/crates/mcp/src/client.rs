@@ -1,14 +1,15 @@
-//! Adapts a stateless client (2026-07-28) to the core, the session logic that speaks the handshake versions. The core
-//! reads its client through [`ClientReader`].
+//! Adapts a stateless client (2026-07-28) to the core. The core is the session logic, which speaks the handshake
+//! versions. The core reads its client through [`ClientReader`].
 //!
 //! - The first message determines the version. Messages from and to a handshake client pass unchanged.
 //! - The core is initialized once, with the capabilities that the client's first request declares.
-//! - A server request during a call ends the client's request with `input_required`, while the call continues. The
-//!   client's retry answers the server. Outside a call, the server gets an error, because the client cannot be asked.
+//! - A server request during a call is sent to the client as an `input_required` result, which completes the client's
+//!   request. The call itself continues. The client's retry answers the server. Outside a call, the server gets an
+//!   error, because the client cannot be asked.
 //! - INVARIANT: only this module asks the client for input. A server result that asks for input is replaced with an
 //!   error.
-//! - INVARIANT: a state (`requestState`) cannot be guessed, works once and only for its own call in this session, and
-//!   expires after minutes.
+//! - INVARIANT: a state (`requestState`) cannot be guessed, can be used once and only for its own call in this
+//!   session, and expires after a few minutes.
 //! - Ids, progress tokens and protocol fields are translated; everything else passes unchanged.
 
 mod conversation;

@@ -4,7 +4,7 @@
 //! - Messages pass unchanged, except that the server's secrets are redacted. Only transport headers and configured
 //!   headers are added.
 //! - INVARIANT: a message that the server may have carried out is never sent again, so an interrupted call fails. A
-//!   message that the server rejected because it is busy or has forgotten the session is repeated.
+//!   message that the server rejected because it is busy or has forgotten the session is sent again.
 //! - Connects only to the host in the URL, under the same network rules and audit records as every server. Redirects
 //!   are not followed.
 //! - When the server forgets a session with state, the connection closes as if a process had exited. The next
@@ -79,7 +79,7 @@ pub struct RemoteConnection {
     pub hold: RemoteHold,
 }
 
-/// Reason why a connection to a remote server cannot be set up.
+/// Reason a connection to a remote server cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum RemoteError {
     /// A header value is invalid.
@@ -107,7 +107,7 @@ pub struct RemoteHold {
 }
 
 impl RemoteHold {
-    /// Returns the reason why the connection closed, unless it is open or was closed by us.
+    /// Returns the reason the connection closed; `None` if it is open or was closed by us.
     #[must_use]
     pub fn reason(&self) -> Option<&str> {
         self.reason.get().map(String::as_str)

@@ -1,7 +1,7 @@
 //! Requests to a server on behalf of its client, built from known fields.
 //!
-//! - INVARIANT: only the fields of [`RequestBody`] and [`RequestMeta`] reach the server. Free text of the client occurs
-//!   only in checked bodies; all other values were issued by the server or are enumerated.
+//! - INVARIANT: only the fields of [`RequestBody`] and [`RequestMeta`] reach the server. Free text from the client
+//!   occurs only in checked bodies. All other values were issued by the server or belong to a fixed set.
 
 mod meta;
 

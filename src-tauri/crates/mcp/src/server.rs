@@ -48,13 +48,14 @@ const LONGEST_REASON: usize = 1000;
 /// Notification that cancels a request.
 const CANCELLED: &str = "notifications/cancelled";
 
-/// Share of a session's memory, released when its last holder drops it: after the bytes were written or discarded.
+/// Share of a session's memory. It is released when its last holder drops it, after the bytes were written or
+/// discarded.
 pub type MemoryShare = Option<Arc<Share>>;
 
 /// Callback for log lines about invalid server messages.
 pub type Noise = Arc<dyn Fn(String) + Send + Sync>;
 
-/// Server request to the client's model, which requires the user's approval.
+/// Server request for a completion by the client's model. It requires the user's approval.
 #[derive(Debug)]
 pub struct SamplingRequest {
     /// Id that the server chose.
@@ -76,7 +77,7 @@ pub struct ServerConnection {
     initialized: Arc<AtomicBool>,
     /// State of a stateless server; unset for a handshake server.
     stateless: Arc<OnceLock<Arc<StatelessServer>>>,
-    /// Version of the roots that the server received last.
+    /// Version of the roots that were last sent to the server.
     pub told: watch::Receiver<u64>,
 }
 
@@ -84,7 +85,7 @@ pub struct ServerConnection {
 pub struct ConnectionOptions {
     /// Standard output of the server process.
     pub stdout: Input,
-    /// Queue of lines to the client.
+    /// Sends lines to the client.
     pub client: Outbox,
     /// Memory for messages that the client has not read. Reading pauses while none is available.
     pub memory: Allowance,
@@ -129,7 +130,7 @@ impl ServerConnection {
         (connection, ReaderTask { ended, task })
     }
 
-    /// Returns whether the end of the server's output was reached.
+    /// Returns whether the server's output has reached EOF.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.asked.is_over()
@@ -156,7 +157,7 @@ impl ServerConnection {
         PendingRequest::new(answered)
     }
 
-    /// Sends a client request, and holds its memory until it is written. `then` receives the response before any later
+    /// Sends a client request, and holds `held` until it is written. `then` receives the response before any later
     /// server message is processed.
     pub fn ask(
         &self,
@@ -227,7 +228,7 @@ impl ServerConnection {
         }
     }
 
-    /// Records that a server request was forwarded to the client.
+    /// Records a server request that was forwarded to the client.
     pub fn asks_client(&self, id: Id, request: ClientRequest) {
         self.asked.client_asked_for(id, request);
     }
@@ -278,7 +279,7 @@ impl ServerConnection {
         }
     }
 
-    /// Sends `notifications/cancelled` for the request that has this id at the server.
+    /// Sends `notifications/cancelled` for the request with this id. The id is the one that the server knows.
     pub fn withdraw(&self, id: u64, reason: Option<&str>) {
         // A request that has already been answered needs no cancellation.
         if self.asked.forget(id) {

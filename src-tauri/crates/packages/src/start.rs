@@ -28,7 +28,7 @@ pub struct FolderLock {
     _folder: File,
 }
 
-/// Reason why a server cannot start from its package.
+/// Reason a server cannot start from its package.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PackageError {
     /// No package is installed for the server.
@@ -70,7 +70,7 @@ pub enum PackageError {
     },
 }
 
-/// Difference between a package and its record.
+/// Difference between an installed package and its record.
 #[derive(Debug, thiserror::Error)]
 enum PackageChange {
     /// The package's files or the system's Python cannot be read.

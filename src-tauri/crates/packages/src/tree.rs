@@ -2,7 +2,7 @@
 //!
 //! - The hash covers names, types, modes, contents and link targets. A file of another type, such as a socket, is an
 //!   error.
-//! - [`stamp`] reads no contents: every write updates the `ctime`, which programs cannot set.
+//! - [`stamp`] reads no contents: it relies on the `ctime`, which every write updates and no program can set.
 
 use sha2::{Digest, Sha256};
 use std::fs::{File, Metadata, Permissions};
@@ -115,8 +115,8 @@ fn entries(root: &Path) -> io::Result<Vec<Entry>> {
     Ok(found)
 }
 
-/// Adds an entry's relative path and mode, which includes its type, to the hash. A path cannot contain the NUL that
-/// ends it.
+/// Adds an entry's relative path and mode, which includes its type, to the hash. The path is terminated by a NUL,
+/// which a path cannot contain.
 fn head(all: &mut Sha256, root: &Path, entry: &Entry) {
     let name = entry.path.strip_prefix(root).unwrap_or(&entry.path);
     all.update(name.as_os_str().as_bytes());
@@ -178,8 +178,8 @@ mod tests {
         all.iter().filter(|e| !e.about.is_symlink()).map(|e| e.about.mode() & 0o7777).collect()
     }
 
-    /// Waits until the kernel's file clock, which ticks every few milliseconds, has advanced past the tree's newest
-    /// `ctime`.
+    /// Waits until the kernel's clock for file times is past the newest `ctime` in the tree. The clock ticks every
+    /// few milliseconds.
     fn tick(root: &Path) {
         let time = |about: &Metadata| (about.ctime(), about.ctime_nsec());
         let last = entries(root).unwrap().iter().map(|e| time(&e.about)).max();

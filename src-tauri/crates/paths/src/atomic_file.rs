@@ -16,8 +16,8 @@ const TRIES: usize = 3;
 /// Replaces the content of a file atomically. If the path is a symlink, its target is replaced.
 ///
 /// # Errors
-/// Returns an error if the write, the rename or a sync fails. Unless only the final sync of the folder failed,
-/// the file is then unchanged.
+/// Returns an error if the write, the rename or a sync fails. The file is then unchanged, unless it was the final
+/// sync of the folder that failed.
 pub fn replace(path: &Path, text: &str) -> io::Result<()> {
     replace_bytes(path, text.as_bytes())
 }
@@ -40,8 +40,8 @@ pub fn replace_bytes(path: &Path, content: &[u8]) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// Removes the temporary files that killed processes left in a folder. A process holds a lock on the file that
-/// it is writing, so that file is kept.
+/// Removes the temporary files that killed processes left in a folder. Files that a running process is still writing
+/// are kept, because the process holds a lock on them.
 ///
 /// # Errors
 /// Returns an error if the folder cannot be read or a file cannot be removed.

@@ -1,7 +1,8 @@
-//! Opens files at paths that may be something else: a named pipe without a writer, an endless device, a folder.
+//! Opens regular files safely, even if the path leads to something else: a named pipe without a writer, an endless
+//! device, or a folder.
 //!
 //! - Opening never blocks, and only regular files are read.
-//! - Files of IronCurtain are opened for writing only if this user owns them, no other user can write them, and
+//! - IronCurtain's own files are opened for writing only if this user owns them, no other user can write them, and
 //!   the path is not a symlink.
 
 use crate::is_written_by_others;
@@ -32,7 +33,7 @@ pub fn open_unlinked(path: &Path) -> io::Result<File> {
 ///
 /// # Errors
 /// Returns the same errors as [`open`], and an error if the path contains a symlink or the kernel cannot check
-/// this.
+/// whether it does.
 #[cfg(target_os = "linux")]
 pub fn open_without_links(path: &Path) -> io::Result<File> {
     use rustix::fs::{CWD, ResolveFlags, openat2};
@@ -46,7 +47,7 @@ pub fn open_without_links(_: &Path) -> io::Result<File> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Opens a file of IronCurtain for reading and appending, creating it if it does not exist.
+/// Opens one of IronCurtain's own files for reading and appending, creating it if it does not exist.
 ///
 /// # Errors
 /// Returns an error if opening fails, the path is a symlink, or another user owns the file or can write it.
@@ -75,8 +76,8 @@ pub fn open_own(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Checks that a file of IronCurtain is safe to open, without opening it: closing a file drops the locks that this process
-/// holds on it, SQLite's among them.
+/// Checks that one of IronCurtain's own files is safe to open. Does not open it, because closing a file drops all
+/// locks that this process holds on it, including SQLite's.
 ///
 /// # Errors
 /// Returns an error if the file does not exist, the path is a symlink, or another user owns the file or can write it.
@@ -116,7 +117,7 @@ fn open_with(path: &Path, more: OFlags) -> io::Result<File> {
     only_a_file(File::from(rustix::fs::open(path, flags, Mode::empty())?))
 }
 
-/// Returns the file if it is a regular file.
+/// Returns `file` if it is a regular file, and an error otherwise.
 fn only_a_file(file: File) -> io::Result<File> {
     let kind = match FileType::from_raw_mode(fstat(&file)?.st_mode) {
         FileType::RegularFile => return Ok(file),

@@ -2,7 +2,7 @@
 //!
 //! - A canonical path contains no `.`, no `..`, no empty component, no trailing slash and no NUL; `/` is the
 //!   root.
-//! - A path contains others by whole components: `/a/b` does not contain `/a/bc`.
+//! - Containment compares whole components: `/a/b` does not contain `/a/bc`.
 //! - This module never accesses the disk.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -12,12 +12,12 @@ use std::sync::Arc;
 
 /// Absolute path in canonical form.
 ///
-/// The type guarantees only this form. Paths from a `Resolver` also had no symlinks when they were resolved;
-/// paths from [`CanonicalPath::assume_canonical`] were never checked.
+/// The type guarantees only the form. Paths from a `Resolver` also contained no symlinks when they were resolved.
+/// Paths from [`CanonicalPath::assume_canonical`] may contain symlinks.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CanonicalPath(Arc<str>);
 
-/// Reason why a text is not a canonical path.
+/// Reason a text is not a canonical path.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotCanonicalError {
     /// The path is not absolute.
@@ -64,7 +64,7 @@ impl CanonicalPath {
         &self.0
     }
 
-    /// Returns the path as a [`Path`] of the standard library.
+    /// Returns the path as a [`Path`].
     #[must_use]
     pub fn as_path(&self) -> &Path {
         Path::new(self.as_str())
@@ -77,7 +77,7 @@ impl CanonicalPath {
         below.is_some_and(|below| below.is_empty() || below.starts_with('/') || self.is_root())
     }
 
-    /// Returns `true` if `other` is below this path and not the path itself.
+    /// Returns `true` if `other` is below this path. Returns `false` for the path itself.
     #[must_use]
     pub fn strictly_contains(&self, other: &Self) -> bool {
         self != other && self.contains(other)
@@ -132,8 +132,8 @@ impl CanonicalPath {
     }
 }
 
-/// Returns `true` if no component is empty, `.` or `..`, or contains a NUL. The empty text, for the root, has
-/// no components.
+/// Returns `true` if no component is empty, `.` or `..`, or contains a NUL. The empty text stands for the root, which
+/// has no components.
 fn is_canonical(relative: &str) -> bool {
     let is_plain = |part: &str| !matches!(part, "" | "." | "..") && !part.contains('\0');
     relative.is_empty() || relative.split('/').all(is_plain)

@@ -1,8 +1,8 @@
 //! Canonical paths, their resolution, and the safe opening of files.
 //!
 //! - [`CanonicalPath`] is always available and never accesses the disk, so that policies can compare paths.
-//! - [`Resolver`] is the only code that follows symlinks (default feature `resolve`). A path that cannot be
-//!   resolved is an error, on which the caller denies.
+//! - [`Resolver`] is the only code that follows symlinks (default feature `resolve`). If a path cannot be resolved,
+//!   it returns an error, and the caller must deny access.
 //! - [`OwnProgram`] starts IronCurtain's own programs (default feature `program`).
 //! - [`bounded_read`] opens paths that may not be regular files, and [`atomic_file`] replaces files (default
 //!   feature `files`).

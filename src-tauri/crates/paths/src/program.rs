@@ -17,7 +17,7 @@ use std::process::Command;
 /// client may have set it, and a sandbox may be able to write to its directories.
 pub const SYSTEM_PATH: &str = "/usr/local/bin:/usr/bin:/bin:/run/current-system/sw/bin";
 
-/// Program of IronCurtain that was opened and checked.
+/// One of IronCurtain's own programs, opened and checked.
 #[derive(Debug)]
 pub struct OwnProgram {
     #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux starts by descriptor"))]
@@ -47,7 +47,7 @@ impl OwnProgram {
         Ok(Self { file, path: path.to_path_buf() })
     }
 
-    /// Returns a command that starts the opened file. The command works only while this value exists.
+    /// Returns a command that starts the opened file. The command works only as long as `self` exists.
     #[must_use]
     pub fn command(&self) -> Command {
         #[cfg(target_os = "linux")]
@@ -59,8 +59,8 @@ impl OwnProgram {
     }
 }
 
-/// Returns `true` if the owner is root or this user. In a user namespace, the host's root has the same overflow
-/// id as other unmapped users, so that id is accepted too.
+/// Returns `true` if the owner is root or this user. In a user namespace, the host's root is reported as the overflow
+/// id, like all unmapped users, so that id is accepted too.
 #[must_use]
 pub fn is_trusted_owner(uid: u32) -> bool {
     const UNMAPPED: u32 = 65534;
@@ -70,8 +70,8 @@ pub fn is_trusted_owner(uid: u32) -> bool {
     [0, geteuid().as_raw()].contains(&uid) || (uid == UNMAPPED && !has_all())
 }
 
-/// Returns `true` if a mode lets other users write. The group of root and a user private group do not count as
-/// other users.
+/// Returns `true` if a mode lets other users write. Write permission for root's group or for a user private group
+/// does not count.
 #[must_use]
 pub fn is_written_by_others(mode: impl Into<u32>, gid: u32) -> bool {
     let mode = mode.into();

@@ -2,8 +2,7 @@
 //! source.
 //!
 //! - The paths are not resolved; the caller resolves them and adds IronCurtain's own folders.
-//! - The lists contain the paths of all platforms, because those of other platforms do not exist and so do no
-//!   harm.
+//! - The lists contain the paths of all platforms. Paths of other platforms do no harm, because they do not exist.
 //! - Sandboxes hide the same paths, independently of the policy.
 
 mod clients;
@@ -16,9 +15,9 @@ use crate::CanonicalPath;
 /// Entry of a list of known paths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KnownPath {
-    /// Path, depending on the list relative to the home directory, absolute, or relative to any folder.
+    /// Path. Depending on the list, it is absolute, relative to the home directory, or relative to any folder.
     pub path: &'static str,
-    /// Description for the user.
+    /// Description of the file, for the user.
     pub what: &'static str,
     /// Source of the path: a manual page, the project's documentation, or the code that accesses it.
     pub source: &'static str,
@@ -28,8 +27,8 @@ const fn known(path: &'static str, what: &'static str, source: &'static str) -> 
     KnownPath { path, what, source }
 }
 
-/// Returns the paths that no agent may read or change: keys, logins, password stores and program state, in this
-/// home directory and on the machine.
+/// Returns the paths that no agent may read or change: keys, logins, password stores and program state, in this home
+/// directory and elsewhere on the machine.
 #[must_use]
 pub fn secrets(home: &CanonicalPath) -> Vec<CanonicalPath> {
     let machine =
@@ -50,7 +49,7 @@ pub fn clients(home: &CanonicalPath) -> Vec<CanonicalPath> {
     below(home, clients::IN_HOME).collect()
 }
 
-/// Files, relative to any folder, from which clients start programs when the folder is opened.
+/// Paths, relative to any folder, of files that make a client start programs when it opens that folder.
 pub const IN_PROJECT: &[KnownPath] = clients::IN_PROJECT;
 
 fn below(home: &CanonicalPath, list: &'static [KnownPath]) -> impl Iterator<Item = CanonicalPath> {

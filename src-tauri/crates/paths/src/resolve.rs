@@ -5,11 +5,11 @@
 //! - Components that do not exist or are below a file are appended as written, and a `..` there removes one
 //!   component. The kernel would reject such a path, but this is safe because the resolved path is sent
 //!   instead.
-//! - A name that does not exist, but does in another Unicode form, is an error, because a server may treat the
-//!   two as the same.
-//! - Further errors, on which the caller denies: a magic link (`/proc/self/fd/0`), a symlink loop, too many
-//!   symlinks, a NUL, `~name`, an empty path, a symlink to a name that is not UTF-8, and a folder without
-//!   search permission.
+//! - A name that exists only in another Unicode form is an error, because a server may treat the two forms as the
+//!   same name.
+//! - Further errors, after which the caller must deny access: a magic link (`/proc/self/fd/0`), a symlink loop, too
+//!   many symlinks, a NUL, `~name`, an empty path, a symlink to a name that is not UTF-8, and a folder without search
+//!   permission.
 //! - A result can be outdated at any time, so a path must be resolved again before it is used later.
 
 mod unicode_twins;
@@ -61,7 +61,7 @@ pub struct Link {
     pub target: String,
 }
 
-/// Type of the file at a path.
+/// Type of the file at a path, if any.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PathKind {
     /// Nothing exists at the path.
@@ -77,7 +77,7 @@ pub enum PathKind {
     Special,
 }
 
-/// Reason why a path cannot be resolved.
+/// Reason a path cannot be resolved.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PathError {
@@ -101,7 +101,7 @@ pub enum PathError {
     /// The target of a symlink is not UTF-8.
     #[error("the symlink `{0}` leads to a name that is not UTF-8")]
     NotText(String),
-    /// The path does not exist, but a path does that servers may treat as the same.
+    /// Nothing exists at the path, but servers may treat an existing path as the same.
     #[error(
         "`{path}` does not exist, but `{found}` does, which is the same text in another Unicode form: use that spelling"
     )]
@@ -124,7 +124,7 @@ pub enum PathError {
 impl Resolver {
     /// Creates a resolver with `home` as the value of `~` and `base` as the start of relative paths.
     ///
-    /// Neither is resolved; resolve them first if they may contain symlinks.
+    /// They are used as given; resolve them first if they may contain symlinks.
     #[must_use]
     pub fn new(home: CanonicalPath, base: CanonicalPath) -> Self {
         Self { home, base }
@@ -145,7 +145,7 @@ impl Resolver {
     /// Resolves the path `raw`, which may be relative or start with `~/`.
     ///
     /// # Errors
-    /// Returns [`PathError`] if the result is in any way uncertain. The caller must then deny.
+    /// Returns [`PathError`] if the result is uncertain for any reason. The caller must then deny.
     pub fn resolve(&self, raw: &str) -> Result<Resolution, PathError> {
         let absolute = self.start(raw)?;
         match without_links::resolve(&absolute) {
@@ -162,14 +162,15 @@ impl Resolver {
         self.resolve(raw).map(|found| found.path)
     }
 
-    /// Replaces the `~` in `~` and `~/x` by the home directory, without resolving; `None` for any other text.
+    /// Replaces the leading `~` of `~` and `~/x` with the home directory, without resolving the path; `None` for any
+    /// other text.
     #[must_use]
     pub fn expand_home(&self, raw: &str) -> Option<String> {
         let rest = raw.strip_prefix('~').filter(|rest| rest.is_empty() || rest.starts_with('/'))?;
         Some(format!("{}{rest}", self.home))
     }
 
-    /// Returns the absolute path to resolve.
+    /// Returns the absolute path to resolve, with `~` expanded and a relative path appended to the base folder.
     fn start<'a>(&self, raw: &'a str) -> Result<Cow<'a, str>, PathError> {
         if raw.is_empty() {
             return Err(PathError::Empty);

@@ -1,9 +1,9 @@
 //! Finds the calls that become less or more strict when one policy replaces another.
 //!
-//! - Rules are compared by name. Decisions are compared on probes: generated calls for every annotated tool
-//!   that match its server's schema, with values that either policy mentions and values that neither does.
-//! - A value that a rule denies is distinguished from one that no rule covers: grants and approvals never
-//!   override the former, but an approved host allows the latter.
+//! - Rules are compared by name. Decisions are compared on probes: calls generated for every annotated tool that match
+//!   its server's schema, with values that either policy mentions and values that neither mentions.
+//! - A value that a rule denies is distinguished from one that no rule covers: grants and approvals never override the
+//!   former, but an approved host allows the latter.
 //! - Tools with too many probes are reported, because only differences on judged probes are found.
 
 mod comparing;
@@ -17,7 +17,7 @@ use ironcurtain_policy::{Annotations, Decision, DeniedBy, Policy, Rule, Verdict}
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Maximum number of rule checks for all tools together; takes a few seconds.
+/// Maximum number of rule checks for all tools together, which take a few seconds.
 const MOST_RULE_CHECKS: usize = 100_000_000;
 
 /// Differences between two policies.
@@ -31,7 +31,7 @@ pub struct Difference {
     pub changed: Vec<String>,
     /// `true` if rules that both policies have are in a different order.
     pub reordered: bool,
-    /// Probes with different outcomes; the first of each kind for each tool.
+    /// Probes with different outcomes. Contains the first of each kind for each tool.
     pub decisions: Vec<DecisionChange>,
     /// Number of probes that were judged.
     pub probes: usize,
@@ -46,7 +46,7 @@ pub enum ProbeOutcome {
     Allow,
     /// The call requires approval.
     Escalate,
-    /// No rule covers a value; the call is denied unless a grant covers it or an allowed host is approved.
+    /// No rule covers a value. The call is denied unless a grant covers the value or the user approves its host.
     Uncovered,
     /// A rule denies the call, regardless of grants and approvals.
     Deny,

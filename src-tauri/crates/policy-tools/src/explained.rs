@@ -1,8 +1,8 @@
-//! Explains a verdict in words: the rule or grant that decided each value, and why earlier rules did not apply.
+//! Explains a verdict in words: which rule or grant decided each value, and why earlier rules did not apply.
 
 use ironcurtain_policy::{Decision, ExplanationStep, Mismatch, SettledBy};
 
-/// Returns the decision of a step. A host that is not allowed requires approval, unless a rule denies the call.
+/// Returns a step's decision. A host outside the allowed hosts requires approval, unless a rule denies the call.
 #[must_use]
 pub fn decision_of(step: &ExplanationStep) -> Decision {
     let settled = match &step.settled_by {
@@ -15,7 +15,7 @@ pub fn decision_of(step: &ExplanationStep) -> Decision {
     if step.gated { settled.max(Decision::Escalate) } else { settled }
 }
 
-/// Returns `true` if the server's allowed hosts decided a step, rather than a rule.
+/// Returns `true` if a step was decided by the server's allowed hosts rather than by a rule.
 #[must_use]
 pub fn is_by_gate(step: &ExplanationStep) -> bool {
     let by_rule = matches!(&step.settled_by, SettledBy::Rule { then, .. } if *then != Decision::Allow);
@@ -32,7 +32,7 @@ pub fn about(step: &ExplanationStep) -> String {
     }
 }
 
-/// Describes the ground of a step's decision.
+/// Describes the reason for a step's decision.
 #[must_use]
 pub fn reason_of(step: &ExplanationStep) -> String {
     const OUTSIDE: &str = "it is not among the hosts of this server";

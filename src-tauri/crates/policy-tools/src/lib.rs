@@ -1,4 +1,4 @@
-//! Tools for policy authors: proposing argument roles, comparing and linting policies, locating rules in a
+//! Tools for policy authors: proposing argument roles, comparing and linting policies, finding the lines of rules in a
 //! file, checking scenarios, and replaying recorded calls.
 //!
 //! - Not on the trusted path: nothing here allows or denies a call.

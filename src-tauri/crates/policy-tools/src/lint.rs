@@ -1,7 +1,7 @@
-//! Finds questionable parts of a valid policy: rules that never decide, rules that are too broad, probable
-//! mistakes in names and folders, and tools that no rule covers.
+//! Finds questionable parts of a valid policy: rules that never decide, rules that are too broad, probable mistakes in
+//! names and folders, and tools that no rule covers.
 //!
-//! - A rule reported as never deciding certainly never does, but not every such rule is found.
+//! - A rule that is reported as never deciding is certain never to decide, but not every such rule is found.
 
 mod broad;
 mod dead;
@@ -13,10 +13,10 @@ use ironcurtain_policy::{Annotations, Policy, ProtectedPaths, Role, Rule, RuleCo
 use std::fmt;
 pub use uncovered::Gap;
 
-/// Questionable part of a policy.
+/// A questionable part of a policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LintFinding {
-    /// Name of the rule; `None` if the finding is about a tool.
+    /// Name of the rule, or `None` if the finding is about a tool.
     pub rule: Option<String>,
     /// Dotted path of the rule's field, or `server/tool`.
     pub field: String,
@@ -34,16 +34,16 @@ pub enum LintKind {
         /// `true` if one of the earlier rules has a different decision.
         otherwise: bool,
     },
-    /// The rule's conditions can never hold, for this reason.
+    /// The rule's conditions can never hold. Contains the reason.
     Dead(String),
-    /// The rule does not apply to these tools, because they have resources, which are judged instead of the
+    /// The rule does not apply to these tools. They have resources, and those are judged instead of values with the
     /// rule's roles.
     PassedOver(Vec<String>),
     /// The rule mentions a server or tool that is not annotated.
     UnknownName(String),
-    /// The rule allows a protected folder, which no rule can open.
+    /// The rule allows access to a protected folder, which no rule can open.
     ProtectedFolder(CanonicalPath),
-    /// The rule's folder contains a character that is a wildcard elsewhere but literal here.
+    /// The rule's folder contains a character that is a wildcard in other programs but literal here.
     Wildcard(char),
     /// The rule's folder contains the whole home directory.
     BroadFolder(CanonicalPath),
@@ -55,7 +55,7 @@ pub enum LintKind {
     Uncovered(Gap),
 }
 
-/// Lints a policy in the context of the annotations and protected paths in force.
+/// Lints a policy in the context of the current annotations and protected paths.
 #[must_use]
 pub fn lint(
     policy: &Policy,
@@ -93,7 +93,7 @@ fn about(rule: &Rule, field: &str, kind: LintKind) -> LintFinding {
     LintFinding { rule: Some(rule.name().to_string()), field: field.to_owned(), kind }
 }
 
-/// Annotated tools of all servers.
+/// The annotated tools of all servers.
 struct Tools<'a>(Vec<Tool<'a>>);
 
 struct Tool<'a> {
@@ -111,7 +111,7 @@ impl<'a> Tools<'a> {
         Self(annotations.servers().flat_map(of_server).collect())
     }
 
-    /// Iterates over the tools to which a rule applies by server and tool name.
+    /// Iterates over the tools to which a rule applies, judging by server and tool name only.
     fn named_by(&self, condition: &RuleCondition) -> impl Iterator<Item = &Tool<'a>> {
         let has = |names: &Option<Vec<String>>, name: &str| {
             names.as_ref().is_none_or(|names| names.iter().any(|known| known == name))
@@ -130,7 +130,7 @@ impl Tool<'_> {
         })
     }
 
-    /// Returns `true` if a call may have no resource, because each argument can be without a judged role.
+    /// Returns `true` if a call may contain no resource, because each argument can be without a judged role.
     fn may_name_nothing(&self) -> bool {
         self.annotation.arguments.iter().all(|(_, roles)| {
             let mut ways = std::iter::once(&roles.default).chain(roles.when.iter().map(|guard| &guard.roles));

@@ -1,10 +1,10 @@
-//! Proposes roles for the arguments of a tool, based on its server's description of it. The user confirms them.
+//! Proposes roles for a tool's arguments, based on its server's description of the tool. The user confirms them.
 //!
-//! - Pure and without a list of known tools: names, descriptions and schemas are the evidence, and each
-//!   proposal states its reason.
+//! - Pure and without a list of known tools: names, descriptions and schemas are the evidence, and each proposal states
+//!   its reason.
 //! - A server's hints can make a proposal stricter; its `readOnlyHint` never makes one less strict.
-//! - In case of doubt, the stricter role is proposed, and arguments without evidence are marked as unknown. A
-//!   tool with resources inside nested arguments cannot be annotated and stays denied.
+//! - In case of doubt, the stricter role is proposed, and arguments without evidence are marked as unknown. A tool with
+//!   resources inside nested arguments cannot be annotated, so its calls remain denied.
 
 mod clues;
 mod context;
@@ -25,14 +25,14 @@ use nested::ResourceInside;
 use serde_json::Value;
 use shape::Shape;
 
-/// Description of a tool, as its server declares it.
+/// A tool's description, as declared by its server.
 #[derive(Debug, Clone, Copy)]
 pub struct Tool<'a> {
-    /// Name of the server, chosen by the user.
+    /// Name that the user gave the server.
     pub server: &'a str,
     /// Tool name.
     pub name: &'a str,
-    /// Description for the agent.
+    /// Description that the agent reads.
     pub description: &'a str,
     /// JSON Schema of the arguments.
     pub input_schema: &'a Value,
@@ -40,7 +40,7 @@ pub struct Tool<'a> {
     pub hints: ProposalHints,
 }
 
-/// A server's hints about the effects of a tool; used only to make a proposal stricter.
+/// A server's hints about a tool's effects. Used only to make a proposal stricter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ProposalHints {
     /// Value of `readOnlyHint`, if declared.
@@ -50,8 +50,8 @@ pub struct ProposalHints {
 }
 
 impl ProposalHints {
-    /// Returns `true` if the hints declare that the tool changes something. A destructive tool does so
-    /// regardless of `readOnlyHint`, whose default in MCP is false.
+    /// Returns `true` if the hints declare that the tool changes something. A destructive tool does, whatever its
+    /// `readOnlyHint`, whose default in MCP is false.
     fn declare_changes(self) -> bool {
         self.read_only == Some(false) || self.destructive == Some(true)
     }
@@ -60,13 +60,13 @@ impl ProposalHints {
 /// Confidence in a proposed role.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Confidence {
-    /// No evidence: the proposal is the least strict one, and the user must review it before it is saved.
+    /// There is no evidence. The proposed role is the least strict one, and the user must review it before it is saved.
     Unknown,
-    /// A guess that errs on the strict side; the user should review it.
+    /// The role is a guess that errs on the strict side. The user should review it.
     Low,
-    /// One clear piece of evidence.
+    /// There is one clear piece of evidence.
     Medium,
-    /// The schema itself, or both the name and the tool, are evidence.
+    /// The schema itself is evidence, or both the argument's name and the tool are.
     High,
 }
 
@@ -77,13 +77,13 @@ pub enum Proposal {
     Annotated {
         /// Proposed arguments, in the order of the schema.
         arguments: Vec<ProposedArgument>,
-        /// `Some(true)` if a folder argument stands for everything in the folder; `None` leaves this to the
-        /// tool's name.
+        /// `Some(true)` if a folder argument includes everything in the folder. `None` if the tool's name determines
+        /// this.
         descends: Option<bool>,
     },
-    /// The annotation format cannot describe the tool, so it stays unannotated and denied.
+    /// The annotation format cannot describe the tool, so it remains unannotated and its calls are denied.
     LeftOut {
-        /// Reason for omitting the tool.
+        /// Reason why no annotation is proposed.
         reason: String,
     },
 }
@@ -93,7 +93,7 @@ pub enum Proposal {
 pub struct ProposedArgument {
     /// Argument name.
     pub name: String,
-    /// Proposed roles; never empty.
+    /// Proposed roles. Never empty.
     pub roles: Vec<Role>,
     /// Confidence in the roles.
     pub confidence: Confidence,
@@ -102,7 +102,7 @@ pub struct ProposedArgument {
 }
 
 impl Confidence {
-    /// Returns the name as printed.
+    /// Returns the confidence as a word for output.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

@@ -1,7 +1,7 @@
 //! Judges recorded calls by another policy and reports the calls that become less or more strict.
 //!
-//! - Only the policies are compared: a call that required approval counts as such regardless of the answer, and
-//!   a call that a grant allowed is judged as if the grant were still in force.
+//! - Only the policies are compared: a call that required approval counts as such whatever the answer was, and a call
+//!   that a grant allowed is judged as if the grant were still active.
 //! - A call that cannot be judged as it was recorded is skipped, and the reason is reported.
 //! - The caller reads the audit log and judges the calls, because both need disk access.
 
@@ -22,22 +22,22 @@ use serde_json::{Map, Value};
 pub struct Replay {
     /// Number of valid entries in the log.
     pub entries: u64,
-    /// Description and line of the first invalid entry; entries from there on are not replayed.
+    /// Description and line of the first invalid entry, or `None`. That entry and later ones are not replayed.
     pub problem: Option<String>,
     /// Replayed calls, in the order of the log.
     pub calls: Vec<Replayed>,
 }
 
-/// Recorded call, with its ruling under the current policy.
+/// Recorded call and its ruling under the current policy.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Replayed {
     /// Recorded call.
     pub call: Recorded,
-    /// Current ruling, or the reason that the call cannot be replayed.
+    /// Current ruling, or the reason why the call cannot be replayed.
     pub now: Result<Ruling, Obstacle>,
 }
 
-/// Call as recorded in the audit log.
+/// A call as recorded in the audit log.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Recorded {
     /// Sequence number of the log entry.
@@ -98,7 +98,7 @@ impl Recorded {
     /// Returns the ruling on a call that could not be planned.
     ///
     /// # Errors
-    /// Returns [`Obstacle::Redacted`] if an argument may be invalid only because of redaction.
+    /// Returns [`Obstacle::Redacted`] if an argument may be invalid only because it was redacted.
     pub fn not_understood(&self, denial: &Denial) -> Result<Ruling, Obstacle> {
         match self.redacted.first().filter(|_| denial.by == DeniedBy::InvalidArgument) {
             Some(name) => Err(Obstacle::Redacted(name.clone())),
@@ -106,7 +106,7 @@ impl Recorded {
         }
     }
 
-    /// Returns path grants for the recorded paths if a grant allowed the call.
+    /// Returns path grants for the recorded paths. Empty if no grant allowed the call.
     #[must_use]
     pub fn grants(&self) -> Vec<PathGrant> {
         if !self.granted {
@@ -117,7 +117,7 @@ impl Recorded {
         paths.map(|path| PathGrant { id: "then".to_owned(), path, kind: GrantKind::File, access }).collect()
     }
 
-    /// Returns a tool grant for the call's use of the tool if a grant allowed it.
+    /// Returns a tool grant for the call's use of the tool. Empty if no grant allowed the call.
     #[must_use]
     pub fn tools(&self, call: &ResolvedCall) -> Vec<ToolGrant> {
         let tool = ToolUse::of(call).filter(|_| self.granted);
@@ -126,7 +126,7 @@ impl Recorded {
             .collect()
     }
 
-    /// Returns host grants for the hosts that the arguments name if a grant allowed the call.
+    /// Returns host grants for the hosts in the arguments. Empty if no grant allowed the call.
     #[must_use]
     pub fn hosts(&self) -> Vec<HostGrant> {
         let texts = self.arguments.values().filter(|_| self.granted).filter_map(Value::as_str);
@@ -139,7 +139,7 @@ impl Recorded {
     }
 }
 
-/// Returns `true` if an argument affects the decision through its roles or a condition.
+/// Returns `true` if an argument affects the decision, either through its roles or through a condition.
 fn affects_decision(tool: &ToolAnnotation, name: &str) -> bool {
     tool.arguments.iter().any(|(argument, roles)| {
         let mut given = roles.default.iter().chain(roles.when.iter().flat_map(|guard| &guard.roles));

@@ -1,4 +1,4 @@
-//! Line numbers of rules in a policy file.
+//! Line numbers of the rules in a policy file.
 //!
 //! - The text is parsed once for any number of lookups.
 
@@ -6,12 +6,12 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::collections::{BTreeMap, HashMap};
 
-/// Index of the rules in the text of a policy.
+/// Index of the rules in a policy file.
 #[derive(Debug)]
 pub struct RuleLines<'a> {
     text: &'a str,
     rules: HashMap<String, &'a RawValue>,
-    /// Byte offset of each line.
+    /// Byte offset at which each line begins.
     begins: Vec<usize>,
 }
 
@@ -27,7 +27,7 @@ struct Named {
 }
 
 impl<'a> RuleLines<'a> {
-    /// Indexes the text of a policy; the index is empty if the text is not a policy.
+    /// Indexes a policy file. The index is empty if the text is not a policy.
     #[must_use]
     pub fn of(text: &'a str) -> Self {
         let rules = serde_json::from_str::<File<'a>>(text).map(|file| file.rules).unwrap_or_default();
@@ -40,7 +40,8 @@ impl<'a> RuleLines<'a> {
         }
     }
 
-    /// Returns the line number of a dotted field of a rule, or of the innermost value above it that exists.
+    /// Returns the line number of a rule's field, given as a dotted path. If the field does not exist, returns that of
+    /// the innermost existing parent.
     #[must_use]
     pub fn line(&self, rule: &str, field: &str) -> Option<usize> {
         let rule: &RawValue = self.rules.get(rule)?;
@@ -49,7 +50,7 @@ impl<'a> RuleLines<'a> {
     }
 }
 
-/// Returns the value of a dotted field, or the innermost value above it that exists.
+/// Returns the value of a field, given as a dotted path. If it does not exist, returns the innermost existing parent.
 fn find<'a>(value: &'a RawValue, field: &str) -> &'a RawValue {
     let (name, below) = field.split_once('.').unwrap_or((field, ""));
     let fields: Option<BTreeMap<String, &RawValue>> = serde_json::from_str(value.get()).ok();

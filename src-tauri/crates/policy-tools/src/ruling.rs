@@ -1,8 +1,8 @@
-//! Decisions without the judged call, for comparing policies.
+//! Decisions without the judged call, used to compare policies.
 
 use ironcurtain_policy::{Decision, Denial, Explanation, Verdict};
 
-/// Decision of a policy on a call, with its ground.
+/// A policy's decision on a call, with the rule and the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ruling {
     /// Decision on the call.
@@ -14,7 +14,7 @@ pub struct Ruling {
 }
 
 impl Ruling {
-    /// Returns the ruling on a call that was judged, or that was denied while it was planned.
+    /// Returns the ruling on a call that was either judged or denied during planning.
     #[must_use]
     pub fn of(judged: &Result<Explanation, Denial>) -> Self {
         match judged {

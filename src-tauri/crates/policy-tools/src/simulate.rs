@@ -14,9 +14,9 @@ const VERSION: u64 = 1;
 /// Parsed scenarios file.
 #[derive(Debug)]
 pub struct Scenarios {
-    /// Sandbox directory that all calls share; `None` if the session has no sandbox.
+    /// Sandbox directory that all calls share, or `None` if the session has no sandbox.
     pub sandbox: Option<PathBuf>,
-    /// Scenarios in the order of the file; at least one.
+    /// Scenarios in the order of the file. Never empty.
     pub all: Vec<Scenario>,
 }
 
@@ -33,7 +33,7 @@ pub struct Scenario {
     pub arguments: Map<String, Value>,
     /// Expected decision.
     pub expected: Decision,
-    /// Name of the rule that must decide; `None` accepts any rule.
+    /// Name of the rule that must decide, or `None` if any rule may.
     pub rule: Option<String>,
 }
 
@@ -41,7 +41,7 @@ pub struct Scenario {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{problem}")]
 pub struct ScenariosError {
-    /// Line number, counted from 1; `None` if unknown.
+    /// Line number, counted from 1, or `None` if unknown.
     pub line: Option<usize>,
     /// Description of the error.
     pub problem: String,
@@ -51,7 +51,7 @@ impl Scenarios {
     /// Parses a scenarios file.
     ///
     /// # Errors
-    /// Returns [`ScenariosError`] with the scenario and the field if the file is invalid.
+    /// Returns [`ScenariosError`], which names the scenario and the field, if the file is invalid.
     pub fn parse(text: &str) -> Result<Self, ScenariosError> {
         let stored = strict::read(text).and_then(|stored| strict::exact(text).map(|()| stored));
         let stored: Stored = stored.map_err(|misread| {
@@ -77,7 +77,7 @@ impl Scenarios {
 }
 
 impl Scenario {
-    /// Returns `true` if a ruling has the expected decision and, if specified, comes from the expected rule.
+    /// Returns `true` if a ruling has the expected decision and, if the scenario names a rule, was made by that rule.
     #[must_use]
     pub fn expects(&self, ruling: &Ruling) -> bool {
         ruling.decision == self.expected && self.rule.as_ref().is_none_or(|rule| ruling.rule == *rule)
@@ -131,7 +131,7 @@ impl From<StoredScenario> for Scenario {
     }
 }
 
-/// Returns the name of the scenario that contains a field such as `scenarios[0].expect`, if it has a name.
+/// Returns the name of the scenario that contains a field such as `scenarios[0].expect`, or `None` if it has no name.
 fn name_of(text: &str, field: &str) -> Option<String> {
     let (index, _) = field.strip_prefix("scenarios[")?.split_once(']')?;
     let stored: Value = serde_json::from_str(text).ok()?;

@@ -86,7 +86,7 @@ impl Figure {
     }
 }
 
-/// The calls of the mix, planned and resolved in one world.
+/// The calls in the mix, planned and resolved in one world.
 struct Work<'a> {
     world: &'a World,
     calls: &'a [Call],
@@ -103,7 +103,7 @@ impl<'a> Work<'a> {
         Self { world, calls, resolved, paths }
     }
 
-    /// Processes every call of the mix once.
+    /// Processes every call in the mix once.
     fn once(&self, figure: Figure) {
         match figure {
             Figure::Judge => self.resolved.iter().for_each(|call| self.judge(call)),
@@ -170,8 +170,8 @@ fn print(rows: &[Row], calls: usize) {
     }
 }
 
-/// Compares the durations for 10 and 1,000 rules that name a server and a tool; `None` if one of
-/// them was not measured.
+/// Compares the durations for 10 and 1,000 rules that name a server and a tool. Returns `None` if either was not
+/// measured.
 fn growth(rows: &[Row]) -> Option<String> {
     let of = |count: &str| rows.iter().find(|row| row.figure == Figure::Judge && row.world.ends_with(count));
     let (few, many) = (of("(10 rules)")?.took, of("(1000 rules)")?.took);

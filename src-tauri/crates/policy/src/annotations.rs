@@ -1,10 +1,10 @@
-//! Meaning of the arguments of each known tool.
+//! Meaning of each known tool's arguments.
 //!
-//! - An unannotated tool is denied, unless its server's entry sets [`Unannotated::Ask`]. Its
-//!   arguments then have no meaning, and none is resolved.
-//! - The first condition that holds selects the conditional roles. Comparisons are strict (`"true"`
-//!   is not `true`), and a condition without an operator never holds. A condition adds roles to the
-//!   default or removes some of them; it never swaps one role for another.
+//! - An unannotated tool is denied, unless its server's entry sets [`Unannotated::Ask`]. In that case, its arguments
+//!   have no known meaning, and none of them is resolved.
+//! - The first condition that holds selects the conditional roles. Comparisons are strict (`"true"` is not `true`), and
+//!   a condition without an operator never holds. A condition adds roles to the default or removes some of them; it
+//!   never swaps one role for another.
 
 mod accepted;
 pub(crate) mod load;
@@ -17,7 +17,7 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Decision on calls of unannotated tools, as set in the server's entry.
+/// Decision on calls to unannotated tools, as set in the server's entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Unannotated {
     /// Deny every call.
@@ -33,15 +33,15 @@ pub struct Annotations {
     servers: BTreeMap<String, BTreeMap<String, Arc<AnnotatedTool>>>,
 }
 
-/// Tool and its annotation, shared by all calls of the tool.
+/// A tool and its annotation, shared by all calls to the tool.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct AnnotatedTool {
     pub(crate) server: Arc<str>,
     pub(crate) name: Arc<str>,
     pub(crate) annotation: ToolAnnotation,
-    /// `true` for an unannotated tool; its annotation is then empty.
+    /// `true` if the tool is unannotated. Its annotation is then empty.
     pub(crate) is_unannotated: bool,
-    /// Request that this annotation describes; `None` for a tool.
+    /// Request that this annotation describes, or `None` for a tool.
     pub(crate) request: Option<JudgedRequest>,
 }
 
@@ -50,16 +50,15 @@ pub(crate) struct AnnotatedTool {
 pub struct ToolAnnotation {
     /// Roles of each argument, in the order of the annotations file.
     pub arguments: Vec<(Arc<str>, ArgumentRoles)>,
-    /// Input schema that the server declares; `None` if the annotations file has none.
+    /// Input schema that the server declares, or `None` if the annotations file has none.
     pub input_schema: Option<Value>,
-    /// Set if every call only reads, whatever its arguments.
+    /// `true` if every call only reads, whatever its arguments.
     pub read_only: bool,
-    /// Set if a folder argument includes everything in the folder, according to the file or, by
-    /// default, the tool's name.
+    /// `true` if a folder argument includes everything in the folder. Set in the file, or derived from the tool's name.
     pub descends: bool,
     /// Arguments that make a call recursive if they are present and truthy.
     pub(crate) deep: Vec<Arc<str>>,
-    /// Arguments that a call may give, with their schemas.
+    /// Arguments that a call may contain, with their schemas.
     pub(crate) accepted: AcceptedArguments,
 }
 
@@ -94,23 +93,22 @@ pub enum ArgumentCondition {
     Present,
     /// Missing or null.
     Absent,
-    /// Present, and none of null, false, zero and the empty string.
+    /// Present, and not null, false, zero or the empty string.
     Truthy,
     /// Missing, null, false, zero or an empty string.
     Falsy,
-    /// A condition without an operator; never holds.
+    /// Condition without an operator, which never holds.
     Never,
 }
 
 impl ToolAnnotation {
-    /// Returns `true` if some call of the tool can be recursive, so that a folder stands for
-    /// everything in it.
+    /// Returns `true` if some calls to the tool can be recursive, so that a folder includes everything in it.
     #[must_use]
     pub fn may_descend(&self) -> bool {
         self.descends || !self.deep.is_empty()
     }
 
-    /// Returns `true` if giving this argument makes a call recursive.
+    /// Returns `true` if the presence of this argument makes a call recursive.
     #[must_use]
     pub fn is_recursive_with(&self, argument: &str) -> bool {
         self.deep.iter().any(|name| **name == *argument)
@@ -118,14 +116,14 @@ impl ToolAnnotation {
 }
 
 impl AnnotatedTool {
-    /// Creates an unannotated tool.
+    /// Creates the entry for an unannotated tool.
     pub(crate) fn unannotated(server: &str, tool: &str) -> Self {
         Self { server: server.into(), name: tool.into(), is_unannotated: true, ..Self::default() }
     }
 }
 
 impl Annotations {
-    /// Returns the annotation of a tool or of a judged request, if it has one.
+    /// Returns the annotation of a tool or judged request, or `None` if it is unannotated.
     #[must_use]
     pub fn get(&self, server: &str, tool: &str) -> Option<&ToolAnnotation> {
         if let Some(request) = JudgedRequest::parse(tool) {
@@ -134,12 +132,12 @@ impl Annotations {
         self.known(server, tool).map(|known| &known.annotation)
     }
 
-    /// Returns an annotated tool, shared with the calls of it; `None` if the tool is unannotated.
+    /// Returns an annotated tool, shared with the calls to it, or `None` if the tool is unannotated.
     pub(crate) fn known(&self, server: &str, tool: &str) -> Option<&Arc<AnnotatedTool>> {
         self.servers.get(server)?.get(tool)
     }
 
-    /// Iterates over the annotated tools of a server, sorted by name.
+    /// Iterates over a server's annotated tools, sorted by name.
     pub fn tools(&self, server: &str) -> impl Iterator<Item = (&str, &ToolAnnotation)> {
         self.servers.get(server).into_iter().flatten().map(|(name, known)| (name.as_str(), &known.annotation))
     }
@@ -151,7 +149,7 @@ impl Annotations {
 }
 
 impl ToolAnnotation {
-    /// Returns `true` if a call may give an argument of this name.
+    /// Returns `true` if a call may contain an argument with this name.
     #[must_use]
     pub fn accepts(&self, argument: &str) -> bool {
         self.accepted.knows(argument)
@@ -210,7 +208,7 @@ fn is_same(value: &Value, wanted: &Value) -> bool {
     }
 }
 
-/// Returns `true` if a value is not null, false, zero or an empty string.
+/// Returns `true` unless the value is null, false, zero or an empty string.
 pub(crate) fn is_truthy(value: &Value) -> bool {
     match value {
         Value::Null => false,

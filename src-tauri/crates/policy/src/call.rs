@@ -8,14 +8,14 @@ use serde_json::{Map, Value as Json};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// Information about one planned value that the judge cannot compute, supplied by the caller.
+/// Information about one planned value, supplied by the caller because the judge cannot compute it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fact {
-    /// Canonical path; required for every path value.
+    /// Canonical path. Required for every path value.
     Path(CanonicalPath),
-    /// All URLs that git has configured for a remote; empty if git does not know the remote.
+    /// All URLs that git has configured for a remote. Empty if git does not know the remote.
     Remotes(Vec<String>),
-    /// No information needed; the value is normalized according to its role.
+    /// No information is needed. The value is normalized according to its role.
     Plain,
     /// The value is judged exactly as written. Used to replay recorded calls.
     Verbatim,
@@ -26,9 +26,9 @@ pub enum Fact {
 pub struct ResolvedCall {
     tool: Arc<AnnotatedTool>,
     pub(crate) arguments: Arc<Map<String, Json>>,
-    /// Roles of all the tool's arguments, including arguments that the call omits.
+    /// Roles of all arguments that the tool has, including arguments that the call omits.
     pub(crate) carried: RoleSet,
-    /// Roles of the tool that are judged, including those without a value in this call.
+    /// Judged roles of the tool, including those without a value in this call.
     judged: Vec<Role>,
     /// Values that have a role.
     given: Vec<ResolvedValue>,
@@ -36,7 +36,7 @@ pub struct ResolvedCall {
     is_hinted: bool,
 }
 
-/// One value of the call in canonical form.
+/// One value in the call, in canonical form.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ResolvedValue {
     /// Name of the argument that contains the value.
@@ -50,19 +50,19 @@ pub struct ResolvedValue {
 /// Canonical value of an argument, by kind.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Resource {
-    /// File or folder.
+    /// A file or folder.
     Path(CanonicalPath),
     /// Network target of a URL or git remote.
     Url(Arc<Destination>),
     /// Any other string.
     Text(Arc<str>),
-    /// A value that is not a string; no list entry matches it.
+    /// A value that is not a string. No list entry matches it.
     Shapeless,
 }
 
 impl CallPlan<'_> {
-    /// Applies the facts, one per planned value in order, and writes the canonical values into the
-    /// arguments.
+    /// Applies the facts and writes the canonical values into the arguments. Expects one fact per planned value, in
+    /// order.
     ///
     /// # Errors
     /// Returns a denial if the facts do not match the plan.
@@ -119,7 +119,7 @@ impl ResolvedCall {
         self.tool.annotation.read_only || self.is_unannotated() && self.is_hinted
     }
 
-    /// Returns the judged request; `None` for a tool call.
+    /// Returns the judged request, or `None` for a tool call.
     #[must_use]
     pub fn request(&self) -> Option<JudgedRequest> {
         self.tool.request
@@ -131,7 +131,7 @@ impl ResolvedCall {
         &self.arguments
     }
 
-    /// Returns the arguments to send, shared.
+    /// Returns a shared reference to the arguments to send.
     #[must_use]
     pub fn shared_arguments(&self) -> Arc<Map<String, Json>> {
         Arc::clone(&self.arguments)
@@ -146,19 +146,19 @@ impl ResolvedCall {
         }
     }
 
-    /// Returns `true` if the call gives no path, URL, host or repository.
+    /// Returns `true` if the call contains no path, URL, host or repository.
     #[must_use]
     pub fn names_nothing(&self) -> bool {
         self.judged.iter().all(|role| self.values(*role).next().is_none())
     }
 
-    /// Returns the roles of the tool that are judged, including those without a value in this call.
+    /// Returns the judged roles of the tool, including those without a value in this call.
     #[must_use]
     pub fn roles(&self) -> &[Role] {
         &self.judged
     }
 
-    /// Returns `true` if a folder argument of this call stands for everything in the folder.
+    /// Returns `true` if a folder argument in this call includes everything in the folder.
     pub(crate) fn descends(&self) -> bool {
         let annotation = &self.tool.annotation;
         annotation.descends
@@ -182,7 +182,7 @@ impl ResolvedCall {
         self.given.iter().filter(move |given| given.roles.contains(role))
     }
 
-    /// Iterates over the paths of the call, each with its role and argument name.
+    /// Iterates over the call's paths, each with its role and argument name.
     pub fn paths(&self) -> impl Iterator<Item = (Role, &str, &CanonicalPath)> {
         self.judged.iter().flat_map(|role| {
             self.values(*role).filter_map(|given| match &given.value {
@@ -192,7 +192,7 @@ impl ResolvedCall {
         })
     }
 
-    /// Adds the canonical values of one planned value and updates the arguments to send.
+    /// Adds the canonical values for one planned value, and updates the arguments to send.
     fn resolve(&mut self, planned: &PlannedValue<'_>, fact: Fact) -> Result<(), Denial> {
         match (category(planned), fact) {
             (Category::Path, Fact::Path(path)) => {
@@ -228,8 +228,7 @@ impl ResolvedCall {
         Ok(())
     }
 
-    /// Adds the URLs of a remote. If git knows none, the remote becomes an address that no pattern
-    /// covers.
+    /// Adds a remote's URLs. If git knows none, the remote becomes an address that no pattern covers.
     fn give_remotes(&mut self, planned: &PlannedValue<'_>, urls: &[String]) {
         if urls.is_empty() {
             return match planned.raw {
@@ -289,7 +288,7 @@ fn lower_case(text: &str) -> Cow<'_, str> {
     if is_lower { Cow::Borrowed(text) } else { Cow::Owned(text.to_lowercase()) }
 }
 
-/// Returns the category whose rules normalize a value. All resource roles of a value have the same
+/// Returns the category that determines how a value is normalized. All resource roles of a value have the same
 /// category.
 fn category(planned: &PlannedValue<'_>) -> Category {
     let names = |roles| planned.roles.meets(roles);

@@ -1,4 +1,4 @@
-//! Decisions of the judge and the grounds for them, as values that the audit log stores.
+//! Decisions of the judge and the reasons for them, in the form that the audit log stores.
 
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -14,43 +14,43 @@ pub enum Decision {
     Deny,
 }
 
-/// Ground on which a call is allowed. If several apply, the first one.
+/// Reason why a call is allowed. If several reasons apply, the first one in this list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AllowedBy {
-    /// A rule of the policy.
+    /// A policy rule allows the call.
     Rule,
-    /// The user's approval of this call.
+    /// The user approved this call.
     Answer,
-    /// Every path of the call is in the session sandbox.
+    /// Every path in the call is in the session sandbox.
     SessionFolder,
-    /// A standing grant.
+    /// A standing grant allows the call.
     Grant,
-    /// The call lists the allowed folders, which is always permitted.
+    /// The call only lists the allowed folders, which is always permitted.
     Introspection,
-    /// A request without a file, to a server that can access only granted resources.
+    /// The call is a request without a file, and the server can access only granted resources.
     Confined,
 }
 
-/// Ground on which a call is denied.
+/// Reason why a call is denied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DeniedBy {
-    /// A rule of the policy.
+    /// A policy rule denies the call.
     Rule,
     /// No rule, grant or approval covers a value that needs one.
     NoRule,
-    /// A path that is protected, or read-only for calls.
+    /// A path is protected, or calls may only read it.
     ProtectedPath,
-    /// An argument is unknown, invalid, or cannot be resolved.
+    /// An argument is unknown, invalid or cannot be resolved.
     InvalidArgument,
     /// The tool is unannotated.
     UnknownTool,
 }
 
 impl DeniedBy {
-    /// Returns the reserved rule name of a built-in denial; empty for [`Self::Rule`], because rules
-    /// have their own names.
+    /// Returns the reserved rule name of a built-in denial. Empty for [`Self::Rule`], because rules have their own
+    /// names.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Rule => "",
@@ -62,7 +62,7 @@ impl DeniedBy {
     }
 }
 
-/// Rule or built-in decision, with its reason.
+/// A rule or built-in decision, with its reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RuleReason {
     /// Name of the rule or built-in decision.
@@ -81,8 +81,7 @@ impl RuleReason {
 
 /// Name of the built-in decision that requires approval to write an autostart file.
 pub(crate) const STARTS_PROGRAMS: &str = "structural-starts-programs";
-/// Name of the built-in decision that requires approval for an address outside the server's allowed
-/// hosts.
+/// Name of the built-in decision that requires approval for an address outside the server's allowed hosts.
 pub(crate) const DOMAIN_GATE: &str = "structural-domain-escalate";
 /// Name of the built-in decision that requires approval for an unannotated tool.
 pub(crate) const UNANNOTATED: &str = "structural-unannotated";

@@ -7,7 +7,7 @@ use std::sync::Arc;
 /// Denial of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Denial {
-    /// Ground of the denial.
+    /// Category of the reason why the call is denied.
     pub by: DeniedBy,
     /// Name of the rule or built-in decision.
     pub rule: Arc<str>,

@@ -1,12 +1,10 @@
 //! Hosts and repositories: targets of URLs and git remotes, and the patterns that cover them.
 //!
 //! - A target is `host` or `host/owner/repository`; hosts are lower case without a trailing dot.
-//! - `*` covers every public host name; `*.d` covers `d` and all its subdomains; a host covers
-//!   every repository on it; a pattern with `/` covers exactly that repository.
-//! - In a server's allowed hosts, a pattern with a port covers only that port; without one it
-//!   covers every port.
-//! - No pattern covers a local folder, nor a value without a target (an unsupported scheme, no
-//!   host, not a URL).
+//! - `*` covers every public host name; `*.d` covers `d` and all its subdomains; a host covers every repository on it;
+//!   a pattern with `/` covers exactly that repository.
+//! - In a server's allowed hosts, a pattern with a port covers only that port; a pattern without one covers every port.
+//! - No pattern covers a local folder, nor a value without a target (an unsupported scheme, no host, not a URL).
 
 mod host;
 mod pattern;
@@ -31,7 +29,7 @@ pub struct Destination {
     port: Option<u16>,
 }
 
-/// Default port of SSH.
+/// Default SSH port.
 const SSH: u16 = 22;
 
 /// A host, or a repository on a host.
@@ -43,8 +41,7 @@ struct Site {
     kind: HostKind,
 }
 
-/// Hosts that each server may reach without approval. A server that is not listed may reach any
-/// host.
+/// Hosts that each server may reach without approval. A server that is not listed may reach any host.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct AllowedHosts {
     servers: BTreeMap<String, Gate>,
@@ -64,8 +61,8 @@ impl Destination {
         if role == Role::GitRemoteUrl { Self::remote(raw) } else { Self::web(raw) }
     }
 
-    /// Returns the address to send: as written if every parser finds the judged host and port in
-    /// it, otherwise canonical.
+    /// Returns the address to send. This is the address as written if every parser finds the judged host and port in
+    /// it, otherwise the canonical address.
     #[must_use]
     pub fn sent(&self) -> &str {
         self.written.as_deref().unwrap_or(&self.text)
@@ -77,13 +74,13 @@ impl Destination {
         &self.text
     }
 
-    /// Returns the target, if it is on a host: `host` for web URLs, `host/path` for git remotes.
+    /// Returns `host` for a web URL or `host/path` for a git remote, or `None` if the target is not on a host.
     #[must_use]
     pub fn domain(&self) -> Option<&str> {
         self.site.as_ref().map(|site| site.domain.as_str()).filter(|domain| !domain.is_empty())
     }
 
-    /// Returns the host and port to connect to, if both are known.
+    /// Returns the host and port to connect to, or `None` unless both are known.
     #[must_use]
     pub fn host_and_port(&self) -> Option<(&str, u16)> {
         Some((self.site.as_ref()?.host(), self.port?))
@@ -129,9 +126,9 @@ impl Destination {
         Self { text: raw.to_owned(), site, port: Some(SSH), written: None }
     }
 
-    /// Normalizes an address only if its target is known, because git could parse any other text
-    /// differently. The target is known only if the address is plain both as written and after the
-    /// URL parser has escaped it.
+    /// Parses the address of a git remote. Normalizes it only if its target is known, because git could parse any other
+    /// text differently. The target is known only if the address is plain both as written and after the URL parser has
+    /// escaped it.
     fn remote_url(raw: &str) -> Self {
         let Ok(url) = Url::parse(raw) else { return Self::nowhere(raw) };
         let is_web = matches!(url.scheme(), "http" | "https");
@@ -157,12 +154,12 @@ impl Destination {
 }
 
 impl Site {
-    /// Returns the target of a local file or folder, which has no host.
+    /// Returns the target for a local file or folder, which has no host.
     fn here() -> Self {
         Self { domain: String::new(), host: 0, kind: HostKind::Local }
     }
 
-    /// Creates a target from the text `host` or `host/path`.
+    /// Creates a target from text of the form `host` or `host/path`.
     fn new(domain: &str) -> Self {
         let (host, path) = domain.split_once('/').unwrap_or((domain, ""));
         Self::below(CleanHost::spelled(host), path)
@@ -182,7 +179,7 @@ impl Site {
         Self { domain, host, kind }
     }
 
-    /// Returns `true` if the host is a name rather than an address, so that it can have subdomains.
+    /// Returns `true` if the host is a name, so that it can have subdomains, and not an IP address.
     fn has_name(&self) -> bool {
         matches!(self.kind, HostKind::Public | HostKind::Local)
     }
@@ -206,9 +203,9 @@ impl AllowedHosts {
         self.servers.get(server).is_none_or(|gate| gate.admits(destination))
     }
 
-    /// Returns `true` if an address is certainly outside a server's hosts. That is uncertain for an
-    /// unknown address, for a local host name if the server may reach every host, and for an
-    /// address of an unsupported scheme on an allowed host.
+    /// Returns `true` if it is certain that an address is outside a server's hosts. It is uncertain for an unknown
+    /// address, for a local host name if the server may reach every host, and for an address with an unsupported scheme
+    /// on an allowed host.
     pub(crate) fn understand(&self, server: &str, destination: &Destination) -> bool {
         let Some(gate) = self.servers.get(server) else { return true };
         let opens_all = || gate.hosts.all().contains(&HostPattern::Any);
@@ -249,9 +246,9 @@ impl Gate {
     }
 }
 
-/// Returns `true` if git, the programs that it starts and the URL parser find the same host in a
-/// remote. For `ssh` and `git`, git decodes escapes first and takes everything up to the next slash
-/// as the host; `curl` does not treat a backslash as a slash.
+/// Returns `true` if git, the programs that it starts and the URL parser all find the same host in a remote. For `ssh`
+/// and `git` URLs, git decodes escapes first and takes everything up to the next slash as the host; `curl` does not
+/// treat a backslash as a slash.
 fn is_plain(remote: &str, is_web: bool) -> bool {
     let rest = remote.split_once("://").map_or("", |(_, rest)| rest);
     let ends: &[char] = if is_web { &['/', '?', '#'] } else { &['/'] };
@@ -262,9 +259,8 @@ fn is_plain(remote: &str, is_web: bool) -> bool {
     !authority.contains(is_odd) && !escaped.contains('%')
 }
 
-/// Returns `true` if every parser finds the same host and port in an address: the text is printable
-/// ASCII, and both are in canonical form. The rest of the address is not judged; schemes other than
-/// web ones always pass.
+/// Returns `true` if every parser finds the same host and port in an address. This requires printable ASCII, and a host
+/// and port in canonical form. The rest of the address is not checked; schemes other than web schemes always pass.
 fn reads_the_same(raw: &str, url: &Url) -> bool {
     let Some((scheme, rest)) = raw.split_once(':') else { return false };
     if !raw.bytes().all(|byte| byte.is_ascii_graphic()) || !scheme.eq_ignore_ascii_case(url.scheme()) {

@@ -1,4 +1,4 @@
-//! Errors in policy files. If a file is invalid, the previous policy stays in force.
+//! Errors in policy files. If a file is invalid, the previous policy stays in use.
 
 use crate::json_location::{JsonLocation, SourceFile};
 use std::fmt;
@@ -59,7 +59,7 @@ pub enum LoadError {
 pub struct SourceLocation {
     /// File name.
     pub file: String,
-    /// Line number, counted from 1; `None` if unknown.
+    /// Line number, counted from 1, or `None` if unknown.
     pub line: Option<usize>,
 }
 
@@ -73,7 +73,7 @@ impl fmt::Display for SourceLocation {
 }
 
 impl SourceFile<'_> {
-    /// Returns the file name and line number of the location `below`, relative to `base`.
+    /// Returns the file name and line number for the location `below`, which is relative to `base`.
     pub(crate) fn place(&self, base: JsonLocation<'_>, below: JsonLocation<'_>) -> Box<SourceLocation> {
         Box::new(SourceLocation { file: self.file.to_owned(), line: self.line(base, below) })
     }
@@ -93,8 +93,7 @@ impl SourceFile<'_> {
 /// The only supported schema version of the file formats.
 const SCHEMA_VERSION: u64 = 1;
 
-/// Returns the schema version of a file that does not specify one, as in files of the existing
-/// IronCurtain system.
+/// Returns the schema version of a file that does not specify one. The existing IronCurtain system writes such files.
 pub(crate) fn unsaid_version() -> u64 {
     SCHEMA_VERSION
 }

@@ -1,9 +1,7 @@
 //! Standing permissions that the judge takes into account.
 //!
-//! - Owner, lifetime and storage of a grant are not modelled here; the caller passes only grants in
-//!   force.
-//! - A grant covers only its own kinds of access: permission to write does not include permission
-//!   to read.
+//! - Owner, lifetime and storage of a grant are not modelled here; the caller passes only active grants.
+//! - A grant covers only its own kinds of access: permission to write does not include permission to read.
 
 use crate::{Access, Destination, ResolvedCall, Role, ToolUse};
 use ironcurtain_paths::CanonicalPath;
@@ -12,7 +10,7 @@ use std::fmt;
 /// Standing permission to access one path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PathGrant {
-    /// Id that permits and the audit log refer to.
+    /// Id by which permits and the audit log refer to the grant.
     pub id: String,
     /// File or folder that the grant applies to.
     pub path: CanonicalPath,
@@ -22,11 +20,11 @@ pub struct PathGrant {
     pub access: AccessSet,
 }
 
-/// Standing permission to connect to one port of one host. Neither rules about fetching nor the server's
-/// allowed hosts then require approval for it.
+/// Standing permission to connect to one port on one host. Such a connection needs no approval, whatever the rules
+/// about fetching and the server's allowed hosts require.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostGrant {
-    /// Id that permits and the audit log refer to.
+    /// Id by which permits and the audit log refer to the grant.
     pub id: String,
     /// Host in the form that [`Destination::host_and_port`] returns.
     pub host: String,
@@ -34,21 +32,21 @@ pub struct HostGrant {
     pub port: u16,
 }
 
-/// A standing permission for tools of a server. Covers no path, address or host.
+/// Standing permission to use a server's tools. Covers no path, address or host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolGrant {
-    /// Id that permits and the audit log refer to.
+    /// Id by which permits and the audit log refer to the grant.
     pub id: String,
-    /// Calls that it applies to.
+    /// Calls to which the grant applies.
     pub scope: ToolScope,
 }
 
-/// Calls of a server's tools that a grant covers. No scope covers a call that names a path, an address or a host.
+/// Calls to a server's tools that a grant covers. No scope covers a call that names a path, an address or a host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ToolScope {
-    /// One tool, with its meaningful values fixed.
+    /// One tool with its meaningful values fixed.
     Use(ToolUse),
-    /// One tool, with any arguments.
+    /// One tool with any arguments.
     Tool(String),
     /// Every tool that only reads, according to its annotation.
     Reading,
@@ -126,7 +124,7 @@ impl ToolScope {
         }
     }
 
-    /// Returns the tool, unless the scope has several.
+    /// Returns the tool's name, or `None` if the scope includes several tools.
     #[must_use]
     pub fn tool(&self) -> Option<&str> {
         match self {
@@ -149,7 +147,7 @@ impl fmt::Display for ToolScope {
 }
 
 impl PathGrant {
-    /// Returns `true` if the grant covers the access that `role` implies to `path`.
+    /// Returns `true` if the grant covers the kind of access to `path` that `role` implies.
     #[must_use]
     pub fn covers(&self, role: Role, path: &CanonicalPath) -> bool {
         role.access().is_some_and(|access| self.access.has(access)) && self.reaches(path)

@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Location in a JSON value, displayed as a dotted path: `if.lists[0].roles`.
+/// Location in a JSON value, displayed as a dotted path such as `if.lists[0].roles`.
 #[derive(Clone, Copy)]
 pub(crate) enum JsonLocation<'a> {
     /// The whole value.
@@ -65,8 +65,8 @@ pub(crate) struct SourceFile<'a> {
 }
 
 impl SourceFile<'_> {
-    /// Returns the line number of the location `below`, relative to `base`; `None` if the text is
-    /// not JSON.
+    /// Returns the line number of the location `below`, which is relative to `base`. Returns `None` if the text is not
+    /// JSON.
     pub(crate) fn line(&self, base: JsonLocation<'_>, below: JsonLocation<'_>) -> Option<usize> {
         let root: &RawValue = serde_json::from_str(self.text).ok()?;
         let found = below.find(base.find(root)).get();

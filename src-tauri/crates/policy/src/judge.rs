@@ -1,12 +1,12 @@
 //! Decides on calls.
 //!
-//! - Built-in checks run first (protected paths, introspection, session sandbox), then grants, then rules, each
-//!   value on its own.
+//! - Built-in checks run first (protected paths, introspection, session sandbox), then grants, then rules. Each value
+//!   is judged separately.
 //! - The strictest decision wins: deny, then escalate, then allow. A value that nothing covers is denied.
 //! - Nothing overrides a deny rule: neither a grant, nor the user's approval, nor the server's allowed hosts.
-//! - A call of an unannotated tool requires approval if the server's entry requires it. Among allow rules, only one
-//!   for servers that reach nothing can allow it, because the sandbox then limits any arguments. A deny rule
-//!   applies if it might cover the call.
+//! - A call to an unannotated tool requires approval if the server's entry says so. The only allow rules that apply to
+//!   it are those for servers that reach nothing, because the sandbox then limits any arguments. A deny rule applies if
+//!   it might cover the call.
 
 pub(crate) mod cover;
 mod evaluation;
@@ -35,27 +35,25 @@ use value::JudgedValue;
 /// Inputs of the judge besides the policy and the call.
 #[derive(Debug, Clone, Copy)]
 pub struct Context<'a> {
-    /// Session sandbox directory; `None` if the session has none.
+    /// Session sandbox directory, or `None` if the session has none.
     pub sandbox: Option<&'a CanonicalPath>,
     /// Servers that may access paths in the session sandbox without a rule.
     pub sandbox_servers: &'a [String],
-    /// Paths that no call may access. The session sandbox stays accessible inside a protected
-    /// folder.
+    /// Paths that no call may access. If the session sandbox is inside a protected folder, it remains accessible.
     pub protected: &'a ProtectedPaths,
     /// Hosts that each server may reach without approval.
     pub gates: &'a AllowedHosts,
-    /// Path grants in force for this client and server.
+    /// Active path grants for this client and server.
     pub grants: &'a [PathGrant],
-    /// Host grants in force for this client and server.
+    /// Active host grants for this client and server.
     pub hosts: &'a [HostGrant],
-    /// Tool grants in force for this client and server.
+    /// Active tool grants for this client and server.
     pub tools: &'a [ToolGrant],
-    /// Values of this call that the user has approved.
+    /// Values in this call that the user has approved.
     pub approved: &'a [PendingApproval],
     /// Current reach of the server that handles the call.
     pub reach: ServerReach,
-    /// `true` if the server has no network and can access only its own folders and granted
-    /// resources.
+    /// `true` if the server has no network and can access only its own folders and granted resources.
     pub confined: bool,
 }
 
@@ -95,8 +93,7 @@ pub fn judge(policy: &Policy, context: &Context<'_>, call: ResolvedCall) -> Verd
     conclusion.map_or_else(Verdict::Deny, |conclusion| conclusion.verdict(call))
 }
 
-/// Judges a call like [`judge()`] and also reports the rule that decided each value, and why
-/// earlier rules did not apply.
+/// Judges a call like [`judge()`], and also reports which rule decided each value and why earlier rules did not apply.
 pub fn explain(policy: &Policy, context: &Context<'_>, call: ResolvedCall) -> Explanation {
     let by_structure = is_introspection(&call) || protect::refuse(context, &call).is_some();
     let steps = if by_structure { Vec::new() } else { Judging::new(policy, context, &call).steps() };
@@ -127,7 +124,7 @@ struct Judging<'a> {
     policy: &'a Policy,
     context: &'a Context<'a>,
     call: &'a ResolvedCall,
-    /// Session sandbox; `None` if it does not apply to this server.
+    /// Session sandbox, or `None` if it does not apply to this server.
     sandbox: Option<&'a CanonicalPath>,
     /// Rules that can apply to the tool. Computed on first use, because values in the session
     /// sandbox need none.
@@ -164,14 +161,13 @@ impl<'a> Judging<'a> {
 
     /// Returns `true` if the call names resources and also runs a command that could access others.
     ///
-    /// The command of a confined server can access only granted resources, so judging the named
-    /// ones is enough.
+    /// A confined server's command can access only granted resources, so judging the named ones is enough.
     fn runs_unconfined_command(&self) -> bool {
         let runs = self.call.values(Role::Command).next().is_some();
         runs && !self.context.confined && !self.call.roles().is_empty()
     }
 
-    /// Judges a call as a whole, for tools without resources.
+    /// Judges the call as a whole. Used for tools without resources.
     fn judge_whole_call(&self, evaluation: &mut Evaluation<'a>) {
         let rule = self.rule_for_call();
         match self.tool_grant(rule) {
@@ -181,8 +177,8 @@ impl<'a> Judging<'a> {
         }
     }
 
-    /// Judges a call of an unannotated tool. It requires approval unless a rule denies it, or a
-    /// rule allows it because the server reaches nothing.
+    /// Judges a call to an unannotated tool. The call requires approval unless a rule denies it, or allows it because
+    /// the server reaches nothing.
     fn judge_unannotated(&self, evaluation: &mut Evaluation<'a>) {
         let rule = self.rule_for_unannotated();
         match (self.tool_grant(rule), rule.map(|rule| rule.then)) {
@@ -194,8 +190,8 @@ impl<'a> Judging<'a> {
         }
     }
 
-    /// Judges the values of a role. If each is in the session sandbox or granted, those in the
-    /// sandbox need no rule. Otherwise every value is judged.
+    /// Judges the values with a role. If every value is in the session sandbox or granted, those in the sandbox need no
+    /// rule. Otherwise, every value is judged.
     fn judge_role(&self, role: Role, evaluation: &mut Evaluation<'a>) {
         let mut values = self.call.values(role).peekable();
         if values.peek().is_none() {
@@ -211,7 +207,7 @@ impl<'a> Judging<'a> {
         }
     }
 
-    /// Returns `true` if every value of a role is in the session sandbox or covered by a grant.
+    /// Returns `true` if every value with this role is in the session sandbox or covered by a grant.
     fn is_open(&self, role: Role) -> bool {
         self.call.values(role).all(|given| {
             self.is_in_sandbox(given) || self.grant_for(&ValueInRole { role, given: Some(given) }).is_some()
@@ -242,8 +238,8 @@ impl<'a> Judging<'a> {
         }
     }
 
-    /// Returns the matching autostart entry if the value writes an autostart file. Clients run no
-    /// files from the session sandbox.
+    /// Returns the matching autostart entry if the value writes an autostart file. Files in the session sandbox do not
+    /// count, because clients never run them.
     fn started_by(&self, value: &ValueInRole<'_>) -> Option<&'static KnownPath> {
         let given = value.given.filter(|given| !self.is_in_sandbox(given))?;
         let Resource::Path(path) = &given.value else { return None };
@@ -252,10 +248,9 @@ impl<'a> Judging<'a> {
         writes.then(|| self.context.protected.starts(path, brings_folder()))?
     }
 
-    /// Returns `true` if an address requires approval because it is outside the server's allowed
-    /// hosts. If no rule covers the address, approval is not requested for an address that git
-    /// added, because the agent did not ask for it, nor for an unknown address, because its effect
-    /// is unclear.
+    /// Returns `true` if an address requires approval because it is outside the server's allowed hosts. If no rule
+    /// covers the address, approval is not requested in two cases: for an address that git added, because the agent did
+    /// not ask for it, and for an unknown address, because the effect of an approval would be unclear.
     fn is_outside_hosts(&self, value: &ValueInRole<'_>, rule: Option<&Rule>) -> bool {
         let Some(given @ ResolvedValue { value: Resource::Url(destination), .. }) = value.given else {
             return false;
@@ -269,33 +264,31 @@ impl<'a> Judging<'a> {
         asks && !admitted && !opened
     }
 
-    /// Returns `true` if a value is an address that is certainly outside the server's allowed
-    /// hosts.
+    /// Returns `true` if the value is an address that is certain to be outside the server's allowed hosts.
     fn is_understood(&self, value: &ValueInRole<'_>) -> bool {
         let Some(ResolvedValue { value: Resource::Url(destination), .. }) = value.given else { return false };
         self.context.gates.understand(self.call.server(), destination)
     }
 
-    /// Returns the rule that decides on a value, if any.
+    /// Returns the rule that decides on a value, or `None`.
     fn rule_for(&self, value: &ValueInRole<'_>) -> Option<&'a Rule> {
         cover::first(self.rules().speaking(value.role), |rule| {
             value.cover(rule, self.call, self.context.reach).ok()
         })
     }
 
-    /// Returns the rule that decides on a call without resources, if any.
+    /// Returns the rule that decides on a call without resources, or `None`.
     fn rule_for_call(&self) -> Option<&'a Rule> {
         cover::first(self.rules(), |rule| cover::cover_call(rule, self.call, self.context.reach).ok())
     }
 
-    /// Returns the rule that decides on a call of an unannotated tool, if any.
+    /// Returns the rule that decides on a call to an unannotated tool, or `None`.
     fn rule_for_unannotated(&self) -> Option<&'a Rule> {
         cover::of_unannotated(self.rules(), self.call, self.context.reach)
     }
 
-    /// Returns `true` if a request is allowed without approval: it names no file, and the server
-    /// can access only granted resources. A rule that denies the request or names it takes
-    /// precedence.
+    /// Returns `true` if a request is allowed without approval, because it names no file and the server can access only
+    /// granted resources. A rule that denies the request or names it takes precedence.
     fn is_free_request(&self, rule: Option<&Rule>) -> bool {
         let speaks = |rule: &Rule| rule.denies() || rule.condition.tool.is_some();
         self.call.request().is_some() && self.context.confined && !rule.is_some_and(speaks)

@@ -1,11 +1,9 @@
-//! Named lists that rules refer to as `@name`.
+//! Named lists to which rules refer as `@name`.
 //!
 //! - A list contains its values and additions, minus its removals.
-//! - A removal may be spelled differently from the value that it matches. An allow rule loses every
-//!   value that the removal may match; a rule that asks or denies loses only values with the same
-//!   spelling.
-//! - A policy that refers to an undefined list is invalid, because a deny rule with a missing list
-//!   would deny nothing.
+//! - A removal may be spelled differently from the value that it matches. For an allow rule, the list loses every value
+//!   that the removal may match; for a rule that asks or denies, only values with the same spelling.
+//! - A policy that refers to an undefined list is invalid, because a deny rule with a missing list would deny nothing.
 
 use crate::json_location::{JsonLocation, SourceFile};
 use crate::{Decision, LoadError, strict};
@@ -13,18 +11,18 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Lists of a dynamic-lists file, by name.
+/// Lists in a dynamic-lists file, by name.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DynamicLists {
     lists: BTreeMap<String, List>,
 }
 
-/// Values of a list after additions and removals.
+/// A list's values after additions and removals.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 struct List {
-    /// Values without the ones that a removal spells identically; used by rules that ask or deny.
+    /// Values for rules that ask or deny: all except those that a removal spells identically.
     values: Vec<String>,
-    /// Values without the ones that a removal may match; used by allow rules.
+    /// Values for allow rules: all except those that a removal may match.
     certain: Vec<String>,
 }
 
@@ -46,15 +44,13 @@ impl DynamicLists {
         Ok(Self { lists })
     }
 
-    /// Returns the values of a list that apply to rules that ask or deny; empty if the list does
-    /// not exist.
+    /// Returns a list's values for rules that ask or deny. Empty if the list does not exist.
     #[must_use]
     pub fn get(&self, name: &str) -> &[String] {
         self.lists.get(name).map_or(&[], |list| &list.values)
     }
 
-    /// Returns the values of a list that apply to a rule with this decision; `None` if the list
-    /// does not exist.
+    /// Returns a list's values for a rule with this decision, or `None` if the list does not exist.
     pub(crate) fn find(&self, name: &str, then: Decision) -> Option<&[String]> {
         self.lists.get(name).map(|list| match then {
             Decision::Allow => list.certain.as_slice(),
@@ -77,7 +73,7 @@ pub(crate) struct StoredFile {
     lists: BTreeMap<String, Map<String, Value>>,
 }
 
-/// Fields of a list that are permitted but ignored: when it was generated, and from which input.
+/// Fields of a list that are permitted but ignored. They record when and from which input the list was generated.
 const FOR_OTHERS: [&str; 2] = ["inputHash", "resolvedAt"];
 
 /// Parses a list field by field, so that errors name the field.

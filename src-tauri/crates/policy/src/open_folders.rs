@@ -3,7 +3,7 @@
 use crate::{Access, Decision, Policy, Role, Rule};
 use ironcurtain_paths::CanonicalPath;
 
-/// Folder that a policy opens to every tool of a server, so that it can stay mounted.
+/// Folder that a policy opens to all of a server's tools, so that it can stay mounted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenFolder {
     /// Path of the folder.
@@ -14,9 +14,8 @@ pub struct OpenFolder {
     pub rule: String,
 }
 
-/// Returns the folders that a policy always opens to a server. The rule must allow reading with the
-/// folder as its only condition, and no earlier rule may ask or deny there. Other folders are
-/// mounted only while a call needs them.
+/// Returns the folders that a policy always opens to a server. Such a folder must be the only condition of a rule that
+/// allows reading, and no earlier rule may ask or deny there. Other folders are mounted only while a call needs them.
 #[must_use]
 pub fn open_folders(policy: &Policy, server: &str) -> Vec<OpenFolder> {
     let mut open: Vec<OpenFolder> = Vec::new();
@@ -47,7 +46,7 @@ fn asks_only_for_a_folder(rule: &Rule) -> bool {
     condition.tool.is_none() && condition.domains.is_none() && condition.lists.is_none()
 }
 
-/// Returns `true` if a rule could apply to a path in `folder`, for a server and role.
+/// Returns `true` if a rule could apply to a path in `folder`, for this server and role.
 fn speaks_of(rule: &Rule, server: &str, role: Role, folder: &CanonicalPath) -> bool {
     let condition = &rule.condition;
     let of_server = condition.server.as_ref().is_none_or(|servers| servers.iter().any(|s| s == server));

@@ -1,10 +1,9 @@
 //! Plans a tool call: finds the values that must be resolved before it can be judged.
 //!
 //! - Unannotated tools, unknown arguments and invalid arguments are denied here.
-//! - A call of an unannotated tool that requires approval has no planned values, because its
-//!   arguments have no meaning.
-//! - A value with a judged role must be a string or a flat list of strings; anything else is
-//!   denied, never skipped.
+//! - If a call to an unannotated tool requires approval, it has no planned values, because the meaning of its arguments
+//!   is unknown.
+//! - A value with a judged role must be a string or a flat list of strings; anything else is denied, never skipped.
 
 mod connections;
 mod files;
@@ -34,11 +33,11 @@ pub struct CallPlan<'a> {
 pub struct PlannedValue<'a> {
     /// Name of the argument that contains the value.
     pub argument: &'a Arc<str>,
-    /// Index of the value in the argument; `None` if the argument is not a list.
+    /// Index of the value in the argument, or `None` if the argument is not a list.
     pub index: Option<usize>,
-    /// Roles of the argument; never empty.
+    /// Roles of the argument. Never empty.
     pub roles: RoleSet,
-    /// Value as the client wrote it; `None` for an omitted git remote, for which git has a default.
+    /// Value as the client wrote it, or `None` for an omitted git remote, for which git has a default.
     pub raw: Option<&'a str>,
 }
 
@@ -61,8 +60,8 @@ impl Annotations {
         CallPlan::build(Arc::clone(known), &known.annotation, arguments, &values)
     }
 
-    /// Plans a call like [`Annotations::plan`], except that a call of an unannotated tool is
-    /// planned as a whole if `unannotated` is [`Unannotated::Ask`].
+    /// Plans a call like [`Annotations::plan`]. If `unannotated` is [`Unannotated::Ask`], plans a call to an
+    /// unannotated tool as a whole instead of denying it.
     ///
     /// # Errors
     /// Returns the same errors as [`Annotations::plan`].
@@ -100,7 +99,7 @@ impl<'a> CallPlan<'a> {
         &self.tool.name
     }
 
-    /// Returns the roles of all the tool's arguments.
+    /// Returns the roles of all arguments that the tool has.
     #[must_use]
     pub fn carried(&self) -> RoleSet {
         self.carried
@@ -113,7 +112,7 @@ impl<'a> CallPlan<'a> {
         &self.values
     }
 
-    /// Returns a copy of the plan without the values and arguments of a role.
+    /// Returns a copy of the plan without the values and arguments that have this role.
     #[must_use]
     pub fn without(&self, role: Role) -> Self {
         let mut plan = self.clone();
@@ -149,7 +148,7 @@ fn unannotated(server: &str, tool: &str) -> String {
 }
 
 impl<'a> CallPlan<'a> {
-    /// Plans a call of a tool with the given annotation.
+    /// Plans a call to a tool with the given annotation.
     pub(crate) fn build(
         tool: Arc<AnnotatedTool>,
         annotation: &'a ToolAnnotation,

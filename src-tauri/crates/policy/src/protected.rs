@@ -1,16 +1,16 @@
-//! Protected paths, read-only paths and autostart files. Rules and grants override none of them.
+//! Protected paths, read-only paths and autostart files. Rules and grants cannot override their restrictions.
 //!
 //! - Protected paths form a tree, so that a lookup takes one step per path component.
-//! - A path is closed if it is protected or below a protected path. A folder that contains a
-//!   protected path is closed to recursive calls.
-//! - The session sandbox is inside one of IronCurtain's protected folders and stays open, except for protected
-//!   paths inside it.
+//! - A path is closed if it is protected or below a protected path. A folder that contains a protected path is closed
+//!   to recursive calls.
+//! - The session sandbox is inside one of IronCurtain's protected folders and stays open, except for protected paths
+//!   inside it.
 
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_paths::protected::KnownPath;
 use std::collections::BTreeMap;
 
-/// Protected paths, built once and checked for every path of every call.
+/// Set of protected paths. It is built once, and every path in every call is checked against it.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ProtectedPaths {
     paths: Vec<CanonicalPath>,
@@ -19,32 +19,32 @@ pub struct ProtectedPaths {
     starting: &'static [KnownPath],
 }
 
-/// Path that rules may open for reading but that no call may change.
+/// Path that rules can open for reading but that no call may change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadOnlyPath {
     /// Path of the file or folder.
     pub path: CanonicalPath,
-    /// Reason for the restriction.
+    /// Reason why the path is read-only.
     pub is: ReadOnlyReason,
 }
 
-/// Reason for a path to be read-only.
+/// Reason why a path is read-only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReadOnlyReason {
-    /// Folder of IronCurtain's own programs, which run outside every sandbox.
+    /// The folder contains IronCurtain's own programs, which run outside every sandbox.
     OurPrograms,
-    /// Configuration from which an agent client starts programs.
+    /// The file is a configuration from which an agent client starts programs.
     ClientConfiguration,
 }
 
-/// Node of the path tree: a protected path, or a folder above one.
+/// Node in the path tree: a protected path, or a folder above one.
 #[derive(Debug, Clone, PartialEq)]
 struct Node {
     is_protected: bool,
     below: BTreeMap<String, Self>,
 }
 
-/// Reason for a path to be closed.
+/// Reason why a path is closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Closed {
     /// The path is protected, or inside a protected folder.
@@ -58,19 +58,20 @@ impl ProtectedPaths {
     pub const NOTHING: &'static Self =
         &Self { paths: Vec::new(), root: Node::BARE, kept: Vec::new(), starting: &[] };
 
-    /// Adds read-only paths.
+    /// Returns a copy that also contains these read-only paths.
     #[must_use]
     pub fn with_read_only(self, kept: Vec<ReadOnlyPath>) -> Self {
         Self { kept, ..self }
     }
 
-    /// Adds the names of autostart files, which require approval to write in any folder.
+    /// Adds the names of autostart files. Writing such a file requires approval in any folder.
     #[must_use]
     pub fn asking_about(self, starting: &'static [KnownPath]) -> Self {
         Self { starting, ..self }
     }
 
-    /// Returns a copy without these protected paths, and without the read-only configuration of clients in these folders.
+    /// Returns a copy that does not protect the paths in `logins`, and in which client configuration in the folders
+    /// `settings` is not read-only.
     #[must_use]
     pub fn opened_for(&self, logins: &[CanonicalPath], settings: &[CanonicalPath]) -> Self {
         let is_opened = |kept: &&ReadOnlyPath| {
@@ -98,9 +99,8 @@ impl ProtectedPaths {
         self.paths.iter().any(touches) || (writable && self.kept.iter().any(is_changed))
     }
 
-    /// Returns the read-only paths in a folder over which the sandbox mounts a mask, so that the
-    /// rest of the folder can be writable. These are IronCurtain's own programs, which always exist
-    /// while it runs.
+    /// Returns the read-only paths in a folder. The sandbox mounts a mask over each of them, so that the rest of the
+    /// folder can be writable. They are IronCurtain's own programs, which always exist while it is running.
     #[must_use]
     pub fn masked_in(&self, folder: &CanonicalPath) -> Vec<&CanonicalPath> {
         let is_masked = |kept: &&ReadOnlyPath| {
@@ -109,14 +109,14 @@ impl ProtectedPaths {
         self.kept.iter().filter(is_masked).map(|kept| &kept.path).collect()
     }
 
-    /// Returns the read-only path that contains `path`. If `taken_away`, which means that the call
-    /// removes the path, also returns one inside it.
+    /// Returns the read-only path that contains `path`. If the call removes `path` (`taken_away`), a read-only path
+    /// inside it counts too.
     pub(crate) fn keeps(&self, path: &CanonicalPath, taken_away: bool) -> Option<&ReadOnlyPath> {
         self.kept.iter().find(|kept| kept.path.contains(path) || (taken_away && path.contains(&kept.path)))
     }
 
-    /// Returns the autostart entry that matches a path. With `brings_folder`, the path may be a
-    /// folder that contains such a file.
+    /// Returns the autostart entry that matches a path. With `brings_folder`, a folder that may contain an autostart
+    /// file matches too.
     pub(crate) fn starts(&self, path: &CanonicalPath, brings_folder: bool) -> Option<&'static KnownPath> {
         let is = |name: &str| path.as_str().strip_suffix(name).is_some_and(|above| above.ends_with('/'));
         let may_hold = |name: &str| name.rsplit_once('/').is_some_and(|(folder, _)| is(folder));
@@ -135,8 +135,8 @@ impl ProtectedPaths {
         self.way(path).innermost.is_some()
     }
 
-    /// Returns the reason for a path to be closed to a call; `None` if it is open. `descends` means
-    /// that the call is recursive.
+    /// Returns the reason why a path is closed to a call, or `None` if it is open. `descends` is `true` if the call is
+    /// recursive.
     pub(crate) fn closes(
         &self,
         path: &CanonicalPath,
@@ -158,7 +158,7 @@ impl ProtectedPaths {
         }
     }
 
-    /// Follows a path from the root to the last node of the tree that lies on it.
+    /// Follows a path through the tree, from the root to the last node on the path.
     fn way(&self, path: &CanonicalPath) -> Way<'_> {
         let mut way = Way { innermost: self.root.is_protected.then_some(0), end: Some(&self.root) };
         for (above, name) in path.components().enumerate() {
@@ -177,7 +177,7 @@ impl ProtectedPaths {
 struct Way<'a> {
     /// Number of components of the innermost protected path that contains the path.
     innermost: Option<usize>,
-    /// Node of the path itself; `None` if the tree has none.
+    /// Node for the path itself, or `None` if the tree has none.
     end: Option<&'a Node>,
 }
 
@@ -215,7 +215,7 @@ mod tests {
             .prop_map(|parts| CanonicalPath::assume_canonical(&format!("/{}", parts.join("/"))).unwrap())
     }
 
-    /// Computes [`ProtectedPaths::closes`] by checking every protected path.
+    /// Reference implementation of [`ProtectedPaths::closes`] that checks every protected path in turn.
     fn looked(
         protected: &[CanonicalPath],
         path: &CanonicalPath,

@@ -24,17 +24,17 @@ pub enum JudgedRequest {
     Complete,
 }
 
-/// Name of the argument with a URI that is judged as text.
+/// Name of the argument that contains a URI that is judged as text.
 pub const URI: &str = "uri";
 
-/// Name of the argument with the path of a `file:` URI.
+/// Name of the argument that contains the path of a `file:` URI.
 pub const PATH: &str = "path";
 
 impl JudgedRequest {
     /// All judged requests.
     pub const ALL: [Self; 4] = [Self::ReadResource, Self::SubscribeResource, Self::GetPrompt, Self::Complete];
 
-    /// Returns the judged request with this method, if any.
+    /// Returns the judged request with this method, or `None`.
     #[must_use]
     pub fn parse(method: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|request| request.name() == method)
@@ -57,10 +57,10 @@ impl JudgedRequest {
         matches!(self, Self::ReadResource | Self::SubscribeResource)
     }
 
-    /// Returns the arguments to judge. The `uri` of a file is replaced by its `path`.
+    /// Returns the arguments to judge. Replaces the `uri` of a file by its `path`.
     ///
     /// # Errors
-    /// Returns [`AddressError`] if parsers could disagree about the `uri`.
+    /// Returns [`AddressError`] if parsers could interpret the `uri` differently.
     pub fn arguments(self, given: &Map<String, Value>) -> Result<Map<String, Value>, AddressError> {
         let mut arguments = given.clone();
         let uri = arguments.get(URI).and_then(Value::as_str).filter(|_| self.names_resource());

@@ -19,7 +19,7 @@ pub enum Category {
     Url,
     /// Case-insensitive name, normalized to lower case.
     Identifier,
-    /// Any other value; left unchanged and never judged on its own.
+    /// Any other value. Left unchanged and never judged separately.
     Opaque,
 }
 
@@ -73,13 +73,13 @@ macro_rules! roles {
                 match self { $(Self::$role => Category::$category,)+ }
             }
 
-            /// Returns the kind of access to a path; `None` for roles that do not name a path.
+            /// Returns the kind of access to a path, or `None` for roles that do not name a path.
             #[must_use]
             pub fn access(self) -> Option<Access> {
                 match self { $(Self::$role => $access,)+ }
             }
 
-            /// Returns the verb for prompts; `None` for roles that only qualify another role.
+            /// Returns the verb for prompts, or `None` for roles that only qualify another role.
             #[must_use]
             pub fn verb(self) -> Option<Verb> {
                 match self { $(Self::$role => $verb,)+ }
@@ -112,14 +112,13 @@ roles! {
 }
 
 impl Role {
-    /// Returns `true` if a folder with this role always stands for everything in it, as when it is
-    /// deleted.
+    /// Returns `true` if a folder with this role always includes everything in it, for example because it is deleted.
     #[must_use]
     pub fn descends(self) -> bool {
         RoleSet::DESCENDING.contains(self)
     }
 
-    /// Returns `true` if values with this role are judged on their own.
+    /// Returns `true` if values with this role are judged separately.
     #[must_use]
     pub fn is_resource(self) -> bool {
         match self.category() {
@@ -141,10 +140,10 @@ impl RoleSet {
     /// Roles that name case-insensitive identifiers.
     pub(crate) const IDENTIFIERS: Self = Self::of(Category::Identifier);
 
-    /// Roles whose values are judged on their own.
+    /// Roles whose values are judged separately.
     pub(crate) const RESOURCES: Self = Self(Self::PATHS.0 | Self::URLS.0 | Self::IDENTIFIERS.0);
 
-    /// Roles for which a folder always stands for everything in it.
+    /// Roles for which a folder always includes everything in it.
     pub(crate) const DESCENDING: Self = Self(Self::bit(Role::DeletePath));
 
     /// Returns the set of all roles in a category.
@@ -187,7 +186,7 @@ impl RoleSet {
         })
     }
 
-    /// Returns `true` if the set contains every role of `other`.
+    /// Returns `true` if the set contains all roles in `other`.
     #[must_use]
     pub fn includes(self, other: Self) -> bool {
         self.0 & other.0 == other.0

@@ -23,7 +23,7 @@ pub struct Policy {
     index: Index,
 }
 
-/// A rule of the policy.
+/// A policy rule.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rule {
     /// Description of the rule for the user.
@@ -65,7 +65,7 @@ impl Policy {
     }
 }
 
-/// Iterator over the rules that can apply to a tool, in order. A copy iterates again from its
+/// Iterator over the rules that can apply to a tool, in order. A copy continues independently from its current
 /// position.
 #[derive(Debug, Clone, Copy)]
 pub struct RulesFor<'a> {
@@ -88,7 +88,7 @@ impl<'a> Iterator for RulesFor<'a> {
     }
 }
 
-/// Function that resolves the `within` field of a rule to a canonical path, including `~`.
+/// Function that resolves a rule's `within` field, which may contain `~`, to a canonical path.
 pub type ResolveWithin<'a> = dyn Fn(&str) -> Result<CanonicalPath, WithinError> + 'a;
 
 /// Reason why a `within` field could not be resolved.
@@ -119,7 +119,7 @@ impl Rule {
         judged.filter(|role| self.condition.speaks_about(*role))
     }
 
-    /// Returns the folder to which the rule is limited; `None` if it has no path condition.
+    /// Returns the folder to which the rule is limited, or `None` if it has no path condition.
     #[must_use]
     pub fn within(&self) -> Option<&CanonicalPath> {
         self.condition.paths.as_ref().map(|paths| &paths.within)

@@ -1,14 +1,12 @@
-//! Validates arguments against the server's JSON Schema, using the keywords that determine the type
-//! of a value.
+//! Validates arguments against the server's JSON Schema, using the keywords that determine a value's type.
 //!
-//! - Supported at every depth: `type`, `properties`, `required`, `additionalProperties`, `items`,
-//!   `enum`, `const`, `anyOf`, `oneOf`, `allOf` and the schema `false`. For `oneOf` one match is
-//!   enough, because unsupported keywords may distinguish the alternatives.
+//! - Supported at every depth: `type`, `properties`, `required`, `additionalProperties`, `items`, `enum`, `const`,
+//!   `anyOf`, `oneOf`, `allOf` and the schema `false`. For `oneOf`, one match is enough, because unsupported keywords
+//!   may distinguish the alternatives.
 //! - References, `not` and conditional keywords are ignored, so they allow everything.
-//! - Keywords that only narrow a value, such as lengths, patterns and ranges, are left to the
-//!   server.
-//! - A schema is parsed once, when it is loaded. Validating a matching call allocates only for
-//!   alternatives that do not match.
+//! - Keywords that only narrow a value, such as lengths, patterns and ranges, are left to the server.
+//! - A schema is parsed once, when it is loaded. Validating a matching call allocates only for alternatives that do not
+//!   match.
 
 use crate::json_location::JsonLocation;
 use serde_json::{Map, Value};
@@ -19,8 +17,7 @@ use std::sync::Arc;
 /// Mismatch between an argument and the schema.
 #[derive(Debug, PartialEq, Eq)]
 pub struct SchemaMismatch {
-    /// Dotted path of the argument; `None` for the arguments as a whole, because an argument's name
-    /// may be empty.
+    /// Dotted path of the argument, or `None` for the arguments as a whole. An empty path is a valid argument name.
     path: Option<String>,
     message: String,
 }
@@ -54,16 +51,15 @@ pub fn check(schema: &Value, arguments: &Map<String, Value>) -> Result<(), Schem
 /// The supported part of a JSON Schema.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Schema {
-    /// Permitted types; `None` permits every type.
+    /// Permitted types, or `None` if every type is permitted.
     types: Option<Vec<Type>>,
     /// `true` for the schema `false`, which no value matches.
     never: bool,
-    /// Values from `enum` and `const`; the value must be in each of these lists.
+    /// Lists of values from `enum` and `const`. The value must be in each of these lists.
     allowed: Vec<Vec<Value>>,
-    /// Alternatives from `anyOf` and `oneOf`; the value must match at least one schema of each
-    /// list.
+    /// Alternatives from `anyOf` and `oneOf`. The value must match at least one schema in each list.
     any_of: Vec<Vec<Self>>,
-    /// Schemas from `allOf`; the value must match all of them.
+    /// Schemas from `allOf`. The value must match all of them.
     all_of: Vec<Self>,
     properties: BTreeMap<String, Self>,
     required: Vec<Arc<str>>,
@@ -81,11 +77,11 @@ enum Type {
     List,
     Object,
     Null,
-    /// A name that is not a JSON type; no value matches it.
+    /// Name that is not a JSON type. No value matches it.
     Unknown(String),
 }
 
-/// Schema of one field, as far as the object's schema determines it.
+/// Schema of one field, according to the object's schema.
 pub(crate) enum Expected<'a> {
     Anything,
     /// The field is not permitted.

@@ -1,8 +1,7 @@
-//! JSON Schemas of the policy files, generated from the types that parse them and shipped in
-//! `docs/schemas`.
+//! JSON Schemas for the policy files, generated from the types that parse them and shipped in `docs/schemas`.
 //!
-//! - Rules and arguments are parsed field by field so that errors can name the field. Their schemas
-//!   are therefore defined here, and tests compare them with the parser.
+//! - Rules and arguments are parsed field by field so that errors can name the field. Their schemas are therefore
+//!   defined here, and tests compare them with the parser.
 
 use crate::rules::examples::StoredExamples;
 use crate::rules::load::conditions::{StoredDomains, StoredList, StoredPaths, names_a_host};

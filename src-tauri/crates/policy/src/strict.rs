@@ -1,8 +1,7 @@
 //! Strict JSON parser that rejects input that two parsers could interpret differently.
 //!
 //! - Object keys are unique, and keys that the JSON library reserves are rejected.
-//! - A list is never accepted in place of an object, although serde would fill a struct's fields
-//!   from it in order.
+//! - A list is never accepted in place of an object, although serde would fill a struct's fields from it in order.
 //! - An integer may be written with a fraction: `1.0` is 1, as in JSON Schema.
 //! - The text must not start with a byte order mark.
 
@@ -24,9 +23,9 @@ use values::Wrong;
 /// Reason why a text was rejected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadError {
-    /// Line number, counted from 1; `None` if unknown.
+    /// Line number, counted from 1, or `None` if unknown.
     pub line: Option<usize>,
-    /// Dotted path of the invalid value; empty for the whole text.
+    /// Dotted path of the invalid value. Empty for the whole text.
     pub field: String,
     /// Description of the error.
     pub message: String,
@@ -40,11 +39,10 @@ pub fn read<T: DeserializeOwned>(text: &str) -> Result<T, ReadError> {
     read_part(text, &[], parse(text)?)
 }
 
-/// Deserializes `value`, which was found in `text` by following the field names in `way`.
+/// Deserializes `value`, which is located in `text` at the path of field names `way`.
 ///
 /// # Errors
-/// Returns [`ReadError`] if the value does not match the type. The error's field path is relative
-/// to the value.
+/// Returns [`ReadError`] if the value does not match the type. The error's field path is relative to the value.
 pub fn read_part<T: DeserializeOwned>(text: &str, way: &[&str], value: Value) -> Result<T, ReadError> {
     take(value).map_err(|wrong: Wrong| {
         let line = JsonLocation::Whole.follow(way, |base| {

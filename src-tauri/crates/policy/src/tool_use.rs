@@ -1,17 +1,15 @@
-//! Uses of a tool that a grant can permit beyond one call: the tool with the values that have a
-//! role.
+//! Tool uses that a grant can permit beyond one call: a tool together with its values that have a role.
 //!
-//! - A call that names a path, an address or a host has no tool use, because those are granted
-//!   individually.
-//! - A tool use includes every value with a role, judged or not. Values without a role may differ
-//!   in the next call, and so may a command.
-//! - For an unannotated tool it includes all arguments, so that it matches only identical calls.
+//! - A call that names a path, an address or a host has no tool use, because those are granted individually.
+//! - A tool use includes every value with a role, whether it is judged or not. Later calls may differ in values without
+//!   a role, and in commands.
+//! - For an unannotated tool, it includes all arguments, so it matches only identical calls.
 
 use crate::{ResolvedCall, Resource, Role, RoleSet};
 use serde_json::{Map, Value};
 use std::fmt;
 
-/// Tool and values that a grant permits, comparable with later calls.
+/// Tool and values that a grant permits. Can be compared with later calls.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolUse {
     tool: String,
@@ -21,7 +19,7 @@ pub struct ToolUse {
 /// Value that a call must repeat to match a tool use.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BoundValue {
-    /// Name of the argument that contains the value; empty if the value is all arguments as JSON.
+    /// Name of the argument that contains the value. Empty if the value is all arguments as JSON.
     pub argument: String,
     /// Role of the argument.
     pub role: Role,
@@ -38,7 +36,7 @@ impl ToolUse {
         Self { tool, values }
     }
 
-    /// Returns the tool use of a call; `None` if it cannot be granted beyond the call.
+    /// Returns a call's tool use, or `None` if it cannot be granted beyond the call.
     #[must_use]
     pub fn of(call: &ResolvedCall) -> Option<Self> {
         let opens = |roles: RoleSet| {
@@ -82,8 +80,8 @@ impl ToolUse {
         self.values.iter().any(BoundValue::is_whole)
     }
 
-    /// Describes the values for the user, each formatted by `show`: "in provos/ironcurtain with to
-    /// bob@a.org".
+    /// Describes the values for the user, such as "in provos/ironcurtain with to bob@a.org". Formats each value with
+    /// `show`.
     pub fn bounds(&self, show: impl Fn(&str) -> String) -> String {
         let of = |role: Role| -> Vec<&str> {
             self.values.iter().filter(|bound| bound.role == role).map(|bound| bound.value.as_str()).collect()

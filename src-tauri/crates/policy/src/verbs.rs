@@ -1,7 +1,6 @@
 //! Verbs that describe the action of a call in prompts.
 //!
-//! - Verbs are ordered by harm, least harmful first. A prompt shows the most harmful verb of a
-//!   call.
+//! - Verbs are ordered by harm, least harmful first. A prompt shows a call's most harmful verb.
 //! - The role registry assigns a verb to each role. A tool's name can imply a more specific verb.
 
 use crate::words;
@@ -14,7 +13,7 @@ pub enum Verb {
     List,
     /// Reads content.
     Read,
-    /// Subscribes to changes of a resource.
+    /// Subscribes to a resource's changes.
     Follow,
     /// Fetches data from the network.
     Fetch,
@@ -32,13 +31,13 @@ pub enum Verb {
     Write,
     /// Changes parts of an existing file or object.
     Change,
-    /// Changes the history or references of a repository.
+    /// Changes a repository's history or references.
     Record,
     /// Adds a commit.
     Commit,
     /// Moves or renames a file or folder.
     Move,
-    /// Uses a prompt or tool with an effect that its name does not reveal.
+    /// Uses a prompt or tool whose name does not reveal its effect.
     Use,
     /// Replaces existing content.
     Overwrite,
@@ -85,7 +84,7 @@ const SAID: [(Verb, &str); 12] = [
     (Verb::Send, "send reply forward notify"),
 ];
 
-/// Words in tool names that are nouns as often as verbs; used only if no word of `SAID` matches.
+/// Words in tool names that are nouns as often as verbs. Used only if no word in `SAID` matches.
 const PERHAPS: [(Verb, &str); 6] = [
     (Verb::List, "tree"),
     (Verb::Read, "log diff status blame history"),
@@ -133,7 +132,7 @@ impl Verb {
         format!("{}{joint} ", self.word())
     }
 
-    /// Returns the most harmful verb that the name of a tool implies, if any.
+    /// Returns the most harmful verb that a tool's name implies, or `None`.
     #[must_use]
     pub fn of_tool(name: &str) -> Option<Self> {
         let words = words::of(name);

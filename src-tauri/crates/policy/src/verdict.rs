@@ -1,9 +1,7 @@
 //! Verdicts of the judge.
 //!
-//! - Only the judge creates a [`Permit`], which records the reason and the grants that it relies
-//!   on.
-//! - An [`Escalation`] lists every value that requires approval. Approving exactly those values
-//!   allows the call.
+//! - Only the judge creates a [`Permit`], which records the reason and the grants that it relies on.
+//! - An [`Escalation`] lists every value that requires approval. Approving exactly those values allows the call.
 
 use crate::decision::STARTS_PROGRAMS;
 use crate::{AllowedBy, Decision, Denial, Destination, ResolvedCall, Role, RuleReason};
@@ -11,7 +9,7 @@ use ironcurtain_paths::CanonicalPath;
 use std::fmt;
 use std::sync::Arc;
 
-/// Decision on a call, with the details that each decision needs.
+/// Decision on a call, with the details that belong to each kind of decision.
 #[derive(Debug, PartialEq)]
 #[must_use]
 pub enum Verdict {
@@ -63,19 +61,18 @@ pub struct Escalation {
     pub call: ResolvedCall,
     /// First rule that requires approval.
     pub by: RuleReason,
-    /// Values that require approval; never empty.
+    /// Values that require approval. Never empty.
     pub values: Vec<PendingApproval>,
     /// Other rules that applied to the call.
     pub others: Vec<RuleReason>,
 }
 
-/// Value that requires approval. The caller passes it back to the judge once the user has approved
-/// it.
+/// Value that requires approval. Once the user has approved it, the caller passes it back to the judge.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PendingApproval {
-    /// Role of the value; `None` if the call as a whole requires approval.
+    /// Role of the value, or `None` if the call as a whole requires approval.
     pub role: Option<Role>,
-    /// Name of the argument; empty if the call as a whole requires approval.
+    /// Name of the argument. Empty if the call as a whole requires approval.
     pub argument: Arc<str>,
     /// Resource or call that the user approves.
     pub subject: ApprovalSubject,
@@ -90,7 +87,7 @@ pub enum ApprovalSubject {
     Path(CanonicalPath),
     /// A URL or a name.
     Text(Arc<str>),
-    /// A role for which the call gives no value.
+    /// Role that requires approval although the call contains no value with it.
     Absent,
     /// The call as a whole, because its tool names no resources.
     Call,
@@ -112,13 +109,13 @@ impl Permit {
         &self.call
     }
 
-    /// Returns the ground on which the call is allowed.
+    /// Returns the category of the reason why the call is allowed.
     #[must_use]
     pub fn allowed_by(&self) -> AllowedBy {
         self.by
     }
 
-    /// Returns the first reason to allow the call.
+    /// Returns the first reason why the call is allowed.
     #[must_use]
     pub fn reason(&self) -> &RuleReason {
         &self.reason
@@ -144,13 +141,13 @@ impl PendingApproval {
         self.role == approved.role && self.argument == approved.argument && self.subject == approved.subject
     }
 
-    /// Returns `true` if it is about an autostart file, which requires approval every time.
+    /// Returns `true` if approval is required because of an autostart file. Such approval is required every time.
     #[must_use]
     pub fn is_about_a_start(&self) -> bool {
         *self.by.rule == *STARTS_PROGRAMS
     }
 
-    /// Returns the host and port of a URL or git remote; `None` for any other subject.
+    /// Returns the host and port of a URL or git remote, or `None` for any other subject.
     #[must_use]
     pub fn host_and_port(&self) -> Option<(String, u16)> {
         let (ApprovalSubject::Text(text), Some(role @ (Role::FetchUrl | Role::GitRemoteUrl))) =

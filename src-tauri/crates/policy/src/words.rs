@@ -1,17 +1,16 @@
-//! Splits names into words: `repoPath`, `repo_path`, `repo-path` and `repopath` all become `repo`
-//! and `path`.
+//! Splits names into words: `repoPath`, `repo_path`, `repo-path` and `repopath` all become `repo` and `path`.
 
 /// Words that names append without a separator, as in `repopath`.
 const GLUED_ENDS: [&str; 8] = ["path", "file", "filename", "directory", "folder", "dir", "url", "uri"];
 const GLUED_STARTS: [&str; 4] = ["file", "path", "dir", "folder"];
 
-/// Words that end in one of `GLUED_ENDS` or resemble one, but are not compounds.
+/// Words that are not compounds, although they end in or resemble one of `GLUED_ENDS`.
 const WHOLE: [&str; 5] = ["profile", "xpath", "jsonpath", "direct", "direction"];
 
 /// Words that may follow one of `GLUED_STARTS` without a separator, as in `filename`.
 const AFTER: [&str; 10] = ["name", "id", "type", "size", "path", "list", "content", "root", "key", "mode"];
 
-/// Returns the words of a name in lower case and singular, without digits.
+/// Returns the words in a name, in lower case and singular, without digits.
 #[must_use]
 pub fn of(name: &str) -> Vec<String> {
     let mut words = Vec::new();
@@ -34,7 +33,7 @@ pub fn of(name: &str) -> Vec<String> {
     words
 }
 
-/// Returns the words of a sentence.
+/// Returns the words in a sentence.
 #[must_use]
 pub fn of_text(text: &str) -> Vec<String> {
     text.split(|c: char| !c.is_alphanumeric() && c != '_' && c != '-').flat_map(of).collect()

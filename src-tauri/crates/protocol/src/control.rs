@@ -20,8 +20,8 @@ pub struct RequestFrame {
 
 /// Request to the daemon.
 ///
-/// - INVARIANT: no request grants access. A request displays or revokes something, decides about files that a session
-///   left behind, or lifts a pause, lockdown or denial, after which the user is asked as before.
+/// - INVARIANT: no request grants access. Requests can display state, revoke access, or decide about files that a
+///   session left behind. Requests that lift a pause, lockdown or denial only make the daemon ask the user again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Request {
@@ -29,14 +29,14 @@ pub enum Request {
     Status,
     /// Lists active sessions.
     Sessions,
-    /// Returns an active or ended session with its autostart files.
+    /// Returns an active or ended session and the autostart files that it left behind.
     Session {
         /// Id of the session.
         session: String,
     },
-    /// Lists the ended sessions with autostart files that the user has not decided about, newest first.
+    /// Lists the ended sessions with autostart files that still require a decision, newest first.
     LeftBehind,
-    /// Lists the sessions with quarantined files, newest first, and only those of their files.
+    /// Lists the sessions with quarantined files, newest first. Each session contains only those files.
     Quarantine,
     /// Keeps, quarantines, puts back or deletes a file that a session left behind.
     DecideLeft {
@@ -52,7 +52,7 @@ pub enum Request {
     FinalChecks,
     /// Lists permanent grants and the grants of active sessions.
     Grants,
-    /// Revokes a grant. The reply is sent only after the server has provably lost the access.
+    /// Revokes a grant. The reply is sent only after it is proven that the server has lost the access.
     Revoke {
         /// Id of the grant to revoke.
         grant: String,
@@ -73,8 +73,8 @@ pub enum Request {
     },
     /// Lists pending and unanswered questions, and the denials that last until their session ends.
     Questions,
-    /// Removes an unanswered question along with its late approval, or lifts a denial that lasts until its session
-    /// ends.
+    /// Removes an unanswered question and any approval that was given too late, or lifts a denial that lasts until
+    /// its session ends.
     Forget {
         /// Id of the unanswered question, or of the question whose answer was the denial.
         question: String,
@@ -87,7 +87,7 @@ pub enum Request {
         #[serde(default)]
         note: Option<String>,
     },
-    /// Denies every call of a session until it is resumed.
+    /// Denies every call of a session until the session is resumed.
     Pause {
         /// Id of the session.
         session: String,
@@ -118,7 +118,7 @@ pub enum Request {
         /// Passphrase of the encrypted file.
         passphrase: Passphrase,
     },
-    /// Returns the names of the secrets in the unlocked file. No request returns a secret.
+    /// Returns the names of the secrets in the unlocked file. No request returns the value of a secret.
     SecretNames,
     /// Stores a secret in the unlocked file.
     StoreSecret {
@@ -197,13 +197,13 @@ pub enum Reply {
         grant: String,
         /// Servers that were restarted because they still had a granted file open.
         restarted: Vec<String>,
-        /// Reason why the revocation is not saved to disk yet; `None` if it is.
+        /// Reason the revocation is not saved to disk yet; `None` if it is.
         #[serde(default)]
         unstored: Option<String>,
     },
     /// Reply to [`Request::Questions`].
     Questions(QuestionsView),
-    /// Reply to [`Request::Deny`]: ids of the denied questions. Questions not listed were no longer pending.
+    /// Reply to [`Request::Deny`]: ids of the denied questions. Other questions were no longer pending.
     Denied(Vec<String>),
     /// The request succeeded and has no result.
     Done,
@@ -224,7 +224,7 @@ pub enum Reply {
     },
 }
 
-/// Reason why a request failed.
+/// Reason a request failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ErrorCode {

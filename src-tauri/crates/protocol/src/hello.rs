@@ -13,17 +13,17 @@ pub struct Hello {
     pub purpose: Purpose,
 }
 
-/// Reason why a program connects to the daemon.
+/// Reason a program connects to the daemon.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Purpose {
     /// Opens a session for an agent client's shim.
     Session(ShimHello),
     /// Starts a program in a sandbox for the user. The message carries descriptors (`SCM_RIGHTS`): the program's
-    /// standard input, output and error, one end of the link to the starter and, with [`RunAsk::Terminal`], the
-    /// terminal for questions.
+    /// standard input, output and error, one end of the link to the process that starts the run and, with
+    /// [`RunAsk::Terminal`], the terminal for questions.
     Run(RunHello),
-    /// Sends requests of one of the user's own programs.
+    /// Sends requests on behalf of one of the user's own programs.
     Control,
     /// Replaces a daemon that has no way to ask the user; sent by the app.
     TakeOver,
@@ -33,17 +33,19 @@ pub enum Purpose {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ShimHello {
-    /// Name of the server in `mcp-servers.json`. `None` requests several servers, whose tool names are prefixed with
-    /// the server's name.
+    /// Name of the server in `mcp-servers.json`. `None` requests several servers; the name of each tool is then
+    /// prefixed with the name of its server.
     pub server: Option<String>,
-    /// Profile in `config.json` that selects these servers; `None` for all servers.
+    /// Profile in `config.json` that selects the servers; `None` for all servers. Only used if several servers are
+    /// requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<String>,
     /// The user's name for this entry in the client's configuration.
     pub label: Option<String>,
-    /// Transport of the client's standard input and output to the daemon.
+    /// Transport by which the client's standard input and output reach the daemon.
     pub stdio: StdioMode,
-    /// Ticket to continue a session that another daemon handed over ([`ShimNote::Moved`]); `None` opens a new session.
+    /// Ticket for continuing a session that another daemon handed over ([`ShimNote::Moved`]); `None` opens a new
+    /// session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resume: Option<String>,
 }
@@ -56,18 +58,19 @@ pub struct RunHello {
     pub argv: Vec<String>,
     /// Working directory of the program.
     pub cwd: String,
-    /// Environment of the starter. The daemon passes on only the variables that the run profile names.
+    /// Environment of the process that starts the run. The daemon passes on only the variables that the run profile
+    /// names.
     pub env: BTreeMap<String, String>,
-    /// Destination of the run's questions.
+    /// Place where the run's questions are shown to the user.
     #[serde(default)]
     pub ask: RunAsk,
-    /// Ports of services on this computer that the program may connect to without approval.
+    /// Ports of services on this computer to which the program may connect without approval.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ports: Vec<u16>,
-    /// Ports of the program that are published, so that this computer can connect to them.
+    /// Ports on which the program listens and to which this computer may connect.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub publish: Vec<u16>,
-    /// Run profile; `None` selects the profile that recognizes the program.
+    /// Run profile; `None` selects the profile that matches the program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<RunProfileChoice>,
     /// `true` to report, when the program exits, the files that it used.
@@ -79,12 +82,12 @@ pub struct RunHello {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RunAsk {
-    /// The same destination as for all other questions.
+    /// The destination of all other questions.
     #[default]
     Usual,
     /// The terminal that started the run, for this run only.
     Terminal,
-    /// None: every question is denied.
+    /// None. Every question is denied.
     Deny,
 }
 
@@ -94,7 +97,7 @@ pub enum RunAsk {
 pub enum RunProfileChoice {
     /// Name of a configured profile.
     Named(String),
-    /// Content of a profile file that the starter has read.
+    /// Content of a profile file that the process that starts the run has read.
     Given {
         /// Name of the file, for error messages.
         file: String,
@@ -111,7 +114,7 @@ pub enum RunNote {
     Started {
         /// Principal of the run, `run:NAME`.
         principal: String,
-        /// Folder that the program may use without approval; `None` if there is none.
+        /// Folder that the program may use without approval, if any.
         folder: Option<String>,
         /// Name of the run profile.
         profile: String,
@@ -121,13 +124,13 @@ pub enum RunNote {
         /// Path or host that the program wants to use.
         path: String,
     },
-    /// No question is pending on the run's own terminal any more.
+    /// No question is waiting on the run's own terminal any more.
     Answered,
     /// An access of the program was denied.
     Denied {
         /// Path or host that the program wanted to use.
         path: String,
-        /// Reason for the denial; `None` if the user has just denied it.
+        /// Reason for the denial; `None` if the user denied the access just now.
         why: Option<String>,
     },
     /// The run has ended. Always the last notification.
@@ -136,7 +139,7 @@ pub enum RunNote {
         status: i32,
         /// Number of files that the run used.
         used: RunUse,
-        /// Reason why the run was terminated before its program exited; `None` if the program exited.
+        /// Reason the run was terminated before its program exited; `None` if the program exited.
         cut_off: Option<String>,
         /// Files that the program used; empty unless [`RunHello::learn`] is set.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -221,8 +224,9 @@ pub enum RefusalCode {
 
 /// Notification from the daemon to a shim that has handed over the client's pipes.
 ///
-/// A call may wait indefinitely for the user's answer. If the daemon is killed meanwhile, the shim can still tell the
-/// agent that the call was denied. If the app replaces the daemon, the shim continues the conversation with the app.
+/// A call may wait indefinitely for the user's answer. If the daemon is killed during that time, the shim can still
+/// report to the agent that the call was denied. If the app replaces the daemon, the shim continues the conversation
+/// with the app.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum ShimNote {
@@ -231,7 +235,7 @@ pub enum ShimNote {
         /// Request id as JSON text.
         request: String,
     },
-    /// This request was answered, or another daemon will answer it.
+    /// The request was answered, or another daemon will answer it.
     Settled {
         /// Request id as JSON text.
         request: String,

@@ -2,7 +2,7 @@
 //!
 //! One JSON object per line over a socket that only the user can access. The first line in each direction contains the
 //! protocol version.
-//! - No message can approve anything: none carries an answer to a question, and none adds a grant.
+//! - No message can approve anything: no message contains an answer to a question or adds a grant.
 //! - Contains wire types only, which the daemon converts to and from its own types.
 
 mod control;

@@ -1,4 +1,4 @@
-//! Current questions, for display. None of these values can be used to answer a question.
+//! Current questions, for display. The values in this module cannot be used to answer a question.
 
 use serde::{Deserialize, Serialize};
 
@@ -34,11 +34,11 @@ pub struct QuestionView {
     pub client: String,
     /// Name of the server.
     pub server: String,
-    /// Name of the tool; `None` if the server itself makes the request.
+    /// Name of the tool; `None` if the request comes from the server itself.
     pub tool: Option<String>,
     /// Effects of the call, one per line, most dangerous first.
     pub lines: Vec<String>,
-    /// Rule that requires the approval.
+    /// Name of the rule that requires the approval.
     pub rule: String,
     /// Reason given by the rule.
     pub reason: String,

@@ -34,8 +34,8 @@ pub enum SocketPathError {
 
 /// Sockets on which this user's daemon may be listening. A new daemon listens on the first one.
 ///
-/// There can be several because an agent client may start the shim with almost no environment, without the variable
-/// that selected the daemon's socket.
+/// There can be several, because an agent client may start the shim without the environment variable that determines
+/// the daemon's socket.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sockets {
     first: PathBuf,
@@ -67,7 +67,7 @@ impl Sockets {
         Self::new(env, usual_runtime_directory)
     }
 
-    /// Creates the list from an environment and the user's default runtime directory.
+    /// Creates the list from an environment. `usual` is the user's default runtime directory.
     fn new(
         env: impl Fn(&str) -> Option<OsString>,
         usual: impl FnOnce() -> Option<PathBuf>,

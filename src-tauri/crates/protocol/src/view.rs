@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Overall state of the protection.
+/// Overall protection state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Protection {
@@ -54,12 +54,12 @@ pub struct StatusView {
     pub troubles: Vec<String>,
     /// Names of the configured servers.
     pub servers: Vec<String>,
-    /// SHA-256 of the policy in effect, as in the audit log.
+    /// SHA-256 of the policy in effect, as recorded in the audit log.
     pub policy: String,
     /// Encrypted file that stores the servers' secrets; `None` if the keyring stores them.
     pub secrets_file: Option<SecretsFileView>,
-    /// Warning that the settings in use are not those of the user's account, and what selected them; `None` if they
-    /// are.
+    /// Warning that the daemon does not use the settings of the user's account. Names the environment variable or
+    /// option that selected other settings. `None` if there is nothing to warn about.
     pub other_home: Option<String>,
 }
 
@@ -83,10 +83,11 @@ pub struct ProcessView {
     pub name: String,
 }
 
-/// Client of a session, with verified and unverified names.
+/// Client of a session. Some names are verified and others are claims.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClientView {
-    /// Display name from the verified executable, or a placeholder for a hidden executable.
+    /// Display name of the client, derived from the verified executable. A placeholder if the executable cannot be
+    /// read.
     pub name: String,
     /// Executable that started the shim, verified through the kernel.
     pub exe: Option<String>,
@@ -94,18 +95,19 @@ pub struct ClientView {
     pub chain: Vec<ProcessView>,
     /// Working directory of the shim.
     pub cwd: Option<String>,
-    /// Name that the client claims in the protocol. Unverified: display it as a claim.
+    /// Name that the client sends in the protocol. Unverified, so display it as a claim.
     pub says_it_is: Option<String>,
-    /// Label on the shim's command line. Unverified, because any process that starts the shim can set it: display it as a claim.
+    /// Label on the shim's command line. Unverified, because any process that starts the shim can set it, so display
+    /// it as a claim.
     pub label: Option<String>,
 }
 
-/// Directory that a session's server may use, and the origin of the permission.
+/// Directory that a session's server may use, and the reason it may.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RootView {
     /// Canonical path of the directory.
     pub path: String,
-    /// Origin of the permission, in words ("what you granted for this session").
+    /// Reason the server may use the directory, in words ("what you granted for this session").
     pub source: String,
     /// Id of the grant that provides this root, if any. Revoking the grant removes the root.
     pub grant: Option<String>,
@@ -123,10 +125,10 @@ pub struct SessionView {
     pub client: ClientView,
     /// Name of the server.
     pub server: String,
-    /// Id of the connection shared with sessions of other servers, if a single client entry provides several servers.
+    /// Id of the connection. Sessions of several servers share it if a single client entry provides these servers.
     #[serde(default)]
     pub connection: Option<String>,
-    /// Reason why the server is not running; `None` if it is.
+    /// Reason the server is not running; `None` if it is.
     #[serde(default)]
     pub trouble: Option<String>,
     /// Number of times the server was restarted.
@@ -154,7 +156,7 @@ pub struct SessionView {
     /// Hosts that the server may connect to without approval.
     #[serde(default)]
     pub hosts: Vec<String>,
-    /// Number of autostart files that the session left behind and the user has not decided about.
+    /// Number of autostart files that the session left behind and that require a decision.
     pub left: usize,
     /// `true` if the user paused the session, which denies all its calls.
     pub paused: bool,
@@ -182,7 +184,7 @@ pub struct SessionRecordView {
     pub looking: bool,
     /// Autostart files that the session created or changed.
     pub files: Vec<LeftFileView>,
-    /// Reasons why some of the session's folders could not be scanned.
+    /// Reasons some of the session's folders could not be scanned.
     pub unfinished: Vec<String>,
 }
 
@@ -203,7 +205,7 @@ pub struct LeftFileView {
     pub state: LeftState,
     /// Path in quarantine; `None` unless the file is quarantined.
     pub moved_to: Option<String>,
-    /// `true` if another file has taken the path of the quarantined file.
+    /// `true` if another file now exists at the original path of the quarantined file.
     #[serde(default)]
     pub occupied: bool,
     /// Keys of a Git configuration that IronCurtain restored.
@@ -216,7 +218,7 @@ pub struct LeftFileView {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LeftState {
-    /// Unchanged since the session; the user has not decided about it.
+    /// In place, and no decision was made yet.
     Left,
     /// The user chose to keep the file.
     Kept,
@@ -224,11 +226,11 @@ pub enum LeftState {
     Quarantined,
     /// Put back from quarantine.
     Returned,
-    /// Put back from quarantine, while the file that had taken its path was quarantined.
+    /// Put back from quarantine. The file that existed at its path was quarantined.
     Exchanged,
     /// Deleted from quarantine.
     Deleted,
-    /// A configuration in which IronCurtain restored dangerous settings.
+    /// A configuration in which IronCurtain restored changed settings.
     PutBack,
 }
 
@@ -240,9 +242,9 @@ pub enum LeftChoice {
     Keep,
     /// Move the file to quarantine.
     Quarantine,
-    /// Put the file back from quarantine, unless another file has taken its path.
+    /// Put the file back from quarantine, unless another file now exists at its path.
     PutBack,
-    /// Put the file back from quarantine, and quarantine the file that has taken its path.
+    /// Put the file back from quarantine, and quarantine the file that now exists at its path.
     Exchange,
     /// Delete the file from quarantine.
     Delete,
@@ -257,9 +259,9 @@ pub struct GrantView {
     pub client: String,
     /// Name of the server.
     pub server: String,
-    /// Session that the grant is limited to, for a session grant.
+    /// Id of the session that the grant is limited to; `None` for other grants.
     pub session: Option<String>,
-    /// Granted object: a path, a host with its port, or a tool with the argument values it is limited to.
+    /// Object of the grant: a path, a host with its port, or a tool with the argument values that it is limited to.
     pub path: String,
     /// Kind of object: `file`, `folder`, `host` or `tool`.
     pub kind: String,
@@ -277,17 +279,18 @@ pub struct GrantView {
     pub uses: u64,
     /// Origin of the grant, in words.
     pub provenance: String,
-    /// Reason why the grant is suspended: its path was removed or became a symlink, or the server changed. `None` if it
-    /// applies.
+    /// Reason the grant is suspended: its path was removed or became a symlink, or the server changed. `None` if it
+    /// is not suspended.
     pub suspended: Option<String>,
-    /// `true` if the grant is suspended because another program has taken the server's name, until the user decides
+    /// `true` if the grant is suspended because the server's name now refers to another program. The user must decide
     /// about it.
     #[serde(default)]
     pub server_changed: bool,
-    /// Progress of a revocation: time since which access has been denied, and why the revocation is not saved yet.
+    /// Description of a revocation in progress: the time since which access is denied, and the reason it is not saved
+    /// yet.
     #[serde(default)]
     pub ending: Option<String>,
-    /// Number of days since a permanent grant was last used; `None` if that was recent, or if the grant expires.
+    /// Number of days since a permanent grant was last used; `None` if it was used recently or is not permanent.
     #[serde(default)]
     pub unused_days: Option<u64>,
 }
@@ -311,7 +314,7 @@ pub struct ActivityView {
     pub tool: Option<String>,
     /// `allow`, `deny` or `escalate`; set for decisions and answers only.
     pub decision: Option<String>,
-    /// Basis of a decision: `rule`, `answer`, `grant`, `session-folder`, ...
+    /// Ground of a decision: `rule`, `answer`, `grant`, `session-folder`, ...
     #[serde(default)]
     pub decided_by: Option<String>,
     /// Summary of the entry in words.
@@ -327,7 +330,8 @@ pub struct AuditCheckView {
     pub intact: bool,
     /// Number of entries read.
     pub entries: u64,
-    /// First problem and its location. If the chain is intact, the reason why entries may be missing from its end.
+    /// First problem and its location. If the chain is intact, the reason entries may be missing from its end, if
+    /// any.
     pub problem: Option<String>,
     /// Description of the sources that confirm the newest entry; empty if there are none.
     #[serde(default)]

@@ -4,7 +4,7 @@
 //! `--smoke` takes each measurement only once.
 //!
 //! - Each sandbox runs the same commands through its command line, as a user would run them.
-//! - The whole process tree counts, starting with the launched process.
+//! - Memory and processes are measured for the whole process tree of the launched process.
 
 #![expect(clippy::print_stdout, reason = "the table goes to standard output")]
 

@@ -27,7 +27,7 @@ use std::{
 
 type ControlAnswer = Result<String, Box<dyn Error>>;
 
-/// Granted files that the probe holds, so that a test can check that this is detected.
+/// Handles to granted files that the probe keeps open, so that a test can check that this is detected.
 #[derive(Default)]
 struct Held {
     files: Vec<File>,
@@ -36,7 +36,7 @@ struct Held {
     writers: Vec<File>,
 }
 
-/// Thread that repeatedly reads a file or folder until it is stopped, or until the result differs from the first one.
+/// Thread that repeatedly reads a file or folder until it is stopped or the result changes.
 struct Stare {
     stop: Arc<AtomicBool>,
     looks: JoinHandle<Result<u64, String>>,
@@ -268,7 +268,7 @@ fn park(path: &str, held: &mut Held) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Connects to a listener of its own over the sandbox's loopback.
+/// Listens on the sandbox's loopback and connects to that listener.
 fn loopback() -> ControlAnswer {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let mut caller = TcpStream::connect(listener.local_addr()?)?;

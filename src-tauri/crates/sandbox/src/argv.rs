@@ -1,8 +1,9 @@
 //! Command line of bubblewrap, as a pure function of the specification and the host.
 //!
 //! - The options are passed through a descriptor (`--args`), so no command line exposes the server's environment.
-//! - Bubblewrap creates the frame: the system, the kernel's file systems and `/tmp`, and makes the root read-only at
-//!   the end. The other mounts are added to the frame later ([`InitialMounts`](crate::mounts::InitialMounts)).
+//! - Bubblewrap creates the base of the sandbox (the frame): the system's directories, the kernel's file systems and
+//!   `/tmp`. It makes the root read-only last. The supervisor adds the other mounts later
+//!   ([`InitialMounts`](crate::mounts::InitialMounts)).
 
 use crate::{
     host::{HostTree, RootEntry},
@@ -10,7 +11,7 @@ use crate::{
     spec::{Spec, View},
 };
 
-/// Numbers of the descriptors that bubblewrap reads from and writes to.
+/// File descriptor numbers that bubblewrap reads from or writes to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Descriptors {
     pub(crate) info: i32,
@@ -55,14 +56,14 @@ pub(crate) fn bwrap_argv(spec: &Spec, host: &HostTree, fds: Descriptors) -> Vec<
     argv.0
 }
 
-/// Returns the content of the sandbox's `/etc/passwd`, with its only user.
+/// Returns the content of the sandbox's `/etc/passwd`, which lists only the sandbox's user.
 pub(crate) fn passwd(spec: &Spec, uid: u32, gid: u32) -> String {
     let home = spec.env.get("HOME").map_or("/", String::as_str);
     let home = if home.contains([':', '\n']) { "/" } else { home };
     format!("{}:x:{uid}:{gid}::{home}:/bin/sh\n", user_name(uid))
 }
 
-/// Returns the content of the sandbox's `/etc/group`, with its only group.
+/// Returns the content of the sandbox's `/etc/group`, which lists only the group of the sandbox's user.
 pub(crate) fn group(uid: u32, gid: u32) -> String {
     format!("{}:x:{gid}:\n", user_name(uid))
 }

@@ -72,10 +72,10 @@ pub use watcher::{FinishedJournal, Watcher};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AutostartMode {
-    /// Quarantines files that run automatically; lists all others and leaves them in place.
+    /// Files that run automatically are quarantined; all others are reported and left in place.
     #[default]
     Listed,
-    /// Quarantines every file that the strict list names.
+    /// Every file that the strict list names is quarantined.
     Strict,
 }
 
@@ -86,7 +86,7 @@ pub enum GitConfig {
     /// The configuration of existing repositories is read-only.
     #[default]
     Closed,
-    /// The configuration is writable, and keys that make git run a program are restored.
+    /// The configuration is writable. Changes to keys that make git run a program are undone.
     Guarded,
 }
 
@@ -100,10 +100,10 @@ pub struct AutostartRules {
     /// Treatment of the configuration of existing repositories.
     #[serde(default)]
     pub git_config: GitConfig,
-    /// Names or folders that the sandbox may change: they are neither made read-only nor checked.
+    /// Names or paths that the sandbox may change. They are neither made read-only nor checked.
     #[serde(default)]
     pub allow: Vec<String>,
-    /// The user's home, in which startup files of shells and desktops are recognized.
+    /// The user's home directory, in which startup files of shells and desktops are recognized.
     #[serde(default)]
     pub home: Option<String>,
     /// Paths that must not exist. Files created at or below them are quarantined.
@@ -116,7 +116,7 @@ pub struct AutostartRules {
 pub struct RunsLater {
     /// Words that complete the sentence "this runs ...".
     pub when: &'static str,
-    /// `true` if the file runs without any action of the user. Such a file is quarantined when it appears.
+    /// `true` if the file runs without any action by the user. Such a file is quarantined when it appears.
     pub unasked: bool,
 }
 
@@ -130,17 +130,17 @@ pub enum ChangeKind {
     Changed,
 }
 
-/// Measure against a sandbox that keeps recreating a file after it was quarantined.
+/// Action that the launcher must take against a sandbox that keeps recreating quarantined files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Countermeasure {
-    /// The launcher must make a root read-only.
+    /// Make a root read-only.
     ReadOnly {
         /// Path of the root to make read-only.
         root: String,
         /// Path of the file that keeps reappearing.
         path: String,
     },
-    /// The launcher must terminate the sandbox and start no other for its session.
+    /// Terminate the sandbox and start no other sandbox for its session.
     End {
         /// Words that complete the sentence "the server was stopped because ...".
         reason: String,
@@ -167,7 +167,7 @@ pub enum Finding {
         /// Names of the restored keys.
         keys: Vec<String>,
     },
-    /// A file that can run later is new or changed, and was left in place.
+    /// A file that can run later is new or has changed. It was left in place.
     Left {
         /// Path of the file that can run later.
         path: String,

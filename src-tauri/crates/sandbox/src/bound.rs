@@ -29,11 +29,11 @@ pub struct BoundChild {
     pub stderr: OwnedFd,
     /// Process id of the child, for display.
     pub pid: u32,
-    /// Guard that keeps the child alive.
+    /// Guard that kills the child when dropped.
     pub hold: Hold,
 }
 
-/// Guard that keeps a [`BoundChild`] alive. Dropping it kills the child's whole process group.
+/// Guard of a [`BoundChild`]. Dropping it kills the child's whole process group.
 #[derive(Debug)]
 pub struct Hold {
     leader: Option<Pid>,
@@ -115,7 +115,7 @@ mod tests {
         spawn_bound(command).unwrap()
     }
 
-    /// Reads until the last process holding the write end has exited.
+    /// Reads until EOF, that is, until the last process that holds the write end has exited.
     fn rest(stdout: OwnedFd) -> String {
         let mut said = String::new();
         File::from(stdout).read_to_string(&mut said).unwrap();

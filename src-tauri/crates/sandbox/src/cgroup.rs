@@ -40,7 +40,7 @@ pub(crate) struct CgroupRoot {
     can: CgroupLimits,
 }
 
-/// Control group of one sandbox.
+/// Control group of one sandbox. Dropping it removes the group.
 #[derive(Debug)]
 pub(crate) struct Cgroup {
     dir: PathBuf,
@@ -73,8 +73,8 @@ impl CgroupRoot {
         PLACE.get_or_init(|| look(&own_dir()?)).as_ref()
     }
 
-    /// Takes over this process's control group `dir`. Returns `None` if the group contains other processes or lacks the
-    /// controllers.
+    /// Takes over this process's control group `dir`. Returns `None` if the group contains other processes, or if the
+    /// controllers are unavailable.
     fn at(dir: &Path) -> io::Result<Option<Self>> {
         let offered = fs::read_to_string(dir.join("cgroup.controllers"))?;
         let offers = |name: &str| offered.split_whitespace().any(|other| other == name);
@@ -97,7 +97,7 @@ impl CgroupRoot {
         Ok((can != CgroupLimits::default()).then(|| Self { dir: dir.to_owned(), can }))
     }
 
-    /// Creates a group with those of these limits for which a controller is available.
+    /// Creates a group that enforces the given limits, except those whose controller is unavailable.
     pub(crate) fn make(&self, limits: &ResourceLimits) -> io::Result<Cgroup> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -155,7 +155,7 @@ impl Drop for Cgroup {
     }
 }
 
-/// Moves the calling process into a group, given the group's open `cgroup.procs`.
+/// Moves the calling process into a group. `door` is the group's open `cgroup.procs`.
 pub(crate) fn join(door: &OwnedFd) -> io::Result<()> {
     rustix::io::write(door, b"0").map(drop).map_err(|error| {
         io::Error::other(format!("failed to join the control group: {}", io::Error::from(error)))
@@ -189,7 +189,7 @@ fn write(dir: &Path, name: &str, text: &str) -> io::Result<()> {
 
 #[cfg(test)]
 impl CgroupRoot {
-    /// Creates a subtree without controllers. Returns `None` if this user may not create groups.
+    /// Creates a subtree without controllers. Returns `None` if this user may not create control groups.
     pub(crate) fn bare() -> Option<Self> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -210,7 +210,7 @@ mod tests {
 
     const ALL: CgroupLimits = CgroupLimits { memory: true, cpu: true, processes: true };
 
-    /// Creates files that imitate the kernel's, which not every machine provides.
+    /// Creates files that imitate a control group, because not every machine lets a test create one.
     fn files(controllers: &str, processes: &str) -> tempfile::TempDir {
         let dir = tempfile::tempdir().unwrap();
         let put = |name: &str, text: &str| fs::write(dir.path().join(name), text).unwrap();

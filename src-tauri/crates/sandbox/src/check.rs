@@ -22,7 +22,7 @@ use facts::Facts;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Session directory of the trial, which leaves it empty.
+/// Name of the subdirectory for the trial in the state directory. The trial leaves it empty.
 const TRIAL: &str = "trial";
 
 /// Launches a trial sandbox that does nothing, with `supervisor_program`. `state_dir` is the state directory of all

@@ -81,7 +81,7 @@ fn run_command(run: &CommandLine, arguments: &CommandArguments) -> Result<ExitCo
     Ok(run_in_foreground(plan.foreground, egress, signals, arguments.debug)?)
 }
 
-/// Reads the given settings file, or else the one in the home if it exists.
+/// Reads the settings file given on the command line, or the default one in the home directory if none was given.
 fn settings(
     arguments: &CommandArguments,
     surroundings: &CommandContext,

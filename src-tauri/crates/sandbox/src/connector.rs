@@ -1,9 +1,9 @@
-//! Connects sockets for a sandbox that may have its own unix sockets or use services of this computer, after checking
+//! Connects sockets for a sandbox that may have its own unix sockets or use services on this computer, after checking
 //! the destination.
 //!
 //! - Seccomp cannot read the address that `connect` gets. Instead, the kernel reports each call, and a process of the
-//!   supervisor connects the same socket to its own copy of the address. The sandbox can change neither in the
-//!   meantime.
+//!   supervisor connects the same socket to its own copy of the address. The sandbox cannot exchange the socket or
+//!   the address between the check and the connection.
 //! - A path leads to one of the sandbox's own sockets if it is in a folder that only the sandbox writes to, as
 //!   determined by the mount after resolving symlinks. No rename or link leads from another mount into such a folder.
 //! - Abstract names and internet addresses are resolved in the socket's own network namespace, as usual. Only a
@@ -67,12 +67,12 @@ impl Connector {
     }
 }
 
-/// Connections that a sandbox may make, besides those inside its network namespace.
+/// Connections that a sandbox may make outside its network namespace.
 #[derive(Debug)]
 pub(crate) struct Connections {
-    /// Mount ids of folders that only the sandbox writes to, which may contain its unix sockets.
+    /// Mount ids of the folders that only the sandbox can write to. Sockets in these folders are its own.
     pub(crate) own: Vec<u64>,
-    /// Services of this computer; `None` if connections to loopback ports need no permission.
+    /// Services on this computer; `None` if connections to loopback ports need no permission.
     pub(crate) services: Option<Services>,
 }
 
@@ -113,7 +113,7 @@ fn serve(calls: &OwnedFd, connections: &Arc<Connections>) {
     }
 }
 
-/// Returns whether no process remains that could make a call.
+/// Returns whether every process that could make a reported call has exited.
 fn is_over(calls: &OwnedFd) -> bool {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     let mut polled = [PollFd::new(calls, PollFlags::IN)];

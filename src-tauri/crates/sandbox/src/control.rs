@@ -12,7 +12,7 @@ use crate::spec::{Mount, MountAccess};
 /// Request to the supervisor, sent as one line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ControlRequest {
-    /// Id that the reply repeats.
+    /// Id of the request, which the client chooses and the reply repeats.
     pub id: u64,
     /// Operation to perform.
     #[serde(flatten)]
@@ -42,8 +42,8 @@ pub enum ControlOp {
     },
     /// List the granted paths that are mounted.
     List,
-    /// Check that every mask is in place, and restore each lost one, because a program outside has changed the
-    /// hidden or read-only path.
+    /// Check that every mask is in place, and restore lost ones. A mask is lost when a program outside the sandbox
+    /// replaces the hidden or read-only path.
     Check,
     /// Kill everything in the sandbox and exit.
     Shutdown,
@@ -55,7 +55,7 @@ pub enum ControlOp {
 pub enum FromSupervisor {
     /// Reply to the oldest unanswered request.
     Reply(ControlReply),
-    /// Event that no request caused.
+    /// Event that was not caused by a request.
     Event(SandboxEvent),
 }
 
@@ -77,12 +77,12 @@ pub enum ControlAnswer {
     Added,
     /// The path is mounted read-only.
     Narrowed {
-        /// Proof that nothing in the sandbox can write to the path any more, or that a process still holds it.
+        /// Proof that nothing in the sandbox can write to the path any more, or a report that a process still can.
         proof: UnmountProof,
     },
     /// The path is no longer mounted.
     Removed {
-        /// Proof that nothing in the sandbox refers to the path, or that a process still holds it.
+        /// Proof that nothing in the sandbox refers to the path, or a report that a process still does.
         proof: UnmountProof,
     },
     /// The granted paths.
@@ -90,7 +90,8 @@ pub enum ControlAnswer {
         /// Granted mounts, in path order.
         mounts: Vec<Mount>,
     },
-    /// Every mask is in place. For each mask that was restored, a [`SandboxEvent::Uncovered`] was sent before.
+    /// Every mask is in place. A [`SandboxEvent::Uncovered`] was sent before this reply for each mask that had to be
+    /// restored.
     Checked,
     /// The sandbox is being terminated.
     Closing,
@@ -109,12 +110,12 @@ pub enum ControlAnswer {
 }
 
 /// Result of checking that a mount was removed or narrowed. If another grant still shows the same file, the proof
-/// covers only the access that the other grant does not give.
+/// does not cover the access that this other grant gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum UnmountProof {
-    /// The kernel released the mount: no descriptor, mapping, working directory or message in flight refers to it. Or
-    /// the mount is permanently read-only, and another grant still shows its content.
+    /// The kernel released the mount: no descriptor, mapping, working directory or message in flight refers to it.
+    /// Alternatively, the mount was made permanently read-only, and another grant still shows its content.
     Proved,
     /// The path is no longer visible, but a process still has one of its files open. Only restarting the server ends
     /// that access.
@@ -129,7 +130,7 @@ pub enum MountRefusal {
     BadRequest,
     /// The path is not absolute and normal.
     BadPath,
-    /// The path is a part of the sandbox (`/proc`, `/dev`, `/sys`, the session directory, a program).
+    /// The path belongs to the sandbox itself (`/proc`, `/dev`, `/sys`, the session directory, a program).
     Reserved,
     /// The path does not exist.
     Missing,
@@ -137,16 +138,16 @@ pub enum MountRefusal {
     Symlink,
     /// The path is not a regular file or directory, or it is a directory where a file is required.
     Kind,
-    /// The path cannot be searched for named pipes and sockets, which must be masked in every folder.
+    /// The folder cannot be searched for named pipes and sockets, which must be masked.
     Special,
     /// The user may not access the path.
     Denied,
-    /// The path is granted read-write and must be narrowed instead.
+    /// Removing the path was refused because it is granted read-write. It must be narrowed instead.
     Narrower,
-    /// The sandbox has another kind of file at the path, or a tree without that name. The server must be restarted with
-    /// the grant.
+    /// The path cannot be used as a mount point: the sandbox shows a different kind of file there, or a tree in which
+    /// the path does not exist. The server must be restarted with the grant.
     NoMountPoint,
-    /// The path is an autostart file, which stays read-only unless the user's answer named it.
+    /// The path is an autostart file, which stays read-only unless the user approved this exact path.
     Protected,
     /// The path is not granted.
     NotGranted,
@@ -174,8 +175,8 @@ pub enum SandboxEvent {
         /// Enforcement of the process limit.
         processes: Enforcement,
     },
-    /// A program outside replaced a hidden or read-only path. The server could access the replacement for about a
-    /// millisecond, until it was masked again.
+    /// A program outside the sandbox replaced a hidden or read-only path. The server could access the replacement for
+    /// about a millisecond, until it was masked again.
     Uncovered {
         /// Path that was replaced.
         path: String,
@@ -190,7 +191,7 @@ pub enum SandboxEvent {
     },
 }
 
-/// Mechanism that enforces a limit.
+/// Mechanism that enforces a limit, if any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Enforcement {

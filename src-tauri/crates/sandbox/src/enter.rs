@@ -1,4 +1,5 @@
-//! Last step before the server, inside the complete sandbox: waits for the supervisor, and then executes the server.
+//! Last step before the server, inside the complete sandbox: waits for the supervisor's signal, and then executes the
+//! server.
 //!
 //! - The server starts only after the supervisor signals that the initial mounts are complete. If the supervisor has
 //!   died, the server never starts.
@@ -29,9 +30,9 @@ use crate::{
     sys,
 };
 
-/// First byte sent to the supervisor: the sandbox is complete.
+/// First byte sent to the supervisor. Reports that the sandbox is complete.
 pub(crate) const READY: u8 = b'r';
-/// First byte received from the supervisor: start the server.
+/// First byte received from the supervisor. Permits starting the server.
 pub(crate) const GO: u8 = b'g';
 
 /// Exit status that shells use for a program that does not exist.
@@ -42,8 +43,8 @@ const UNUSABLE: u8 = 126;
 /// Enters the sandbox and executes the server.
 ///
 /// Arguments: the descriptors of stdin, stdout, stderr, the link to the supervisor (the gate), the socket for the
-/// proxy's listener and the link to a run's starter; the limits; `true` if the supervisor makes the sandbox's
-/// connections; the working directory; the command.
+/// proxy's listener and the link to the process that started the run; the limits; `true` if the supervisor makes the
+/// sandbox's connections; the working directory; the command.
 pub(crate) fn run(args: &[String]) -> ExitCode {
     let [stdin, stdout, stderr, gate, egress, link, limits, reports, cwd, program, rest @ ..] = args else {
         return ExitCode::from(2);
@@ -112,8 +113,8 @@ fn report_connections(gate: &File) -> io::Result<()> {
     fd_passing::send(gate, calls)
 }
 
-/// Applies limits to the server and its descendants. The kernel counts processes per user namespace, that is, per
-/// sandbox.
+/// Applies limits to the server and its descendants. The kernel counts processes per user namespace, so the process
+/// limit applies to the whole sandbox.
 fn limit_to(limits: ResourceLimits) -> io::Result<()> {
     limit(Resource::Core, Some(0))?;
     limit(Resource::Data, limits.memory)?;
@@ -122,8 +123,8 @@ fn limit_to(limits: ResourceLimits) -> io::Result<()> {
     limit(Resource::Fsize, limits.file_size)
 }
 
-/// Restricts signals, traces and abstract sockets to the server and its descendants, if the kernel's Landlock supports
-/// that (since Linux 6.12). Namespaces and seccomp already enforce the same; this is a second layer.
+/// Restricts signals, tracing and abstract sockets to the server and its descendants, if the kernel's Landlock
+/// supports that (since Linux 6.12). Namespaces and seccomp already enforce the same; this is a second layer.
 ///
 /// Landlock does not restrict files here, because its rules can only be tightened, while grants are added and removed.
 /// Mounts restrict files instead.
@@ -134,7 +135,7 @@ fn stay_in_scope() -> io::Result<()> {
     confined.map(drop).map_err(io::Error::other)
 }
 
-/// Lowers a limit, but never raises it.
+/// Sets a limit to `value` if that lowers it. Never raises a limit.
 fn limit(resource: Resource, value: Option<u64>) -> io::Result<()> {
     let Some(value) = value else { return Ok(()) };
     let value = getrlimit(resource).maximum.map_or(value, |most| value.min(most));

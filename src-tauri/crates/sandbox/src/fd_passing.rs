@@ -30,7 +30,7 @@ pub(crate) fn send(stream: impl AsFd, descriptor: impl AsFd) -> io::Result<()> {
     Ok(())
 }
 
-/// Waits for a descriptor. Fails at EOF.
+/// Waits for a descriptor and returns it. Fails at EOF.
 pub(crate) fn receive(stream: impl AsFd) -> io::Result<OwnedFd> {
     let mut space = [MaybeUninit::uninit(); SPACE];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
@@ -43,7 +43,8 @@ pub(crate) fn receive(stream: impl AsFd) -> io::Result<OwnedFd> {
     received.ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
 }
 
-/// Waits for a descriptor, or for a byte without one; the byte is `None` at EOF.
+/// Waits for a message and returns its descriptor. If the message has no descriptor, returns its byte instead, or
+/// `None` at EOF.
 pub(crate) fn receive_or_byte(stream: impl AsFd) -> io::Result<Result<OwnedFd, Option<u8>>> {
     // The message may also carry credentials.
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1), ScmCredentials(1))];
@@ -59,13 +60,14 @@ pub(crate) fn receive_or_byte(stream: impl AsFd) -> io::Result<Result<OwnedFd, O
     Ok(descriptor.ok_or((received.bytes == 1).then_some(byte)))
 }
 
-/// Waits for the listener, and receives it over the socket that has this descriptor number. The proxy program gets the
-/// number on its command line.
+/// Receives the listener over the inherited socket whose descriptor number is `number`. Blocks until it arrives. The
+/// proxy program gets the number on its command line.
 pub fn receive_listener(number: &str) -> io::Result<TcpListener> {
     Ok(receive(sys::process::take_descriptor(number)?)?.into())
 }
 
-/// Reads one byte, or `None` at EOF, and the id of the process that sent it. The stream must pass credentials.
+/// Reads one byte and the id of the process that sent it. The byte is `None` at EOF. Passing of credentials
+/// (`SO_PASSCRED`) must be enabled on the stream.
 pub(crate) fn word_and_sender(stream: impl AsFd) -> io::Result<(Option<u8>, Option<Pid>)> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmCredentials(1))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);

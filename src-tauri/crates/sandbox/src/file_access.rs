@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FileAccess {
-    /// Reading the content of the file.
+    /// Reads the content of the file.
     Read,
     /// Creates, changes or replaces the file.
     Write,
@@ -31,10 +31,11 @@ pub enum FromView {
         path: String,
         /// Access that the program wants.
         access: FileAccess,
-        /// Waiting programs, for display: the one that opens the file is last, after its ancestors in the sandbox.
+        /// Names of the program that wants access and of its ancestors in the sandbox, for display. The program
+        /// itself is last.
         programs: Vec<String>,
     },
-    /// No program is waiting for the answer any more.
+    /// No program is waiting for the answer to this question any more.
     Withdraw {
         /// Id of the question.
         id: u64,
@@ -59,9 +60,9 @@ pub enum ToView {
         /// Decision about the access.
         answer: AccessAnswer,
     },
-    /// Another access that needs no question from now on.
+    /// Adds an access that is permitted without a question from now on.
     Permit(PermittedAccess),
-    /// All accesses that need no question from now on, replacing earlier permissions.
+    /// Replaces all accesses that are permitted without a question.
     Permissions {
         /// Version number, which the view repeats in [`FromView::Applied`].
         version: u64,
@@ -76,14 +77,14 @@ pub enum ToView {
 pub enum AccessAnswer {
     /// The access is refused.
     Denied,
-    /// The access is allowed once for each waiting program.
+    /// The access is allowed once for each program that is waiting for it.
     Once,
     /// The access was already permitted before this answer. If the permission has been revoked since, the view asks
     /// again.
     Permitted,
 }
 
-/// Access to a path that needs no question.
+/// Access to a path that is permitted without a question.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct PermittedAccess {
     /// Permitted absolute path without symlinks.
@@ -93,7 +94,7 @@ pub struct PermittedAccess {
 }
 
 impl FileAccess {
-    /// Returns the permitted accesses that include this one.
+    /// Returns the kinds of permission that cover this access.
     #[must_use]
     pub fn included_in(self) -> &'static [Self] {
         match self {

@@ -1,6 +1,6 @@
-//! Parts of the host's system tree that sandboxes show, determined once per launch.
+//! Determines, once per launch, which parts of the host's system tree a sandbox shows.
 //!
-//! - For the roots view, only the fixed names below are checked. They belong to the system, not to the user.
+//! - For the roots view, only the fixed paths below are considered. They belong to the system, not to the user.
 
 use std::{fs, io, path::Path};
 
@@ -9,7 +9,8 @@ use crate::spec::View;
 /// Parts of the host that a sandbox is built from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct HostTree {
-    /// `/bin` and similar entries of the host's root, or all of its entries.
+    /// Entries of the host's root directory that the sandbox shows: system directories such as `/bin`, or all
+    /// entries.
     pub(crate) tops: Vec<(String, RootEntry)>,
     /// Files and directories below `/etc` that programs need, for the roots view.
     pub(crate) etc: Vec<String>,
@@ -19,22 +20,22 @@ pub(crate) struct HostTree {
     pub(crate) read_only_paths: Vec<String>,
 }
 
-/// Kind of an entry of the host's root.
+/// Kind of an entry in the host's root directory.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum RootEntry {
-    /// A symlink with this target, which nowadays is mostly in `/usr`.
+    /// Symlink with this target. Most current systems link `/bin` and similar directories into `/usr`.
     Link(String),
-    /// Anything but a symlink: a directory, or rarely a file.
+    /// Anything but a symlink: usually a directory, rarely a file.
     There,
 }
 
 const TOPS: &[&str] = &["/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
 
-/// Program and library folders outside `/usr`, on the systems that have them.
+/// Folders for programs and libraries outside `/usr` on the systems that use them.
 const STORES: &[&str] = &["/nix", "/gnu"];
 
-/// Parts of `/sys` that programs need: processors and memory pages. The rest describes the machine and its network,
-/// regardless of the network namespace.
+/// Parts of `/sys` that programs need, about processors and memory pages. The rest is not shown, because it describes
+/// the machine and its network even in a separate network namespace.
 const SYS: &[&str] = &["/sys/devices/system", "/sys/kernel/mm"];
 
 const ETC: &[&str] = &[
@@ -53,7 +54,7 @@ const ETC: &[&str] = &[
     "/etc/ssl/openssl.cnf",
 ];
 
-/// Further settings in `/etc` that shells and command line tools read.
+/// Files in `/etc` that shells and command line tools read. Shown to runs in addition to [`ETC`].
 const ETC_OF_RUNS: &[&str] = &[
     "/etc/bash.bashrc",
     "/etc/gai.conf",
@@ -84,7 +85,7 @@ const MASKED: &[&str] = &[
     "/proc/timer_list",
     "/proc/vmallocinfo",
 ];
-/// File that reveals information about the host even to an ordinary user, because keyrings are not namespaced.
+/// File to mask for an ordinary user too, because keyrings are not namespaced and it describes those of the host.
 const MASKED_FOR_USERS: &[&str] = &["/proc/keys"];
 
 const READ_ONLY: &[&str] = &[
@@ -117,12 +118,12 @@ impl HostTree {
         Ok(Self { tops, etc, masked, read_only_paths: guard(READ_ONLY) })
     }
 
-    /// Returns the entries that the first program in the sandbox needs, which are mounted before it runs.
+    /// Returns the entries that the sandbox's first program needs. They must be mounted before it runs.
     pub(crate) fn frame(&self) -> impl Iterator<Item = &(String, RootEntry)> {
         self.tops.iter().filter(|top| is_frame(top))
     }
 
-    /// Returns the remaining entries, which are mounted afterwards.
+    /// Returns the paths of the remaining entries, which are mounted afterwards.
     pub(crate) fn rest(&self) -> impl Iterator<Item = &String> {
         self.tops.iter().filter(|top| !is_frame(top)).map(|(path, _)| path)
     }

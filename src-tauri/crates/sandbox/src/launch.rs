@@ -5,7 +5,7 @@
 //!   [`supervisor`](crate::supervisor) describes how soon.
 //! - INVARIANT: the supervisor inherits only the server's standard streams, the spec, the control stream, the link to
 //!   the watcher for pipes and sockets and, if used, the socket for the proxy's listener, the connection to the view,
-//!   the links to a run's starter and for services, and the control group's `cgroup.procs`.
+//!   the link to the process that started the run, the link for services, and the control group's `cgroup.procs`.
 //! - [`launch`] returns once the supervisor runs. The control stream reports how the server proceeds.
 
 use std::{
@@ -43,7 +43,7 @@ use crate::{
     sys::process::NONE,
 };
 
-/// Running supervisor, as the trusted process uses it.
+/// Handles of the trusted process to a running supervisor.
 ///
 /// Dropping `control` terminates the sandbox.
 #[derive(Debug)]
@@ -60,11 +60,11 @@ pub struct LaunchedSandbox {
     pub pid: u32,
     /// Handle that kills the sandbox.
     pub kill: KillHandle,
-    /// Source of the proxy's listener; set if the spec's network is [`NetworkAccess::Proxied`].
+    /// Handle for receiving the proxy's listener; set if the spec's network is [`NetworkAccess::Proxied`].
     pub egress: Option<Egress>,
 }
 
-/// Source of the listener that receives all network traffic of the sandbox.
+/// Handle for receiving the listener that accepts all network traffic of the sandbox.
 #[derive(Debug)]
 pub struct Egress(UnixStream);
 
@@ -118,7 +118,8 @@ pub fn launch(
     launch_in(CgroupRoot::find(), spec, supervisor_program, on_ended)
 }
 
-/// Running supervisor of a run: a program that has the user's own streams and whose files are served.
+/// Handles to the running supervisor of a run. The run's program uses the user's own standard streams, and a view
+/// serves its files.
 ///
 /// Dropping `control` terminates the sandbox.
 #[derive(Debug)]
@@ -127,9 +128,9 @@ pub struct LaunchedRun {
     pub control: UnixStream,
     /// Connection to the view; see [`file_access`](crate::file_access).
     pub view: UnixStream,
-    /// Source of the proxy's listener; set if the spec's network has a proxy.
+    /// Handle for receiving the proxy's listener; set if the spec's network has a proxy.
     pub egress: Option<Egress>,
-    /// Link for services of this computer; set if the spec's network is [`NetworkAccess::ProxiedWithServices`].
+    /// Link for services on this computer; set if the spec's network is [`NetworkAccess::ProxiedWithServices`].
     pub services: Option<ServiceLink>,
     /// The supervisor's process id, for display.
     pub pid: u32,
@@ -137,8 +138,9 @@ pub struct LaunchedRun {
     pub kill: KillHandle,
 }
 
-/// Launches a run for `spec`, whose view must be [`View::Served`](crate::View::Served), with these standard streams and
-/// this end of the link to the starter ([`RunLink`](crate::run_link::RunLink)). Calls `on_ended` as [`launch`] does.
+/// Launches a run for `spec`, whose view must be [`View::Served`](crate::View::Served), with the given standard
+/// streams. `link` is the inner end of the link to the process that started the run
+/// ([`RunLink`](crate::run_link::RunLink)). Calls `on_ended` as [`launch`] does.
 ///
 /// On failure, nothing is running and `on_ended` is not called.
 pub fn launch_run(
@@ -186,13 +188,13 @@ struct StartedSupervisor {
     egress: Option<Egress>,
 }
 
-/// Supervisor's ends of a run's connections.
+/// Descriptors for a run's connections that the supervisor inherits.
 struct RunDescriptors {
     /// Connection from the view to the trusted process.
     view: OwnedFd,
-    /// Link to the starter of the run.
+    /// Link to the process that started the run.
     link: OwnedFd,
-    /// Link for services of this computer.
+    /// Link for services on this computer.
     services: Option<OwnedFd>,
 }
 
@@ -297,7 +299,8 @@ fn number_or_none(descriptor: &Option<OwnedFd>) -> String {
     descriptor.as_ref().map_or(NONE.to_owned(), |descriptor| descriptor.as_raw_fd().to_string())
 }
 
-/// Opens a pidfd. Called before the thread waits for `child`, so the process id cannot have been reused.
+/// Opens a pidfd for `child`. Must be called before the thread waits for `child`, so that the process id cannot have
+/// been reused.
 fn with_handle(mut child: Child) -> io::Result<(KillHandle, Child)> {
     match pidfd_open(Pid::from_child(&child), PidfdFlags::empty()) {
         Ok(handle) => Ok((KillHandle(Arc::new(handle)), child)),
@@ -319,7 +322,8 @@ fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(pipe_with(PipeFlags::CLOEXEC)?)
 }
 
-/// Serializes a value into a memory file, because an environment with tokens must not be on a command line.
+/// Serializes a value into a memory file. A command line would expose it, and the environment in it may contain
+/// tokens.
 fn memory_file(value: &impl Serialize) -> io::Result<File> {
     let mut file = File::from(memfd_create(c"ironcurtain-spec", MemfdFlags::CLOEXEC)?);
     file.write_all(&serde_json::to_vec(value)?)?;

@@ -1,4 +1,5 @@
-//! Runs each MCP server in its own sandbox, enforced by the kernel, whose view grows and shrinks with grants.
+//! Runs each MCP server in its own sandbox, which the kernel enforces. Granting and revoking paths changes the files
+//! that a running sandbox can see.
 //!
 //! The trusted process calls [`launch`] with a [`Spec`]. This starts the `ironcurtain-sandbox` program as the
 //! supervisor, which runs bubblewrap, which runs the server. The [`control`] stream adds and removes grants.

@@ -31,8 +31,8 @@ pub(crate) use resolve::{LayoutError, real, real_kind};
 pub(crate) enum PathTreatment {
     /// Cover the path with something empty and inaccessible. `points` are the paths below it that get mounts later.
     Hide { kind: FileKind, points: BTreeMap<String, FileKind> },
-    /// Cover a pipe, a socket, or a folder that cannot be searched for them. Has no effect if the path has another kind
-    /// of file by then.
+    /// Cover a pipe, a socket, or a folder that cannot be searched for them. Has no effect if another kind of file is
+    /// at the path when the plan is applied.
     Special,
     /// Show the path again inside a hidden tree.
     Reopen { writable: bool },
@@ -56,13 +56,13 @@ impl PathTreatment {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct MountPlan(BTreeMap<String, PathTreatment>);
 
-/// Layout of the part of a view that shows the host.
+/// Layout of the host's files in a view.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ViewLayout {
     pub(crate) plan: MountPlan,
     /// Writable paths in path order.
     pub(crate) writable: Vec<String>,
-    /// Paths that are shown on top of a private `/tmp`.
+    /// Paths to mount over the private `/tmp`, so that they stay visible.
     pub(crate) shown: Vec<String>,
 }
 
@@ -70,7 +70,7 @@ pub(crate) struct ViewLayout {
 const ALWAYS_HIDDEN: &[&str] = &["/run/user"];
 
 impl ViewLayout {
-    /// Inspects the host and determines the layout for `spec`. `state_dir` belongs to us and is hidden.
+    /// Inspects the host and determines the layout for `spec`. Hides `state_dir`, which belongs to IronCurtain.
     pub(crate) fn of(spec: &Spec, table: &MountInfo, state_dir: &str) -> Result<Self, LayoutError> {
         let mounted = resolve::mounted(table);
         let mut hidden = BTreeMap::new();
@@ -112,7 +112,7 @@ impl ViewLayout {
     }
 }
 
-/// Reason why a path must exist inside a hidden tree.
+/// Reason a path must exist inside a hidden tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Want {
     Read,
@@ -121,7 +121,7 @@ enum Want {
     Point,
 }
 
-/// Adds the real paths of `paths`, with all of their aliases.
+/// Adds the real paths of `paths`, and every other path at which the same files are mounted.
 fn hide(
     hidden: &mut BTreeMap<String, FileKind>,
     paths: &[impl AsRef<str>],
@@ -135,7 +135,8 @@ fn hide(
     Ok(())
 }
 
-/// Returns the real paths of those of `paths` that exist, to be made read-only.
+/// Returns the real paths of the entries of `paths` that exist, for making them read-only. Includes symlinks at those
+/// paths.
 fn closed(paths: &[String]) -> Result<Vec<String>, LayoutError> {
     let mut there = Vec::new();
     for path in paths {
@@ -147,7 +148,7 @@ fn closed(paths: &[String]) -> Result<Vec<String>, LayoutError> {
 }
 
 impl MountPlan {
-    /// Creates a plan from the hidden paths and the paths wanted in spite of them.
+    /// Creates a plan that hides `hidden`, except for the `wanted` paths inside.
     fn showing(
         hidden: &BTreeMap<String, FileKind>,
         wanted: &BTreeMap<String, Want>,
@@ -212,8 +213,8 @@ impl MountPlan {
         self.0.entry(path).or_insert(PathTreatment::Pin);
     }
 
-    /// Pins the folders between a writable root and the hidden or read-only paths in it. Otherwise, such a folder could
-    /// be renamed and replaced.
+    /// Pins the folders between a writable root and the hidden or read-only paths in it. Otherwise, the sandbox could
+    /// rename such a folder and create another in its place.
     fn hold(&mut self, writable: &[String]) {
         let kept = self
             .0
@@ -243,19 +244,19 @@ impl MountPlan {
         self.0.iter().filter(|(_, step)| !matches!(step, PathTreatment::Reopen { .. }))
     }
 
-    /// Returns the paths that the plan hides.
+    /// Returns the hidden paths of the plan.
     pub(crate) fn hidden(&self) -> impl Iterator<Item = &String> {
         self.0.iter().filter(|(_, step)| matches!(step, PathTreatment::Hide { .. })).map(|(path, _)| path)
     }
 
-    /// Creates a plan that only hides the file that currently exists at `path`.
+    /// Creates a plan that hides only the file that currently exists at `path`.
     pub(crate) fn hiding(path: &str) -> io::Result<Self> {
         let kind = FileKind::of(&fstat(open_plain_end(CWD, &*raw(path))?)?).unwrap_or(FileKind::File);
         Ok(Self([(path.to_owned(), PathTreatment::Hide { kind, points: BTreeMap::new() })].into()))
     }
 
-    /// Makes `paths` read-only in the writable tree at `root`. Also pins a parent folder whose name starts with a dot,
-    /// such as `.git`: it gives the content its meaning, so it must not be renamed and replaced.
+    /// Makes `paths` read-only in the writable tree at `root`. Also pins a parent folder whose name starts with a
+    /// dot, such as `.git`. Programs use the folder because of its name, so it must not be renamed and replaced.
     pub(crate) fn close_in(&mut self, root: &str, paths: &[String]) {
         for path in paths.iter().filter(|path| is_below(path, root)) {
             self.set_read_only(path.clone());
@@ -296,7 +297,7 @@ impl MountPlan {
         self.0.is_empty()
     }
 
-    /// Returns the nearest hidden or re-opened path above `path`.
+    /// Returns the nearest hidden or re-opened path above `path`, with its treatment.
     fn around(&self, path: &str) -> Option<(&String, &PathTreatment)> {
         self.0.iter().rev().find(|(above, step)| step.shows() && is_below(path, above))
     }

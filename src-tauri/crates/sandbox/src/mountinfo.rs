@@ -12,7 +12,7 @@ pub(crate) struct MountEntry {
     pub(crate) parent: u64,
     /// Device of the file system, as `major:minor`.
     pub(crate) device: String,
-    /// Directory in the file system that is mounted.
+    /// Directory of the file system that is mounted. `/` is the whole file system.
     pub(crate) root: OsString,
     pub(crate) point: OsString,
 }
@@ -39,7 +39,7 @@ impl MountInfo {
         points
     }
 
-    /// Returns the mount points of the mount `id` and of everything mounted on it, leaves first.
+    /// Returns the mount points of the mount `id` and of all mounts below it, deepest first.
     pub(crate) fn subtree(&self, id: u64) -> Vec<OsString> {
         let mut ids = vec![id];
         let mut next = 0;
@@ -62,7 +62,7 @@ fn line(line: &[u8]) -> Option<(u64, MountEntry)> {
     Some((id, MountEntry { parent, device, root, point }))
 }
 
-/// Decodes the kernel's escapes: a space, tab, newline or backslash is written as three octal digits.
+/// Decodes a field, in which the kernel writes each space, tab, newline and backslash as three octal digits.
 fn unescape(field: &[u8]) -> Option<OsString> {
     let mut parts = field.split(|byte| *byte == b'\\');
     let mut plain = parts.next()?.to_owned();

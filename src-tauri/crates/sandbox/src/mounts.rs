@@ -46,9 +46,9 @@ pub(crate) struct Mounts {
     /// wider grants.
     fixed: BTreeMap<String, u64>,
     granted: BTreeMap<String, GrantedMount>,
-    /// Directories on the sandbox's own root under the mounts that are directly on it, by path.
+    /// Directories of the sandbox's own root that are covered by mounts directly on that root, by path.
     under: BTreeMap<String, OwnedFd>,
-    /// Granted paths of which a process may still have a file open for reading, from an earlier mount.
+    /// Granted paths of an earlier mount from which a process may still have a file open for reading.
     loose: BTreeSet<String>,
     made: Vec<CreatedPoint>,
     masks: Masks,
@@ -273,8 +273,8 @@ impl Mounts {
         Ok(outcome.let_go.map(|let_go| self.account(path, comes, let_go)))
     }
 
-    /// Determines the proof for the mount that was at `path` and for earlier mounts there. A file that another mount
-    /// still shows counts as removed only when that mount is removed.
+    /// Combines the outcome of the last mount at `path` with those of earlier mounts there, and returns the proof. If
+    /// another mount still shows the same file, the file is removed only when that mount is removed.
     fn account(&mut self, path: &str, comes: Option<u64>, let_go: UnmountOutcome) -> UnmountProof {
         let held_before = self.loose.remove(path);
         let Some(instead) = let_go.instead else {
@@ -289,7 +289,7 @@ impl Mounts {
         let_go.proof
     }
 
-    /// Returns the mounts directly below `path`. Mounts on top of them move along with them.
+    /// Returns the mounts directly below `path`. Mounts below these move along with them.
     fn directly_below(&self, path: &str) -> Vec<MountedPath> {
         let granted = self.granted.iter().map(|(path, granted)| (path, granted.mount_id));
         let all = self.fixed.iter().map(|(path, id)| (path, *id)).chain(granted);
@@ -332,7 +332,7 @@ impl MountError {
         Self::Refused { code, message }
     }
 
-    /// Creates a refusal from any other kernel error.
+    /// Converts a kernel error that has no code of its own to a refusal.
     fn kernel(doing: &str, path: &str, error: impl Into<io::Error>) -> Self {
         let error = error.into();
         Self::refused(MountRefusal::Kernel, format!("{doing} `{path}` failed: {error}"))

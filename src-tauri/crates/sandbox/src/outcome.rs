@@ -16,10 +16,10 @@ pub struct Availability {
     pub warnings: Vec<String>,
 }
 
-/// Exit status for a failure before the program was started.
+/// Exit status of `ironcurtain-sandbox` if the program was never started.
 pub(crate) const FAILED: u8 = 125;
 
-/// Exit of a supervisor.
+/// Exit of a supervisor, with the status of its server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SandboxExit {
     /// Exit status of the server, or 128 plus the signal number; `None` if the supervisor was killed.

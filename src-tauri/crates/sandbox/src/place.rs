@@ -1,6 +1,7 @@
 //! Opens and compares files and directories without following symlinks.
 //!
-//! - INVARIANT: files are opened by their canonical path. A symlink in it was created later, and is an error.
+//! - INVARIANT: files are opened by their canonical path. A symlink in that path must have been created later and is
+//!   an error.
 
 use std::{
     os::fd::{AsFd, OwnedFd},
@@ -21,7 +22,7 @@ pub(crate) enum FileKind {
     File,
 }
 
-/// Identity of a file, independent of its names.
+/// Identity of a file, which does not change if the file is renamed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct FileId {
     pub(crate) device: u64,
@@ -33,7 +34,8 @@ impl FileId {
         Self { device: stat.st_dev, inode: stat.st_ino }
     }
 
-    /// Returns the identity of the file at `path`, or of the symlink itself.
+    /// Returns the identity of the file at `path`. If `path` is a symlink, this is the identity of the symlink
+    /// itself.
     pub(crate) fn at(path: &Path) -> Option<Self> {
         lstat(path).ok().map(|stat| Self::of(&stat))
     }

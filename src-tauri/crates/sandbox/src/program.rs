@@ -15,7 +15,7 @@ use crate::{
 const CONNECT_USAGE: &str = "\
 usage: ironcurtain-sandbox --connect HOST PORT
 
-Inside of a sandbox: connects the standard streams to HOST by way of the sandbox's proxy, as ssh's `ProxyCommand` needs it.
+Connects the standard streams to HOST through the sandbox's proxy. For use inside a sandbox, as ssh's `ProxyCommand`.
 ";
 
 /// Runs the program. `args` exclude the program's name.
@@ -32,7 +32,7 @@ pub fn program(args: impl Iterator<Item = String>) -> ExitCode {
     }
 }
 
-/// Serves as ssh's `ProxyCommand` inside a sandbox with a proxy.
+/// Acts as ssh's `ProxyCommand` inside a sandbox that has a proxy.
 fn connect(target: &[String]) -> ExitCode {
     let said = match target {
         [host, port] => {

@@ -1,4 +1,5 @@
-//! Link between the starter of a run, outside the sandbox, and the process that starts the program inside.
+//! Link between the process that started a run (the starter), outside the sandbox, and the process that starts the
+//! program inside.
 //!
 //! - The trusted process passes the link on without reading from it.
 //! - The process inside creates the run's terminal and sends it out before the program starts. From then on, every
@@ -22,18 +23,18 @@ use crate::fd_passing;
 /// Terminal of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunTerminal {
-    /// Standard streams that are the terminal, indexed by descriptor number.
+    /// `true` for each standard stream that is the terminal, indexed by descriptor number.
     pub streams: [bool; 3],
     /// `true` if the program starts in the foreground of the terminal. In the background, it is stopped when it reads
     /// from the terminal.
     pub foreground: bool,
 }
 
-/// Starter's end of the link.
+/// End of the link that the starter holds.
 #[derive(Debug)]
 pub struct RunLink(OwnedFd);
 
-/// Event that the process inside reports.
+/// Event that the process inside the sandbox reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkEvent {
     /// A signal stopped the program.
@@ -55,7 +56,8 @@ const FINISH: u8 = b'q';
 const STOPPED: u8 = b't';
 const EXITED: u8 = b'e';
 
-/// First byte of the first command and, with a terminal, of the second one, which starts the program.
+/// First byte of the initial command, which contains the terminal settings. If there is a terminal, it is also the
+/// first byte of the second command, which starts the program.
 const BEGIN: u8 = b'r';
 const START: u8 = b'g';
 
@@ -70,7 +72,7 @@ impl RunLink {
         Ok((Self(ours), theirs))
     }
 
-    /// Sends the terminal settings of the run, if it has a terminal. Otherwise, the program starts immediately.
+    /// Sends the run's terminal settings. If `terminal` is `None`, the process inside starts the program immediately.
     ///
     /// # Errors
     /// Returns the error of the operating system.
@@ -86,7 +88,7 @@ impl RunLink {
         fd_passing::receive(&self.0)
     }
 
-    /// Starts the program, once its terminal is prepared.
+    /// Starts the program. The terminal must have been prepared.
     ///
     /// # Errors
     /// Returns the error of the operating system.
@@ -112,7 +114,7 @@ impl RunLink {
         }
     }
 
-    /// Continues the program after it was stopped, in the foreground or background of the terminal.
+    /// Continues a stopped program. `foreground` selects the foreground or background of the terminal.
     ///
     /// # Errors
     /// Fails if the process inside has exited.
@@ -168,7 +170,7 @@ impl InnerLink {
         }
     }
 
-    /// Sends out the terminal's master side, and waits until the starter has prepared the terminal.
+    /// Sends the terminal's master side to the starter, and waits until the starter has prepared the terminal.
     pub(crate) fn give_terminal(&self, terminal: OwnedFd) -> io::Result<()> {
         fd_passing::send(&self.0, terminal)?;
         match hear(&self.0, RecvFlags::empty())? {
@@ -204,7 +206,7 @@ impl AsFd for InnerLink {
 }
 
 impl RunTerminal {
-    /// Bit that is set in the bits of every terminal.
+    /// Bit that distinguishes a run that has a terminal from one that has none.
     const THERE: u8 = 1 << 4;
     const IN_FOREGROUND: u8 = 1 << 3;
 
@@ -230,7 +232,8 @@ fn tell(link: &OwnedFd, message: [u8; 2]) -> io::Result<()> {
     }
 }
 
-/// Receives one message. Returns `None` at EOF. The kernel closes any descriptors in the message.
+/// Receives one message, or returns `None` at EOF. Descriptors in the message are not accepted; the kernel closes
+/// them.
 fn hear(link: &OwnedFd, flags: RecvFlags) -> io::Result<Option<[u8; 2]>> {
     let mut message = [0; 2];
     loop {

@@ -42,7 +42,7 @@ const HELD: [Signal; 8] = [
     Signal::TTOU,
 ];
 
-/// Leader of the session of a run.
+/// Process that starts a run's program and leads the session of its terminal.
 pub(crate) struct RunStarter {
     link: InnerLink,
     signals: Signals,
@@ -59,13 +59,14 @@ impl RunStarter {
         Ok(Self { link, signals, terminal: terminal.transpose()? })
     }
 
-    /// Returns the terminal if this standard stream is the terminal.
+    /// Returns the run's terminal if the standard stream with this number is the terminal.
     pub(crate) fn stream(&self, number: usize) -> Option<&OwnedFd> {
         let (terminal, descriptor) = self.terminal.as_ref()?;
         terminal.streams.get(number).is_some_and(|is_terminal| *is_terminal).then_some(descriptor)
     }
 
-    /// Starts the program in its own process group, in the foreground of the terminal if requested.
+    /// Starts the program in a new process group. If the run requests the foreground, the group becomes the
+    /// terminal's foreground group.
     pub(crate) fn start(&self, command: &mut Command) -> io::Result<Child> {
         use std::os::unix::process::CommandExt;
         command.process_group(0);
@@ -82,7 +83,7 @@ impl RunStarter {
         command.spawn()
     }
 
-    /// Waits until the program has exited and its output was read. Returns the exit status.
+    /// Waits until the program has exited and its output has been read. Returns the exit status.
     ///
     /// Also replaces the standard streams of this process, so that the program holds the only copies and can close its
     /// end of a pipe.
@@ -119,7 +120,8 @@ impl RunStarter {
         }
     }
 
-    /// Reports that the program was stopped or has exited. Returns the exit status once it has exited.
+    /// Checks whether the program was stopped or has exited, and reports it to the starter. Returns the exit status
+    /// once it has exited.
     fn look(&self, child: Pid) -> io::Result<Option<u8>> {
         while let Some((_, status)) = waitpid(Some(child), WaitOptions::NOHANG | WaitOptions::UNTRACED)? {
             if let Some(signal) = status.stopping_signal() {
@@ -134,7 +136,7 @@ impl RunStarter {
         Ok(None)
     }
 
-    /// Carries out one command. Returns `true` if this process must exit.
+    /// Executes one command of the starter. Returns `true` if this process must exit.
     fn obey(&self, child: Pid, has_exited: bool) -> io::Result<bool> {
         let signal = match self.link.command()? {
             Some(LinkCommand::Signal(signal)) => signal,

@@ -5,7 +5,7 @@
 //! - `clone3` fails with `ENOSYS`, because its flags are behind a pointer. Libraries fall back to `clone`, whose flags
 //!   are checked.
 //! - `openat2` fails with `ENOSYS` for the same reason. Libraries fall back to `openat`.
-//! - A call of a foreign architecture kills the process; an x32 call fails with `ENOSYS`.
+//! - A call that uses a foreign architecture kills the process; an x32 call fails with `ENOSYS`.
 //! - `inotify` and `fanotify` are refused: a watch outlives the mount and would continue to report names.
 //! - Pairs of datagram sockets are refused, because each end can connect or send to another address. A pair of stream
 //!   or seqpacket sockets stays connected to itself.
@@ -24,7 +24,7 @@ use crate::spec::UnixSockets;
 
 type SyscallRules = BTreeMap<c_long, Vec<SeccompRule>>;
 
-/// Returns the programs in the kernel's format, in the order in which to apply them.
+/// Returns the filter programs in the kernel's format, in the order in which they must be applied.
 pub(crate) fn programs(unix_sockets: UnixSockets) -> Result<[Vec<u8>; PROGRAMS], seccompiler::Error> {
     let all = |calls: &[c_long]| calls.iter().map(|call| (*call, vec![])).collect::<SyscallRules>();
     Ok([
@@ -40,8 +40,8 @@ pub(crate) const PROGRAMS: usize = 3;
 /// Calls that pass on the pages of a file instead of a copy of its content.
 const PAGES: &[c_long] = &[libc::SYS_splice, libc::SYS_tee, libc::SYS_vmsplice, libc::SYS_sendfile];
 
-/// Program that lets the kernel report `connect`, for a sandbox whose connections the supervisor makes. Earlier
-/// programs have already handled foreign architectures and x32.
+/// Program that makes the kernel report each `connect` call, for a sandbox whose connections the supervisor makes.
+/// Earlier programs have already handled foreign architectures and x32.
 pub(crate) const REPORTS_CONNECT: [libc::sock_filter; 4] = [
     libc::sock_filter { code: LOAD, jt: 0, jf: 0, k: 0 },
     libc::sock_filter { code: JUMP_IF_EQUAL, jt: 0, jf: 1, k: libc::SYS_connect as u32 },
@@ -127,8 +127,8 @@ const SOCKET_KIND: u64 = 0xf;
 /// Types of unix sockets that can send to any address. The kernel treats a raw socket as a datagram socket.
 const DATAGRAMS: &[i32] = &[libc::SOCK_DGRAM, libc::SOCK_RAW];
 
-/// Permitted personalities: Linux and Linux with a 32-bit machine name, each also with an old kernel version, and the
-/// query.
+/// Permitted arguments of `personality`: Linux and Linux with a 32-bit machine name, each with and without an old
+/// kernel version, and the argument that only queries the personality.
 const PERSONALITIES: &[u32] = &[0, 8, 0x2_0000, 0x2_0008, u32::MAX];
 
 /// Not in the `libc` crate; the number is the same on every architecture.
@@ -238,8 +238,9 @@ fn assemble(rules: SyscallRules, errno: i32) -> Result<Vec<u8>, seccompiler::Err
         .collect())
 }
 
-/// Builds a program that finds the rules of a call by binary search. A linear program would slow down every call, and
-/// its application, for which the kernel evaluates it for all system calls.
+/// Builds a program that finds the rules of a call by binary search. A linear search would slow down every call. It
+/// would also slow down installing the filter, because the kernel then evaluates the program for every system call
+/// number.
 fn divided(mut rules: SyscallRules, action: SeccompAction) -> Result<BpfProgram, seccompiler::Error> {
     const FEW: usize = 8;
     let Some(middle) = rules.keys().nth(rules.len() / 2).copied().filter(|_| rules.len() > FEW) else {
@@ -259,7 +260,7 @@ fn divided(mut rules: SyscallRules, action: SeccompAction) -> Result<BpfProgram,
     Ok(whole)
 }
 
-/// Prepends a refusal of x32 calls, which pass the architecture check.
+/// Adds instructions at the start of a program that refuse x32 calls, which pass the architecture check.
 #[cfg(target_arch = "x86_64")]
 fn without_x32(program: BpfProgram) -> BpfProgram {
     const X32: u32 = 0x4000_0000;
@@ -274,7 +275,7 @@ fn without_x32(program: BpfProgram) -> BpfProgram {
     program
 }
 
-/// Loads a word of the call's data. The first word is the call number.
+/// Opcode that loads a word of the call's data. The first word is the call number.
 const LOAD: u16 = 0x20;
 const JUMP: u16 = 0x05;
 const JUMP_IF_EQUAL: u16 = 0x15;
@@ -324,7 +325,8 @@ mod tests {
         assert!(refusals > 400, "{refusals}");
     }
 
-    /// Interprets a program as the kernel does. Each half of every argument has the value `argument`.
+    /// Runs a program like the kernel does, and returns its result. Each half of every argument has the value
+    /// `argument`.
     fn verdict(program: &BpfProgram, number: u32, arch: u32, argument: u32) -> u32 {
         let (mut place, mut word) = (0, 0);
         loop {

@@ -1,8 +1,8 @@
-//! Process that serves a run's files. Connects the view to the trusted process.
+//! Process that serves a run's files: runs the view, and connects it to the trusted process.
 //!
 //! - It acts with the user's rights on behalf of a program that may be hostile, so it has no capabilities and writes no
 //!   core file.
-//! - It exits when the sandbox or the trusted process exits. Waiting requests then fail.
+//! - It exits when the sandbox or the trusted process exits. Requests that are waiting for an answer then fail.
 
 mod gate;
 mod programs;

@@ -1,5 +1,5 @@
-//! Launcher's end of the link for a run's ports: questions about services of this computer, and connections to the
-//! run's own ports.
+//! Launcher's end of the link for a run's ports. It carries the run's requests to use services on this computer, and
+//! the launcher's connections to ports of the run.
 //!
 //! Each request has its own stream, which the requesting side sends over the link. It begins with a port (two bytes,
 //! big-endian).
@@ -17,12 +17,13 @@ use crate::{fd_passing, listening::is_listening, services::ALLOWED};
 #[derive(Debug)]
 pub struct ServiceLink(UnixStream);
 
-/// Connection of the run that waits for permission. Dropping it refuses the connection.
+/// Request of a run to connect to a service on this computer, which is waiting for permission. Dropping it refuses
+/// the connection.
 #[derive(Debug)]
 pub struct ServiceRequest {
     /// Port that the run wants to connect to.
     pub port: u16,
-    /// Stream of the request, which becomes readable when the connection no longer waits.
+    /// Stream of the request. It becomes readable when the program stops waiting for the connection.
     pub stream: UnixStream,
 }
 
@@ -63,7 +64,7 @@ impl ServiceRequest {
     }
 }
 
-/// Returns whether a program of this computer listens on a port.
+/// Returns whether a program on this computer is listening on the port.
 #[must_use]
 pub fn computer_listens(port: u16) -> bool {
     let tables = ["/proc/self/net/tcp", "/proc/self/net/tcp6"];

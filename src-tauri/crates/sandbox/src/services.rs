@@ -1,5 +1,6 @@
-//! Services of this computer for a run: asks before a connection to a loopback port on which nothing listens, and
-//! connects the two sides. Runs in the process that makes the run's connections ([`connector`](crate::connector)).
+//! Lets a run use services on this computer. If the run connects to a loopback port on which none of its own programs
+//! is listening, requests permission and then lets the launcher listen on that port. Runs in the process that makes
+//! the run's connections ([`connector`](crate::connector)).
 //!
 //! - Every socket created here is in the sandbox's network namespace, which the calling thread enters and never leaves.
 //! - INVARIANT: a port is opened only after the launcher has allowed it, and only the launcher accepts connections on
@@ -28,14 +29,14 @@ use rustix::{
 
 use crate::{fd_passing, listening::is_listening};
 
-/// Byte with which the launcher allows opening the port.
+/// Byte that the launcher sends to permit opening the port.
 pub(crate) const ALLOWED: u8 = b'y';
-/// Byte that is sent if there is no descriptor to send.
+/// Byte that is sent in place of a descriptor if there is none to send.
 pub(crate) const NOTHING: u8 = b'n';
 
-/// Interval for checking whether the program of a waiting connection still waits.
+/// Interval at which a pending connection is checked, because its program may have stopped waiting for it.
 const CHECK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
-/// Timeout for connecting to a program of the run.
+/// Timeout for connecting to a program in the run.
 const CONNECT: Duration = Duration::from_secs(5);
 
 /// Link and network namespace through which the ports of one sandbox are opened.
@@ -83,8 +84,8 @@ impl Services {
         }
     }
 
-    /// Returns once a connection to this address may be made, or fails with an errno. `thread` is the `/proc` directory
-    /// of the calling thread, and `is_waiting` returns whether the thread still waits.
+    /// Waits until a connection to this address is permitted, or fails with an errno. `thread` is the `/proc`
+    /// directory of the calling thread, and `is_waiting` returns whether that thread is still waiting for its call.
     pub(crate) fn permit(
         &self,
         address: &[u8],
@@ -127,7 +128,7 @@ impl Services {
     }
 }
 
-/// Listens on the sandbox's loopback with IPv6 and IPv4, or with IPv4 only if the kernel has no IPv6.
+/// Listens on a port of the sandbox's loopback, with IPv6 and IPv4, or with IPv4 only if the kernel lacks IPv6.
 fn listen(port: u16) -> io::Result<TcpListener> {
     match TcpListener::bind((Ipv6Addr::UNSPECIFIED, port)) {
         Err(error) if error.raw_os_error() == Some(libc::EAFNOSUPPORT) => {
@@ -145,7 +146,7 @@ fn is_readable(stream: &UnixStream) -> Result<bool, i32> {
     }
 }
 
-/// Returns whether a program of the run listens on this port.
+/// Returns whether a program in the run is listening on this port.
 fn listens(thread: &OwnedFd, port: u16) -> Result<bool, Errno> {
     let mut tables = ["net/tcp", "net/tcp6"].into_iter().map(|table| {
         let file = openat(thread, table, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;

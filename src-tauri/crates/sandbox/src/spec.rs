@@ -40,8 +40,8 @@ pub struct Spec {
     #[serde(default)]
     pub limits: ResourceLimits,
     /// State directory ([`autostart`](crate::autostart)), which outlives sandboxes: one private directory for all
-    /// sandboxes of a user, created if missing, and hidden in the sandbox. Only the user may be able to write to its
-    /// parent, so that no other user can create it.
+    /// sandboxes of a user, created if missing, and hidden in the sandbox. Its parent must be writable only for the
+    /// user, so that no other user can create the directory.
     pub state_dir: String,
     /// `true` to permit running as uid 0, where only masks protect the kernel's own files.
     #[serde(default)]
@@ -79,7 +79,7 @@ pub enum View {
         /// Paths that stay read-only inside `allow_write`.
         #[serde(default)]
         deny_write: Vec<String>,
-        /// `true` for a private `/tmp` in place of the host's, which is read-only.
+        /// `true` to give the sandbox a private `/tmp`. Otherwise, it sees the host's `/tmp`, read-only.
         #[serde(default = "yes")]
         private_tmp: bool,
     },
@@ -87,7 +87,7 @@ pub enum View {
     /// but each file is opened only with the permission of the process at
     /// [`LaunchedRun::view`](crate::LaunchedRun::view).
     Served {
-        /// Folders that are served at their own paths. None is inside another.
+        /// Folders that are served at their own paths. They must not contain each other.
         folders: Vec<String>,
         /// Paths in these folders that appear not to exist.
         #[serde(default)]
@@ -121,10 +121,10 @@ pub enum NetworkAccess {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum UnixSockets {
-    /// Connected pairs only.
+    /// None, except for connected pairs.
     #[default]
     None,
-    /// Pairs, and the sandbox's own stream sockets in folders that only the sandbox writes to.
+    /// Connected pairs, and the sandbox's own stream sockets in folders to which only the sandbox can write.
     Own,
     /// Every socket whose path is visible in the view.
     All,
@@ -156,7 +156,7 @@ pub struct Mount {
     /// Like `closed`, but all folders above these paths are also pinned, so that they cannot be renamed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kept: Vec<String>,
-    /// `true` if the user's answer named this exact path, which is then writable even if `closed` contains it.
+    /// `true` if the user approved this exact path. It is then writable even if `closed` contains it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub named: bool,
 }
@@ -205,7 +205,7 @@ impl Default for ResourceLimits {
     }
 }
 
-/// Reason why a [`Spec`] is invalid.
+/// Reason a [`Spec`] is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SpecError {
     /// The command is empty.

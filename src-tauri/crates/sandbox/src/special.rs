@@ -41,6 +41,6 @@ enum SpecialNews {
     Watched { root: String, found: Vec<String> },
     /// The folder cannot be watched.
     Refused { root: String, reason: String },
-    /// This path has appeared and must be masked too.
+    /// A path has appeared that must be masked too.
     Appeared { path: String },
 }

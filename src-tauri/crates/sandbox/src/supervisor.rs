@@ -52,7 +52,7 @@ use crate::{
     sys::{self, signals::Signals},
 };
 
-/// Idle time after which memory that only event processing needs is released.
+/// Idle time after which the memory that only event processing needs is released.
 const QUIET: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 
 /// Failure to start a server in its sandbox.
@@ -94,10 +94,11 @@ pub(crate) enum SupervisorStartError {
 
 /// Runs the supervisor.
 ///
-/// Arguments: the launcher's process id; the descriptors of the spec and of the control stream; the descriptors of the
-/// socket for the proxy's listener, of the connection to the view, of the link to a run's starter and of the link for
-/// services, or [`NONE`](crate::sys::process::NONE) for each unused one; the descriptor of the link to the watcher for
-/// pipes and sockets; and, with a control group, the descriptor of its `cgroup.procs` and its limits.
+/// Arguments: the launcher's process id; the descriptors of the spec and of the control stream; the descriptors of
+/// the socket for the proxy's listener, of the connection to the view, of the link to the process that started the
+/// run and of the link for services, or [`NONE`](crate::sys::process::NONE) for each unused one; the descriptor of
+/// the link to the watcher for pipes and sockets; and, with a control group, the descriptor of its `cgroup.procs` and
+/// its limits.
 pub(crate) fn run(args: &[String]) -> ExitCode {
     let [parent, spec, control, egress, view, link, services, special, group @ ..] = args else {
         return ExitCode::from(2);
@@ -166,7 +167,8 @@ fn exit_code(status: i32) -> ExitCode {
     ExitCode::from(u8::try_from(status).unwrap_or(1))
 }
 
-/// Handles control requests until the server exits, the launcher hangs up or a signal arrives. Returns the exit status.
+/// Handles control requests until the server exits, the launcher closes the control stream or a signal arrives.
+/// Returns the exit status.
 ///
 /// The caller terminates the sandbox on an error.
 fn serve_control(

@@ -8,7 +8,7 @@ use crate::{
     spec::Spec,
 };
 
-/// Running supervisor. Never created on this platform.
+/// Handles to a running supervisor. Never created on this platform.
 #[derive(Debug)]
 pub struct LaunchedSandbox {
     /// Write end of the server's standard input.
@@ -27,11 +27,11 @@ pub struct LaunchedSandbox {
     pub pid: u32,
     /// Handle that kills the sandbox.
     pub kill: KillHandle,
-    /// Source of the proxy's listener.
+    /// Handle for receiving the proxy's listener.
     pub egress: Option<Egress>,
 }
 
-/// Running supervisor of a run. Never created on this platform.
+/// Handles to the running supervisor of a run. Never created on this platform.
 #[derive(Debug)]
 pub struct LaunchedRun {
     /// Control stream; see [`control`](crate::control).
@@ -44,9 +44,9 @@ pub struct LaunchedRun {
     pub pid: u32,
     /// Handle that kills the sandbox.
     pub kill: KillHandle,
-    /// Source of the proxy's listener.
+    /// Handle for receiving the proxy's listener.
     pub egress: Option<Egress>,
-    /// Link for services of this computer.
+    /// Link for services on this computer.
     pub services: Option<ServiceLink>,
 }
 
@@ -71,12 +71,12 @@ impl ServiceLink {
     }
 }
 
-/// Connection of the run that waits for permission. Never created on this platform.
+/// Request of a run to connect to a service on this computer. Never created on this platform.
 #[derive(Debug)]
 pub struct ServiceRequest {
     /// Port that the run wants to connect to.
     pub port: u16,
-    /// Stream of the request, which becomes readable when the connection no longer waits.
+    /// Stream of the request. It becomes readable when the program stops waiting for the connection.
     #[cfg(unix)]
     pub stream: std::os::unix::net::UnixStream,
 }
@@ -94,7 +94,7 @@ pub fn computer_listens(_port: u16) -> bool {
     false
 }
 
-/// Source of the proxy's listener. Never created on this platform.
+/// Handle for receiving the proxy's listener. Never created on this platform.
 #[derive(Debug)]
 pub struct Egress(Infallible);
 

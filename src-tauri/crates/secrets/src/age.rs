@@ -18,7 +18,7 @@ const VERSION: &str = "age-encryption.org/v1";
 /// Prefix of the salt, so that the same passphrase gives different keys for other purposes.
 const LABEL: &[u8] = b"age-encryption.org/v1/scrypt";
 
-/// Cost of new files, as the base-2 logarithm of scrypt rounds: 256 MiB and about a second per guess. The
+/// Cost of new files, as the base-2 logarithm of scrypt rounds: 256 MiB and about a second per guess. This is the
 /// default of `age`.
 const WORK: u8 = if cfg!(test) { 8 } else { 18 };
 
@@ -31,7 +31,7 @@ const PIECE: usize = 64 * 1024;
 /// Length of a chunk's authentication tag in bytes.
 const TAG: usize = 16;
 
-/// Reason why a file cannot be decrypted or created.
+/// Reason a file cannot be decrypted or created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AgeError {
     /// The file is not in `age` format, or not encrypted with a passphrase.
@@ -196,7 +196,7 @@ fn piece_nonce(number: usize, is_last: bool) -> Nonce {
     Nonce::assume_unique_for_key([0, 0, 0, a, b, c, d, e, f, g, h, u8::from(is_last)])
 }
 
-/// Splits bytes into chunks of `size`. Returns at least one, which may be empty.
+/// Splits bytes into chunks of `size`. Returns at least one chunk, which may be empty.
 fn pieces(bytes: &[u8], size: usize) -> Vec<&[u8]> {
     if bytes.is_empty() { vec![bytes] } else { bytes.chunks(size).collect() }
 }

@@ -6,10 +6,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-/// Time for the user to unlock the keyring. Shorter than the time that a call waits for its server to start.
+/// Time in which the user must unlock the keyring. It is shorter than the time that a call waits for its server to
+/// start.
 const UNLOCK_BOUND: Duration = Duration::from_secs(25);
 
-/// Reason why a secret is not available.
+/// Reason a secret is not available.
 #[derive(Debug, thiserror::Error)]
 pub enum SecretError {
     /// No Secret Service answers on D-Bus.
@@ -34,7 +35,7 @@ pub enum SecretError {
         "the keyring already has a different secret `{0}`; check what uses it, and remove it with `ironcurtain secrets remove {0}`"
     )]
     Taken(SecretName),
-    /// The keyring has several secrets with this name, so that it is unclear which one is IronCurtain's.
+    /// The keyring has several secrets with this name, so it is unknown which one belongs to IronCurtain.
     #[error(
         "the keyring has more than one secret `{0}`; remove it with `ironcurtain secrets remove {0}`, and set it again"
     )]
@@ -53,7 +54,7 @@ pub enum SecretError {
     Failed(String),
 }
 
-/// Reason why the encrypted file cannot be used. Secrets are then not searched elsewhere.
+/// Reason the encrypted file cannot be used. Secrets are then not searched for elsewhere.
 #[derive(Debug, thiserror::Error)]
 pub enum SecretFileError {
     /// The passphrase has not been entered.
@@ -107,7 +108,7 @@ pub enum SecretFileError {
     Short(usize),
 }
 
-/// Runs a blocking function that accesses the keyring or the file, and waits for at most `UNLOCK_BOUND`.
+/// Runs the blocking function `ask`, which accesses the keyring or the file, and waits at most `UNLOCK_BOUND` for it.
 ///
 /// # Errors
 /// Returns the error of `ask`, or [`SecretError::Slow`] after a timeout.

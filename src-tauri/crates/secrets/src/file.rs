@@ -57,7 +57,7 @@ impl OpenFile {
         Ok(Self { path: path.to_path_buf(), passphrase, mark, contents })
     }
 
-    /// Returns the secrets, after reading them again if another process has written the file.
+    /// Returns the secrets. Reads them again first if another process has written the file.
     pub(super) fn contents(&mut self) -> Result<&Contents, SecretFileError> {
         let at = |source| SecretFileError::Io { path: self.path.clone(), source };
         if Mark::of(&bounded_read::open(&self.path).map_err(at)?).map_err(at)? != self.mark {
@@ -88,7 +88,7 @@ impl Mark {
     }
 }
 
-/// Returns `true` if the file exists. An error must keep the caller from using the keyring instead.
+/// Returns `true` if the file exists. If this fails, the caller must not use the keyring instead.
 pub(super) fn is_there(path: &Path) -> Result<bool, SecretFileError> {
     match path.symlink_metadata() {
         Ok(_) => Ok(true),
@@ -134,7 +134,7 @@ fn not_too_long(path: &Path, bytes: &[u8]) -> Result<(), SecretFileError> {
     if fits { Ok(()) } else { Err(SecretFileError::Long(path.to_path_buf())) }
 }
 
-/// Locks the file's folder, so that only one process writes the file, until the handle is dropped.
+/// Locks the file's folder, so that no other process writes the file. Dropping the returned handle releases the lock.
 fn turn(path: &Path) -> Result<File, SecretFileError> {
     let at = |source| SecretFileError::Io { path: path.to_path_buf(), source };
     let folder = path.parent().ok_or_else(|| at(io::ErrorKind::NotFound.into()))?;

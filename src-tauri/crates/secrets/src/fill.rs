@@ -1,4 +1,4 @@
-//! Replaces references to secrets in settings by the secrets.
+//! Replaces the references to secrets in settings with the secrets.
 
 use super::{
     Secret, SecretError, SecretMask, SecretName, SecretNameError, SecretStore, in_time, named,
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 pub struct UnfilledError {
     /// Location of the setting in the server's entry, such as `env.API_KEY`.
     pub place: String,
-    /// Reason why the secret is not available.
+    /// Reason the secret is not available.
     pub source: SecretError,
 }
 

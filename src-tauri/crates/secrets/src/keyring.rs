@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use zbus_secret_service_keyring_store::Store;
 
-/// Section of the keyring.
+/// Section of the keyring, for one purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shelf {
     /// Section with the user's secrets for servers.
@@ -79,8 +79,8 @@ impl Keyring {
     /// Stores secrets under names that are not in use, and verifies each by reading it back.
     ///
     /// # Errors
-    /// Returns [`SecretError::Taken`], before storing anything, if a name has another secret, and any error of
-    /// storing.
+    /// Returns [`SecretError::Taken`] if a different secret has one of the names; nothing is stored then. Also
+    /// returns errors that occur while storing.
     pub fn add<'a>(
         &self,
         secrets: impl Iterator<Item = (&'a SecretName, &'a Secret)> + Clone,

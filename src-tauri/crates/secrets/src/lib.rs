@@ -86,7 +86,7 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Reason why a text cannot be a secret.
+/// Reason a text cannot be a secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SecretTextError {
     /// The text is empty.
@@ -100,7 +100,7 @@ pub enum SecretTextError {
     Control,
 }
 
-/// Returns the name of the secret to which a value refers; `None` for a plain value.
+/// Returns the name of the secret that a setting's value refers to; `None` if the value is not a reference.
 ///
 /// # Errors
 /// Returns [`SecretNameError`] if the name is invalid.

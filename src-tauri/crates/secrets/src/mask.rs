@@ -18,7 +18,7 @@ const SHORTEST: usize = 6;
 /// Text that replaces a secret.
 const MARK: &[u8] = b"[secret]";
 
-/// Replaces certain secrets in text. Clones share the search patterns.
+/// Replaces a set of secrets in text. Clones share the search patterns.
 #[derive(Clone, Default)]
 pub struct SecretMask(Option<Arc<Patterns>>);
 
@@ -62,8 +62,8 @@ impl SecretMask {
         }
     }
 
-    /// Returns the number of bytes at the end of a text that may be the start of a secret that continues in the
-    /// next one.
+    /// Returns the maximum number of bytes at the end of a text that can be the start of a secret. The secret may
+    /// continue in the next text.
     #[must_use]
     pub fn overlap(&self) -> usize {
         self.0.as_ref().map_or(0, |patterns| patterns.longest - 1)
@@ -76,7 +76,7 @@ impl fmt::Debug for SecretMask {
     }
 }
 
-/// Returns the encodings in which a secret is searched.
+/// Returns the encodings of a secret that are searched for.
 fn spellings_of(value: &[u8]) -> impl Iterator<Item = Vec<u8>> {
     let text = String::from_utf8_lossy(value);
     let json = serde_json::to_string(&text).unwrap_or_default();
@@ -99,8 +99,8 @@ fn percent_encoded(value: &[u8], upper: bool) -> Vec<u8> {
     encoded
 }
 
-/// Encodes a value as base64, in both alphabets, as it appears `offset` bytes into a group of three. Characters
-/// that also contain bits of neighbouring bytes are omitted.
+/// Encodes a value as base64, in both alphabets, as if it started `offset` bytes into a group of three bytes.
+/// Characters that also contain bits of neighbouring bytes are omitted.
 fn base64_of(value: &[u8], offset: usize) -> [Vec<u8>; 2] {
     let padded: Vec<u8> = std::iter::repeat_n(0, offset).chain(value.iter().copied()).collect();
     let inner = (offset * 8).div_ceil(6)..padded.len() * 8 / 6;

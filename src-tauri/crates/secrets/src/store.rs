@@ -1,4 +1,4 @@
-//! Storage of secrets: the keyring or, if the user created one in its absence, an encrypted file.
+//! Storage of secrets: the keyring or, if the user created one because there was no keyring, an encrypted file.
 //!
 //! - INVARIANT: only one of the two is used, and only the user switches between them. If the file exists, it is
 //!   used, even if a keyring becomes available.
@@ -8,8 +8,8 @@ use super::{Keyring, Secret, SecretError, SecretFileError, SecretName, Shelf};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
-/// Handle to the stored secrets, with the passphrase of the file once it was entered. All methods block. Clones
-/// share the state.
+/// Handle to the stored secrets, with the passphrase of the file once the user has entered it. All methods block.
+/// Clones share the state.
 #[derive(Debug, Clone)]
 pub struct SecretStore {
     path: PathBuf,
@@ -31,7 +31,7 @@ pub enum SecretPlace {
 }
 
 impl SecretStore {
-    /// Creates a handle for a state directory. The file, if it exists, is locked at first.
+    /// Creates a handle for a state directory. If the encrypted file exists, it is locked.
     #[must_use]
     pub fn of(state: &Path) -> Self {
         Self { path: state.join("secrets.age"), open: Arc::default() }
@@ -89,7 +89,7 @@ impl SecretStore {
     /// Unlocks the encrypted file until [`Self::lock`] is called or the process exits.
     ///
     /// # Errors
-    /// Returns [`SecretError`], and stays as it was, if the file or the passphrase is wrong.
+    /// Returns [`SecretError`] if the file cannot be read or the passphrase is wrong. The state is then unchanged.
     pub fn unlock(&self, passphrase: Secret) -> Result<(), SecretError> {
         if !is_there(&self.path)? {
             return Err(SecretFileError::None(self.path.clone()).into());
@@ -135,7 +135,7 @@ impl SecretStore {
     /// Stores secrets under names that are not in use.
     ///
     /// # Errors
-    /// Returns [`SecretError`], before storing anything, if a name has another secret.
+    /// Returns [`SecretError`] if a different secret has one of the names. Nothing is stored then.
     pub fn add<'a>(
         &self,
         secrets: impl Iterator<Item = (&'a SecretName, &'a Secret)> + Clone,

@@ -1,4 +1,4 @@
-//! Binds the server names in the state of an older version to identities, at the first start of this version.
+//! Binds the server names in an older version's state to identities when this version starts for the first time.
 //!
 //! - A configured server becomes the owner of the state under its name, without a question. A name that is not
 //!   configured gets an unknown owner.
@@ -12,10 +12,10 @@ use ironcurtain_packages::Packages;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Binds the names in the database of an older version, unless that has been done. Blocking.
+/// Binds the names in an older version's database, unless that has already been done. Blocking.
 ///
 /// # Errors
-/// Returns [`StoreError`] if the names could not be bound; then none is.
+/// Returns [`StoreError`] if the names could not be bound. In that case, none of them is bound.
 pub fn bind_existing(
     home: &Home,
     ours: &Path,
@@ -39,8 +39,7 @@ pub fn bind_existing(
     bindings.bind_existing(&owners.into_iter().collect::<Vec<_>>(), now_ms())
 }
 
-/// Returns the current identity of a server. If its program cannot be identified, the identity matches any
-/// program.
+/// Returns a server's current identity. If its program cannot be identified, the identity matches any program.
 fn now(server: &Server, packages: &Packages, ours: &Path) -> ServerIdentity {
     let identity = |server: &Server| -> Result<ServerIdentity, IdentityError> {
         let package = packages.ready(server).ok().flatten().map(|ready| ready.identity);

@@ -1,9 +1,8 @@
 //! Digests of program files, and file metadata that reveals later changes.
 //!
-//! - Digest and metadata are taken from the same open file, even if its path leads elsewhere meanwhile.
-//! - A program cannot set the `ctime` of a file, so equal metadata means equal content. A file that has just
-//!   changed could change again within the same clock tick, so its digest is not cached and the file is read
-//!   again.
+//! - Digest and metadata are read from the same open file, even if the path leads elsewhere by then.
+//! - A program cannot set a file's `ctime`, so equal metadata means equal content. A file that changed moments ago
+//!   could change again within the same clock tick, so its digest is not cached and the file is read again.
 
 use rustix::fs::OFlags;
 use sha2::{Digest, Sha256};
@@ -15,16 +14,16 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Maximum number of cached digests. The cache is cleared when it is full.
+/// Maximum number of cached digests. When the cache is full, it is cleared.
 const MOST: usize = 256;
 
-/// Size of the read buffer in bytes.
+/// Size of the read buffer, in bytes.
 const CHUNK: usize = 256 * 1024;
 
-/// Time in seconds after which a further change certainly changes the `ctime`.
+/// Time after which any further change is certain to change the `ctime`, in seconds.
 const TICK: i64 = 2;
 
-/// Metadata of a file that changes together with its content.
+/// File metadata that changes whenever the content changes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct State {
     device: u64,
@@ -34,15 +33,15 @@ struct State {
     changed: (i64, i64),
 }
 
-/// Metadata of a file, with its digest if the metadata alone does not reveal a change.
+/// A file's metadata, with its digest if the metadata alone might not reveal a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Stamp {
     state: State,
-    /// Digest of the content, if the file had changed within [`TICK`] before it was read.
+    /// Digest of the content, if the file had changed less than [`TICK`] before it was read.
     fresh: Option<String>,
 }
 
-/// Cache of the digests of program files. Clones share it.
+/// Cache of program file digests. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub struct Digests(Arc<Mutex<HashMap<State, String>>>);
 
@@ -64,7 +63,7 @@ impl State {
 }
 
 impl Stamp {
-    /// Returns the metadata of a file that cannot be read, as text and as a stamp.
+    /// Returns the metadata of an unreadable file, both as text and as a stamp.
     pub(super) fn unread(path: &Path) -> io::Result<(String, Self)> {
         let state = State::of(&path.metadata()?);
         let State { inode, size, modified, changed, .. } = &state;

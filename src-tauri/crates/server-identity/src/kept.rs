@@ -12,16 +12,16 @@ use std::path::PathBuf;
 pub struct KeptUnderName {
     /// Grants that are not bound to a session.
     pub grants: Vec<StandingGrant>,
-    /// Data folder of the server; `None` if it is empty or does not exist.
+    /// The server's data folder, or `None` if it is empty or does not exist.
     pub data: Option<PathBuf>,
     /// Number of the server's annotated tools.
     pub annotated: usize,
-    /// Names of the secrets to which the server's entry refers.
+    /// Names of the secrets that the server's entry refers to.
     pub secrets: Vec<String>,
 }
 
 impl KeptUnderName {
-    /// Collects the state under a server name. The entry is `None` if the server is not configured.
+    /// Collects the state under a server name. `None` as the entry means that the server is not configured.
     #[must_use]
     pub fn of<'a>(
         home: &Home,

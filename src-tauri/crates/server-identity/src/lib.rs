@@ -1,11 +1,10 @@
 //! Identity of a server: its name, its arguments, and its program or address.
 //!
-//! - Permanent grants, the data folder, annotations and secrets are stored under a server's name but belong to
-//!   its identity. Another program that uses the name gets none of them, and does not start until the user
-//!   decides.
+//! - Permanent grants, the data folder, annotations and secrets are stored under a server's name but belong to its
+//!   identity. Another program that uses the name gets none of them, and does not start until the user decides.
 //! - Only [`ServerIdentity::of`] computes identities; `grants::Bindings` stores them.
-//! - A file that only root can change is identified by its path, so that updates of the operating system do not
-//!   change identities.
+//! - A file that only root can change is identified by its path, so that operating system updates do not change
+//!   identities.
 
 mod existing;
 mod files;
@@ -27,7 +26,7 @@ use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Identity of a server. Equality of programs is decided by [`ServerIdentity::is`].
+/// Identity of a server. Use [`ServerIdentity::is`] to check whether two identities mean the same server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ServerIdentity {
@@ -39,7 +38,7 @@ pub struct ServerIdentity {
     pub program: ProgramIdentity,
 }
 
-/// Identity of a server, with stamps of the files from which it was computed.
+/// Identity of a server, with stamps for the files from which it was computed.
 #[derive(Debug)]
 pub struct FoundIdentity {
     /// Identity of the server.
@@ -47,21 +46,21 @@ pub struct FoundIdentity {
     files: Vec<(PathBuf, Stamp)>,
 }
 
-/// Reason why a server was not identified or may not start.
+/// Reason why a server could not be identified or may not start.
 #[derive(Debug, thiserror::Error)]
 pub enum IdentityError {
     /// The program was not found.
     #[error(transparent)]
     Program(#[from] ProgramError),
-    /// A file of the program could not be read.
+    /// One of the program's files could not be read.
     #[error("failed to read the program file `{path}`: {source}")]
     Unreadable {
         /// Path of the file.
         path: PathBuf,
-        /// Error of the operating system.
+        /// Operating system error.
         source: io::Error,
     },
-    /// A file of the program changed while the server was starting.
+    /// One of the program's files changed while the server was starting.
     #[error("`{0}` changed while the server was starting; restart it")]
     ChangedMeanwhile(PathBuf),
     /// The stored identities could not be read or written.
@@ -75,7 +74,7 @@ pub enum IdentityError {
     Thread(#[from] tokio::task::JoinError),
 }
 
-/// Suspension of the state under a name, because another program uses the name now.
+/// The state under a name is suspended, because another program now uses the name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the server `{server}` is not the program that you allowed before: {change}. Suspended: {kept}. Keep them for the new program or start afresh, with `ironcurtain servers identity {server}` or in the window under Servers"
@@ -90,9 +89,9 @@ pub struct IdentitySuspension {
 }
 
 impl ServerIdentity {
-    /// Computes the identity of a server from its entry and the files on disk. Blocking.
+    /// Computes a server's identity from its entry and the files on disk. Blocking.
     ///
-    /// `package` is the installed package from which the server runs, if any.
+    /// `package` is the installed package that the server runs from, or `None`.
     ///
     /// # Errors
     /// Returns [`IdentityError`] if the program does not exist or cannot be read.
@@ -110,7 +109,7 @@ impl ServerIdentity {
         Ok(FoundIdentity { identity: Self::entry(server, program), files })
     }
 
-    /// Creates the identity of an entry whose program is known.
+    /// Creates the identity for an entry whose program has already been identified.
     fn entry(server: &Server, program: ProgramIdentity) -> Self {
         let args = files::sha256(&serde_json::json!(server.args).to_string());
         Self { name: server.name.clone(), args, program }
@@ -122,7 +121,7 @@ impl ServerIdentity {
         self.change_to(other).is_none()
     }
 
-    /// Describes how `other` differs from this identity; `None` if both mean the same server.
+    /// Describes how `other` differs from this identity. Returns `None` if both mean the same server.
     #[must_use]
     pub(crate) fn change_to(&self, other: &Self) -> Option<String> {
         if self.name != other.name {
@@ -134,8 +133,7 @@ impl ServerIdentity {
         self.program.change_to(&other.program)
     }
 
-    /// Describes how this identity differs from the stored owner of the name; `None` if both mean the same
-    /// server.
+    /// Describes how this identity differs from the name's stored owner. Returns `None` if both mean the same server.
     #[must_use]
     pub fn change_from(&self, owner: Option<&str>) -> Option<String> {
         match owner.and_then(Self::read) {
@@ -144,13 +142,13 @@ impl ServerIdentity {
         }
     }
 
-    /// Parses a stored identity; `None` if the format is unknown.
+    /// Parses a stored identity. Returns `None` if its format is unknown.
     #[must_use]
     pub fn read(stored: &str) -> Option<Self> {
         serde_json::from_str(stored).ok()
     }
 
-    /// Returns the identity as it is stored.
+    /// Returns the identity in its stored form.
     #[must_use]
     pub fn stored(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
@@ -161,7 +159,7 @@ impl FoundIdentity {
     /// Checks that the files have not changed since the identity was computed. Blocking.
     ///
     /// # Errors
-    /// Returns [`IdentityError::ChangedMeanwhile`] with the file that has changed.
+    /// Returns [`IdentityError::ChangedMeanwhile`], which contains the file that changed.
     pub fn still(&self) -> Result<(), IdentityError> {
         match self.files.iter().find(|(path, stamp)| !stamp.is_still(path)) {
             Some((path, _)) => Err(IdentityError::ChangedMeanwhile(path.clone())),

@@ -1,9 +1,8 @@
-//! Identifies the program of a server: by its address, its installed package, or its files.
+//! Identifies a server's program by its address, its installed package, or its files.
 //!
-//! - The files are the program, the interpreter in the first line of a script, and each script in the
-//!   arguments. Modules that a script loads are not included; for an installed package, all files are.
-//! - A relative path of a script is searched in the folders that the arguments name (`uv --directory DIR run
-//!   server.py`).
+//! - The files are the program, the interpreter in the first line of a script, and each script in the arguments.
+//!   Modules that a script loads are not included; for an installed package, all files are.
+//! - A script's relative path is looked up in the folders that the arguments name (`uv --directory DIR run server.py`).
 
 use super::IdentityError;
 use super::files::{self, Digests, Stamp};
@@ -19,7 +18,7 @@ use std::path::{Path, PathBuf};
 /// Maximum number of files that identify a program.
 const MOST_FILES: usize = 32;
 
-/// Maximum length in bytes of the first line of a script.
+/// Maximum length of a script's first line, in bytes.
 const LONGEST_LINE: u64 = 512;
 
 /// File extensions of code that interpreters run.
@@ -28,13 +27,13 @@ const CODE: [&str; 22] = [
     "sh", "bash", "jar", "dll", "wasm", "exs",
 ];
 
-/// Programs that run the first file in their arguments, regardless of its name, without version suffixes.
+/// Programs that run the first file in their arguments, whatever its name. Listed without version suffixes.
 const INTERPRETERS: [&str; 21] = [
     "node", "nodejs", "deno", "bun", "tsx", "ts-node", "python", "pypy", "ruby", "perl", "php", "lua",
     "rscript", "java", "dotnet", "sh", "bash", "dash", "zsh", "fish", "env",
 ];
 
-/// Programs that accept a whole command line as an argument.
+/// Programs that accept a whole command line as one argument.
 const SHELLS: [&str; 5] = ["sh", "bash", "dash", "zsh", "fish"];
 
 /// Program or address of a server, as part of its identity.
@@ -50,9 +49,9 @@ pub enum ProgramIdentity {
     },
     /// A package that IronCurtain installed.
     Package {
-        /// Registry and name.
+        /// Registry and name of the package.
         package: String,
-        /// Hash of all files of the package. The user approved it by installing or updating the package.
+        /// Hash of all files in the package. The user approved it by installing or updating the package.
         tree: String,
     },
     /// Files on this machine.
@@ -65,7 +64,7 @@ pub enum ProgramIdentity {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ProgramFile {
-    /// Path of the file; only the name for IronCurtain's own server.
+    /// Path of the file, or only its name for IronCurtain's own server.
     pub path: String,
     /// Property that identifies the file.
     pub by: FileIdentity,
@@ -94,7 +93,7 @@ impl ProgramIdentity {
         Self::Package { package: package.package.clone(), tree: package.tree.clone() }
     }
 
-    /// Describes how `other` differs; `None` if both are the same program.
+    /// Describes how `other` differs. Returns `None` if both are the same program.
     pub(super) fn change_to(&self, other: &Self) -> Option<String> {
         match (self, other) {
             (Self::Unseen, _) => None,
@@ -133,7 +132,7 @@ impl ProgramIdentity {
 }
 
 impl ProgramFile {
-    /// Returns `true` if both are the same file. A file with the same digest may have another path.
+    /// Returns `true` if both are the same file. Files with the same digest are the same even if their paths differ.
     fn is(&self, other: &Self) -> bool {
         match (&self.by, &other.by) {
             (FileIdentity::Digest(was), FileIdentity::Digest(is)) => was == is,
@@ -159,7 +158,7 @@ fn change_of_files(was: &[ProgramFile], is: &[ProgramFile]) -> Option<String> {
     })
 }
 
-/// Identifies the files of a server's program. Also returns stamps that reveal later changes.
+/// Identifies the files of a server's program. Also returns stamps that reveal later changes to them.
 pub(super) fn files(
     server: &Server,
     ours: &Path,
@@ -211,7 +210,7 @@ impl Identifying<'_> {
     }
 }
 
-/// Returns the interpreter in the first line of a script; if that is `env`, the program that `env` starts.
+/// Returns the interpreter in a script's first line. If that is `env`, returns the program that `env` starts.
 fn interpreter(script: &Path) -> Option<String> {
     let mut line = Vec::new();
     File::open(script)
@@ -230,7 +229,7 @@ fn interpreter(script: &Path) -> Option<String> {
     words.find(|word| !word.starts_with('-') && !word.contains('=')).map(str::to_owned)
 }
 
-/// Returns the absolute paths of the scripts in the arguments of a program.
+/// Returns the absolute paths of the scripts in a program's arguments.
 fn scripts(command: &Path, args: &[String]) -> Vec<PathBuf> {
     let name = stem(command);
     let in_words = |arg: &String| match SHELLS.contains(&name.as_str()) {
@@ -255,7 +254,7 @@ fn scripts(command: &Path, args: &[String]) -> Vec<PathBuf> {
     found
 }
 
-/// Returns the value in `--option=value`; any other word as it is.
+/// Returns the value from a word of the form `--option=value`. Returns any other word unchanged.
 fn value(word: &str) -> &str {
     word.strip_prefix('-').and_then(|option| option.split_once('=')).map_or(word, |(_, value)| value)
 }
@@ -269,7 +268,7 @@ fn is_folder(path: &Path) -> bool {
     path.is_absolute() && path.is_dir()
 }
 
-/// Returns the file name of a program in lower case, without its version: `python` for `/usr/bin/python3.12`.
+/// Returns a program's file name in lower case and without its version, such as `python` for `/usr/bin/python3.12`.
 fn stem(program: &Path) -> String {
     let name = program.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
     name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-').to_owned()

@@ -1,4 +1,4 @@
-//! Finds paths that only root can change: every folder, symlink and file on the way belongs to root, and no
+//! Finds paths that only root can change. Every folder, symlink and file along such a path belongs to root, and no
 //! other user can write to it.
 
 use rustix::process::geteuid;
@@ -10,7 +10,7 @@ use std::path::{Component, Path, PathBuf};
 /// Maximum number of symlinks to follow.
 const MOST_LINKS: usize = 40;
 
-/// Folders of installed software. If the user is root, only files in these count as part of the operating
+/// Folders for installed software. If the user is root, only files in these folders count as part of the operating
 /// system.
 const SOFTWARE: [&str; 8] = ["/usr", "/bin", "/sbin", "/lib", "/lib64", "/opt", "/nix", "/snap"];
 
@@ -22,20 +22,20 @@ pub(super) struct System {
 }
 
 impl System {
-    /// Returns the folders of this machine.
+    /// Returns this machine's operating system folders.
     pub(super) fn of_machine() -> Self {
         let below = if geteuid().is_root() { SOFTWARE.map(PathBuf::from).to_vec() } else { vec!["/".into()] };
         Self { owner: 0, below }
     }
 
-    /// Creates a value for tests in which `folder` and this user stand for the operating system and root.
+    /// Creates a value for tests. `folder` takes the place of the operating system, and this user that of root.
     #[cfg(test)]
     pub(super) fn at(folder: &Path) -> Self {
         Self { owner: geteuid().as_raw(), below: vec![folder.to_path_buf()] }
     }
 
-    /// Follows symlinks from `path` and returns the first path that only root can change; `None` if the program
-    /// does not belong to the operating system.
+    /// Follows symlinks from `path` and returns the first path that only root can change. Returns `None` if the program
+    /// is not part of the operating system.
     pub(super) fn path(&self, path: &Path) -> Option<PathBuf> {
         let mut at = path.to_path_buf();
         for _ in 0..MOST_LINKS {

@@ -1,4 +1,4 @@
-//! Tests which changes make an identity a different one.
+//! Tests which changes lead to a different identity.
 
 use super::*;
 use ironcurtain_config::Servers;

@@ -12,7 +12,7 @@ use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-/// Maximum time to wait for the app to listen after a daemon has handed a session over to it.
+/// Maximum time to wait until the app listens, after a daemon has handed a session over to it.
 const NEXT_DEADLINE: Duration = Duration::from_secs(20);
 
 /// Delay between two attempts to connect to the app.
@@ -35,7 +35,8 @@ pub enum NoDaemonError {
     OtherUser(u32),
 }
 
-/// Connects to this user's daemon, starting it if necessary. Also returns the daemon's process if this call started it.
+/// Connects to this user's daemon, starting it if necessary. Returns the daemon's process too if this call started
+/// it.
 pub fn to_daemon() -> Result<(UnixStream, Option<Launched>), NoDaemonError> {
     let sockets = Sockets::of_user()?;
     let (stream, launched) = match sockets.connect()? {
@@ -46,7 +47,8 @@ pub fn to_daemon() -> Result<(UnixStream, Option<Launched>), NoDaemonError> {
     Ok((stream, launched))
 }
 
-/// Connects to the daemon that replaces the running one. Starts a daemon only if none listens within [`NEXT_DEADLINE`].
+/// Connects to the daemon that is replacing the running one. Starts a daemon only if none listens within
+/// [`NEXT_DEADLINE`].
 pub fn to_next_daemon() -> Result<(UnixStream, Option<Launched>), NoDaemonError> {
     let sockets = Sockets::of_user()?;
     let until = Instant::now() + NEXT_DEADLINE;
@@ -56,7 +58,7 @@ pub fn to_next_daemon() -> Result<(UnixStream, Option<Launched>), NoDaemonError>
     to_daemon()
 }
 
-/// Sends the hello, with standard input and output attached if they are handed over.
+/// Sends the hello. Attaches standard input and output if they are handed over.
 pub fn send_hello(stream: &UnixStream, hello: &Hello, stdio: StdioMode) -> io::Result<()> {
     let mut line = serde_json::to_vec(hello)?;
     line.push(b'\n');
@@ -110,7 +112,7 @@ mod system {
     use std::os::unix::net::UnixStream;
 
     pub(super) const SEND: SendFlags = SendFlags::NOSIGNAL;
-    /// Flag of a descriptor that gives no access to the file's content.
+    /// Flag for opening a descriptor that does not allow access to the file's content.
     pub(super) const ONLY_NAMED: OFlags = OFlags::PATH;
 
     pub(super) fn user_of_peer(stream: &UnixStream) -> Result<u32, Errno> {
@@ -141,8 +143,8 @@ pub fn wait_for_input() {
     let _ = fcntl_getfl(io::stdin()).and_then(|flags| fcntl_setfl(io::stdin(), flags - OFlags::NONBLOCK));
 }
 
-/// Returns whether a descriptor can be passed to the daemon: only a pipe or a socket. The daemon sets `O_NONBLOCK`,
-/// which on a terminal or file would also affect other processes that use it.
+/// Returns whether a descriptor can be passed to the daemon, that is, whether it is a pipe or a socket. The daemon
+/// sets `O_NONBLOCK`, which on a terminal or file would also affect other processes that use it.
 pub fn can_be_handed_over(descriptor: impl AsFd) -> bool {
     use rustix::fs::{FileType, fcntl_getfl, fstat};
     let Ok(stat) = fstat(&descriptor) else { return false };

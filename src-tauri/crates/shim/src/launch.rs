@@ -1,7 +1,7 @@
 //! Starts the daemon if none is running.
 //!
-//! - If a headless daemon fails to start, it writes the reason to standard error, which this module reads. Once
-//!   started, it writes nothing there.
+//! - If a headless daemon fails to start, it writes the reason to standard error, which this module reads. A daemon
+//!   that has started writes nothing there.
 
 use ironcurtain_paths::OwnProgram;
 use ironcurtain_protocol::{ConnectError, HOME_VARIABLE, Sockets};
@@ -13,16 +13,16 @@ use std::process::{Child, ExitStatus, Stdio};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// Maximum time for a started daemon to listen.
+/// Maximum time until a started daemon must be listening.
 const START_DEADLINE: Duration = Duration::from_secs(10);
 
-/// Time to wait for another daemon that won the race to start, after our own daemon has exited.
+/// Maximum time to wait for a daemon that another process started at the same time. Begins when our own daemon exits.
 const RACE_DEADLINE: Duration = Duration::from_secs(1);
 
-/// Maximum time for a daemon that closed a connection to exit.
+/// Maximum time to wait for the exit of a daemon that closed a connection.
 const END_DEADLINE: Duration = Duration::from_secs(2);
 
-/// First delay between two connection attempts; doubles up to [`LONGEST_PAUSE`].
+/// Delay between the first two connection attempts. It doubles with each attempt, up to [`LONGEST_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_millis(2);
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 
@@ -56,7 +56,7 @@ pub enum LaunchError {
     Start { program: PathBuf, source: io::Error },
     #[error(transparent)]
     Connect(#[from] ConnectError),
-    /// The daemon is running but does not listen.
+    /// The daemon is running, but it is not listening.
     #[error(
         "IronCurtain was not running; started `{program}`, but it did not listen within {n} s; run it yourself to see why",
         program = .0.display(), n = START_DEADLINE.as_secs()
@@ -66,7 +66,7 @@ pub enum LaunchError {
     Exited(#[from] DaemonExit),
 }
 
-/// Reason why a started daemon exited.
+/// Reason a started daemon exited.
 #[derive(Debug, thiserror::Error)]
 pub enum DaemonExit {
     /// The daemon reported this error.
@@ -95,7 +95,7 @@ impl DaemonExit {
     }
 }
 
-/// Starts the daemon and connects to it, or to another one that won the race to start.
+/// Starts the daemon and connects to it, or to one that another process started at the same time.
 pub fn start_and_connect(sockets: &Sockets) -> Result<(UnixStream, Launched), LaunchError> {
     if rustix::process::geteuid().is_root() {
         return Err(LaunchError::Root);
@@ -136,7 +136,7 @@ impl Launched {
         if self.has_exited() { self.into_exit().into() } else { LaunchError::Silent(self.program) }
     }
 
-    /// Returns the reason why the daemon exited after it closed a connection, or `None` if it keeps running.
+    /// Returns the reason the daemon exited after it closed a connection; `None` if it keeps running.
     pub fn exit_reason(mut self) -> Option<DaemonExit> {
         let deadline = Instant::now() + END_DEADLINE;
         while !self.has_exited() {
@@ -148,7 +148,7 @@ impl Launched {
         Some(self.into_exit())
     }
 
-    /// Returns the reason why the daemon exited, after waiting for it to exit.
+    /// Waits for the daemon to exit, and returns the reason.
     fn into_exit(mut self) -> DaemonExit {
         let said = self.said.take().and_then(|said| said.join().ok()).unwrap_or_default();
         let program = self.program;
@@ -176,8 +176,8 @@ fn reported_error(said: &str) -> Option<&str> {
 
 /// Environment variables passed to the started program.
 ///
-/// The client's settings, which a repository may contain, choose this environment. The started program takes all other
-/// variables (displays, the bus, `XDG_*`) from the user's login session.
+/// Other variables are not passed, because the client's settings can set them, and a repository may contain those
+/// settings. The started program takes them (displays, the bus, `XDG_*`) from the user's login session.
 const PASSED: [&str; 5] = ["HOME", HOME_VARIABLE, "PATH", "LANG", "LC_ALL"];
 
 /// Returns the path of `ironcurtain`, which starts the app in the user's desktop session, or runs headless without one.
@@ -187,8 +187,8 @@ fn daemon_program() -> Result<PathBuf, LaunchError> {
     program.ok_or(LaunchError::NotInstalled(own))
 }
 
-/// Starts the program without the descriptors of the conversation, with only the [`PASSED`] variables, and in its own
-/// process group so that it outlives the client.
+/// Starts the program with only the [`PASSED`] variables and without the client's pipes. The program gets its own
+/// process group, so that it outlives the client.
 fn start(program: &Path) -> io::Result<Child> {
     let opened = OwnProgram::open(program)?;
     let mut command = opened.command();

@@ -70,8 +70,8 @@ enum NoSessionError {
 }
 
 impl NoSessionError {
-    /// Returns whether the daemon closed the connection before it answered, for example because it was killed. In that
-    /// case, it has read no client input.
+    /// Returns whether the daemon closed the connection before it answered, for example because it was killed. A
+    /// daemon that closes the connection this early has read no client input.
     fn is_hang_up(&self) -> bool {
         match self {
             Self::HelloNotSent(_) | Self::NoAnswer(FrameError::Ended | FrameError::Io(_)) => true,
@@ -92,7 +92,8 @@ fn open_session(
     }
 }
 
-/// Connects, sends the hello and waits for the welcome. With a ticket, connects to the daemon that the session was moved to.
+/// Connects, sends the hello and waits for the welcome. With a ticket, connects to the daemon that now has the
+/// session.
 fn try_session(
     wanted: &ShimOptions,
     ticket: Option<String>,

@@ -41,9 +41,9 @@ pub fn wait(stream: &UnixStream) -> SessionEnd {
 /// Outcome of reading a daemon's notifications.
 #[derive(Debug, PartialEq, Eq)]
 enum Followed {
-    /// The session is over, while the user was being asked about the requests in `asking`.
+    /// The session is over. The daemon was still asking the user about the requests in `asking`.
     Over { asking: BTreeSet<String> },
-    /// The session was moved. No client input is unread or unanswered.
+    /// The session was moved to another daemon. All client input was read and answered.
     Moved { ticket: String },
 }
 
@@ -65,7 +65,8 @@ fn follow(mut notes: impl BufRead) -> Followed {
     }
 }
 
-/// Copies in both directions until the daemon closes the session. EOF from the client closes only the direction to the daemon.
+/// Copies in both directions until the daemon closes the session. At EOF from the client, only the direction to the
+/// daemon is closed.
 pub fn copy(stream: UnixStream) -> ExitCode {
     let Ok(mut up) = stream.try_clone() else { return ExitCode::FAILURE };
     thread::spawn(move || {

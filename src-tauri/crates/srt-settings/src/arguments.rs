@@ -7,21 +7,21 @@ usage: ironcurtain-sandbox [OPTIONS] -c COMMAND
        ironcurtain-sandbox [OPTIONS] [--] PROGRAM [ARGUMENT...]
        ironcurtain-sandbox --check [--json] [--allow-root]
 
-Runs a command in a sandbox, by the settings file of srt. The exit status is the command's.
+Runs a command in a sandbox configured by an srt settings file, and exits with the command's status.
 
-  -s, --settings FILE  the settings; ~/.srt-settings.json otherwise, or nothing allowed where that is not there
-  -c COMMAND           a line for the shell; a program and its arguments run without one
-  --pass-env NAMES     pass these variables on, with commas between them; '*' passes all
-                       (always: PATH, HOME, LANG, LC_*, TERM, USER and a few of their kind)
-  --no-limits          leave memory, processes and open files as they are limited outside
-  --allow-root         run even as root, where some of the kernel's own files are guarded by masks only
-  -d, --debug          tell on standard error what is made, and where connections go
-  --check              tell whether this machine can sandbox, what is missing, and the command that installs it
-  -h, --help           this
-  -V, --version        the version
+  -s, --settings FILE  settings file; default: ~/.srt-settings.json, or nothing allowed if that does not exist
+  -c COMMAND           run this shell command line; PROGRAM is run without a shell
+  --pass-env NAMES     also pass these environment variables, separated by commas; '*' passes all
+                       (always passed: PATH, HOME, LANG, LC_*, TERM, USER and a few similar ones)
+  --no-limits          do not limit memory, processes and open files
+  --allow-root         run even as root, when some kernel files are protected by mounts only
+  -d, --debug          log the sandbox's setup and its connections to standard error
+  --check              check whether this machine can create sandboxes, and print how to fix what is missing
+  -h, --help           print this help
+  -V, --version        print the version
 
-Exit status 125: the command was not run; 126: it cannot be run; 127: there is no such program; 128 + n: signal n
-ended it.
+Exit status: 125 if the command was not run, 126 if it cannot be run, 127 if it was not found, 128 + n if signal n
+terminated it.
 ";
 
 /// Command line after parsing.
@@ -42,7 +42,7 @@ pub enum CommandTask {
     Version,
     Run(CommandLine),
 }
-/// Command to run in the sandbox.
+/// Command that is run in the sandbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CommandLine {
     /// Command line for the shell.
@@ -58,7 +58,7 @@ pub enum PassedVariables {
     All,
 }
 
-/// Reason why a command line is invalid.
+/// Reason a command line is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UsageError {
     #[error("unknown option `{0}`; run with `--help` to list the options")]

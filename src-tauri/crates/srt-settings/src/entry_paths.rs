@@ -1,7 +1,7 @@
 //! Converts the path entries of the settings to paths of the sandbox's view.
 //!
-//! - If an entry is ambiguous, a deny covers every interpretation, and an allow covers none that leads through
-//!   a symlink.
+//! - If an entry is ambiguous, a deny applies to every interpretation. An allow applies only to interpretations
+//!   without symlinks.
 
 use std::{fs, path::Path};
 
@@ -17,7 +17,7 @@ pub enum ListKind {
     DenyWrite,
 }
 
-/// Reason why a path entry is not supported.
+/// Reason a path entry is not supported.
 #[derive(Debug, thiserror::Error)]
 pub enum PathEntryError {
     #[error(transparent)]
@@ -34,7 +34,7 @@ pub enum PathEntryError {
     Root(std::io::Error),
 }
 
-/// Folders at which relative paths and `~` start.
+/// Start folders of relative paths and of `~`.
 #[derive(Debug, Clone)]
 pub struct Base {
     pub cwd: String,
@@ -42,8 +42,8 @@ pub struct Base {
 }
 
 impl Base {
-    /// Returns the absolute, normalized paths that an entry means; none if it is a pattern that matches
-    /// nothing.
+    /// Returns the absolute, normalized paths that an entry refers to; empty if the entry is a pattern without
+    /// matches.
     pub fn paths(&self, entry: &PathEntry, list: ListKind) -> Result<Vec<String>, PathEntryError> {
         let (base, written) = self.split(&entry.path);
         let mut found = Vec::new();
@@ -79,7 +79,7 @@ impl Base {
         Ok(paths)
     }
 
-    /// Splits a path into the folder at which it starts and the rest.
+    /// Splits a path into its start folder and the rest.
     fn split<'a>(&'a self, path: &'a str) -> (&'a str, &'a str) {
         match path.strip_prefix('~') {
             Some(rest) if rest.is_empty() || rest.starts_with('/') => (&self.home, rest),
@@ -111,8 +111,8 @@ fn normal(path: &str) -> Result<String, PathEntryError> {
     Ok(format!("/{}", parts.join("/")))
 }
 
-/// Returns the paths that the entry `/` means: everything in it except the kernel's file systems. Symlinks are
-/// omitted, because their targets are listed themselves.
+/// Returns the paths that the entry `/` refers to: everything in the root directory except the kernel's file systems.
+/// Symlinks are omitted, because their targets are listed themselves.
 fn tops() -> Result<Vec<String>, PathEntryError> {
     let mut tops = Vec::new();
     for entry in fs::read_dir("/").map_err(PathEntryError::Root)? {

@@ -2,8 +2,8 @@
 //! depth.
 //!
 //! - Paths that are created after the expansion are not covered.
-//! - For a deny, directories behind symlinks are searched, matches are denied at their real path, and a
-//!   directory that cannot be listed counts as a match. For an allow, none of this is done.
+//! - For a deny, directories behind symlinks are searched, matches are denied at their real path, and a directory
+//!   that cannot be listed counts as a match. None of this applies to an allow.
 
 use std::{
     collections::BTreeSet,
@@ -15,7 +15,7 @@ use std::{
 /// Maximum number of paths that a pattern may cover.
 const MOST: usize = 100_000;
 
-/// Reason why a pattern is not supported.
+/// Reason a pattern is not supported.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PathPatternError {
     #[error("a pattern must begin with a literal directory; searching all of `/` is not supported")]
@@ -63,8 +63,8 @@ pub fn expand(base: &str, pattern: &str, purpose: PatternPurpose) -> Result<Vec<
 struct PatternSearch {
     purpose: PatternPurpose,
     found: BTreeSet<PathBuf>,
-    /// Device and inode of each visited directory, with the length of the remaining pattern. Prevents endless
-    /// recursion through symlinks.
+    /// Device and inode of each visited directory, with the length of the pattern that remained there. Prevents
+    /// endless recursion through symlinks.
     seen: BTreeSet<(u64, u64, usize)>,
 }
 
@@ -141,7 +141,7 @@ fn matches(pattern: &str, name: &str) -> bool {
     pattern.get(at..).unwrap_or_default().iter().all(|rest| *rest == '*')
 }
 
-/// Returns the length of the pattern that matches one character; `None` if it does not match.
+/// Returns the number of pattern characters that match `character`; `None` if the pattern does not match it.
 fn one(pattern: &[char], character: char) -> Option<usize> {
     match pattern {
         ['?', ..] => Some(1),
@@ -154,8 +154,8 @@ fn one(pattern: &[char], character: char) -> Option<usize> {
     }
 }
 
-/// Returns the characters between brackets, and their number; `None` if there is no closing bracket, so that
-/// `[` is literal.
+/// Returns the characters between brackets, and their number. Returns `None` if there is no closing bracket; the `[`
+/// is then literal.
 fn set(inside: &[char]) -> Option<(&[char], usize)> {
     let first = usize::from(matches!(inside, ['!' | '^', ..]));
     let end = inside.iter().skip(first + 1).position(|character| *character == ']')? + first + 1;

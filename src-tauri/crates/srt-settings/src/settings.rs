@@ -59,7 +59,7 @@ pub struct SrtSettingsFile {
     windows: BTreeMap<String, Value>,
 }
 
-/// Reachable hosts and sockets.
+/// Hosts and sockets that the command can reach.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -105,7 +105,7 @@ pub struct NetworkKeys {
     parent_proxy: Option<Value>,
 }
 
-/// Readable and writable paths.
+/// Paths that the command can read and write.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -238,7 +238,7 @@ struct Seccomp {
     argv0: String,
 }
 
-/// Reason why a settings file is rejected.
+/// Reason a settings file is rejected.
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
     #[error("`{}` does not exist", .0.display())]
@@ -272,7 +272,7 @@ impl SrtSettingsFile {
         Self::parse(&text, bwrap).map_err(at)
     }
 
-    /// Parses settings. An error consists of a key and a message.
+    /// Parses settings. An error consists of the key and a message.
     fn parse(text: &str, bwrap: Option<&Path>) -> Result<Self, (String, String)> {
         let mut json = serde_json::Deserializer::from_str(text);
         let settings: Self = serde_path_to_error::deserialize(&mut json)

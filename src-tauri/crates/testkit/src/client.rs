@@ -1,4 +1,5 @@
-//! Agent client for tests, which sends JSON-RPC over the standard input and output of a real shim.
+//! Agent client for tests. It exchanges JSON-RPC messages with a real shim over the shim's standard input and
+//! output.
 
 use crate::JsonProcess;
 use serde_json::{Value, json};
@@ -8,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
-/// Timeout of everything that a test waits for.
+/// Maximum time that a test waits for anything.
 pub const BOUND: Duration = Duration::from_secs(20);
 
 /// Agent client that is connected to a shim or a server.
@@ -51,7 +52,7 @@ impl AgentClient {
         Self::spawn(shim(programs, server), home)
     }
 
-    /// Starts a shim with the given command, without sending anything.
+    /// Spawns `command` as a shim, without sending anything to it.
     pub fn spawn(mut command: Command, home: &Path) -> Self {
         Self::of(JsonProcess::start(headless(&mut command, home)))
     }
@@ -62,7 +63,7 @@ impl AgentClient {
         Self { shim, kept: VecDeque::new(), next: 0 }
     }
 
-    /// Starts a shim, completes the handshake, and reads no further output.
+    /// Starts a shim and completes the handshake, but then stops reading its output.
     pub fn connect_deaf(programs: &Path, home: &Path, server: &str) -> Self {
         let mut command = shim(programs, server);
         let mut client = Self::of(JsonProcess::start_reading(headless(&mut command, home), 0));
@@ -124,7 +125,7 @@ impl AgentClient {
         self.wait_for(|m| m.get("id") == Some(&json!(id)) && m.get("method").is_none())
     }
 
-    /// Waits for the first message for which `wanted` returns `true`. Others are kept for later calls.
+    /// Waits for the first message for which `wanted` returns `true`. Keeps other messages for later calls.
     pub fn wait_for(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
         if let Some(at) = self.kept.iter().position(&wanted) {
             return self.kept.remove(at).unwrap();
@@ -152,7 +153,7 @@ impl AgentClient {
         self.begin("tools/call", json!({ "name": tool, "arguments": arguments }))
     }
 
-    /// Waits for the outcome of the tool call with this id.
+    /// Waits for the outcome of the tool call with this request id.
     pub fn outcome(&mut self, id: u64) -> Outcome {
         let answer = self.answer(id);
         outcome_of(&answer)
@@ -174,12 +175,12 @@ impl AgentClient {
         self.call("write_file", json!({ "path": path, "content": content }))
     }
 
-    /// Closes the standard input of the shim.
+    /// Closes the shim's standard input.
     pub fn close_input(&mut self) {
         self.shim.hang_up();
     }
 
-    /// Closes the standard input of the shim and checks that it exits.
+    /// Closes the shim's standard input and asserts that the shim exits.
     pub fn hang_up(mut self) {
         self.shim.hang_up();
         assert!(self.wait_until_ended(), "the shim did not exit within {BOUND:?}");
@@ -218,8 +219,8 @@ fn shim(programs: &Path, server: &str) -> Command {
     shim
 }
 
-/// Configures a shim to use `home`, find no display, inherit standard error, and run outside any project unless
-/// the command sets a folder.
+/// Configures a shim's command: it uses `home`, finds no display, inherits standard error, and runs outside any
+/// project unless the command already sets a folder.
 fn headless<'a>(shim: &'a mut Command, home: &Path) -> &'a mut Command {
     if shim.get_current_dir().is_none() {
         shim.current_dir("/");

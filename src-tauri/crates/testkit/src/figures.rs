@@ -1,10 +1,10 @@
-//! Measured durations, and Markdown tables of them.
+//! Collects measured durations and formats them as Markdown tables.
 
 use std::fs;
 use std::io;
 use std::time::{Duration, Instant};
 
-/// Durations of repeated runs of one operation.
+/// Durations measured for repeated runs of the same operation.
 #[derive(Default, Clone)]
 pub struct Sample(Vec<Duration>);
 
@@ -22,12 +22,12 @@ impl Sample {
         Ok(outcome)
     }
 
-    /// Returns the difference from another sample in microseconds, at the median and at the 99th percentile.
+    /// Subtracts another sample at the median and at the 99th percentile. Returns both differences in microseconds.
     pub fn less(&self, other: &Self) -> [f64; 2] {
         [0.5, 0.99].map(|p| self.at(p) - other.at(p))
     }
 
-    /// Returns the duration at a percentile (0 to 1) in microseconds; NaN for an empty sample.
+    /// Returns the duration at a quantile from 0 to 1, in microseconds. Returns NaN for an empty sample.
     fn at(&self, percentile: f64) -> f64 {
         let mut sorted = self.0.clone();
         sorted.sort();
@@ -43,7 +43,7 @@ impl Sample {
     }
 }
 
-/// Row of a table of measurements.
+/// Row of a Markdown table of measurements.
 pub struct Row {
     what: String,
     ours: String,
@@ -59,24 +59,24 @@ impl Row {
         Self::new(what, text(&ours), format!("{}: {}", peer_name, text(&peer)), ratio, goal)
     }
 
-    /// Creates a row of IronCurtain's durations only.
+    /// Creates a row that contains only IronCurtain's durations, without a peer to compare with.
     pub fn alone(what: &str, ours: Sample, goal: &str) -> Self {
         Self::new(what, text(&ours), String::new(), String::new(), goal)
     }
 
-    /// Creates a row that compares the durations that IronCurtain and a peer add, in microseconds at p50 and
-    /// p99.
+    /// Creates a row that compares the latency added by IronCurtain and by a peer. Values are in
+    /// microseconds, at p50 and p99.
     pub fn added_compared(what: &str, ours: [f64; 2], peer_name: &str, peer: [f64; 2], goal: &str) -> Self {
         let text = |[p50, p99]: [f64; 2]| format!("p50 {}, p99 {}", unit(p50), unit(p99));
         Self::new(what, text(ours), format!("{peer_name}: {}", text(peer)), String::new(), goal)
     }
 
-    /// Creates a row from the texts of its cells.
+    /// Creates a row from the text of each cell.
     pub fn of(what: &str, ours: &str, peer: &str, ratio: &str, goal: &str) -> Self {
         Self::new(what, ours.to_owned(), peer.to_owned(), ratio.to_owned(), goal)
     }
 
-    /// Creates a row with a single figure of IronCurtain.
+    /// Creates a row that contains one value for IronCurtain, without a peer to compare with.
     pub fn plain(what: &str, ours: String, goal: &str) -> Self {
         Self::new(what, ours, String::new(), String::new(), goal)
     }
@@ -107,7 +107,7 @@ fn unit(micros: f64) -> String {
     if micros.abs() < 1000.0 { format!("{micros:.0} us") } else { format!("{:.1} ms", micros / 1000.0) }
 }
 
-/// Formats a duration with a unit that suits it.
+/// Formats a duration with a unit suited to its size.
 #[must_use]
 pub fn time(took: Duration) -> String {
     unit(took.as_secs_f64() * 1e6)
@@ -119,7 +119,7 @@ pub fn megabytes(kib: u64) -> String {
     format!("{}.{} MB", kib / 1024, kib % 1024 * 10 / 1024)
 }
 
-/// Returns the resident memory of a process in KiB; `None` if it has exited but was not waited for.
+/// Returns the resident memory of a process in KiB, or `None` for a zombie process.
 pub fn resident_kib(pid: u32) -> io::Result<Option<u64>> {
     let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));

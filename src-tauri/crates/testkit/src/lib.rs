@@ -2,8 +2,8 @@
 //! measurements.
 //!
 //! - For tests only: functions panic when a test cannot continue, and no shipped program contains this crate.
-//! - Depends on no other crate of IronCurtain, so that each can use it in its tests, and a change of one does
-//!   not recompile it.
+//! - Depends on no other IronCurtain crate, so that every crate can use it in its tests and a change in one
+//!   does not recompile it.
 
 #![expect(
     clippy::unwrap_used,

@@ -1,11 +1,11 @@
-//! Runs a test again in Linux namespaces of its own.
+//! Reruns a test inside new Linux namespaces.
 //!
-//! - No privileges are needed, because the test program is started in a user namespace.
+//! - Needs no privileges, because the test program is started in a user namespace.
 
 use std::env;
 use std::process::Command;
 
-/// Environment variable that is set in the second run.
+/// Environment variable that marks the second run.
 const INSIDE: &str = "IRONCURTAIN_TEST_INSIDE";
 
 /// Returns `true` in the second run, inside the namespaces.
@@ -14,8 +14,8 @@ pub fn is_inside() -> bool {
     env::var_os(INSIDE).is_some()
 }
 
-/// Runs a test of this program again with `unshare`, in a user namespace and with further options for
-/// `unshare`.
+/// Reruns a test of this program under `unshare` in a user namespace, with additional `unshare`
+/// options.
 ///
 /// `test` is the full name of the test.
 ///
@@ -27,7 +27,7 @@ pub fn run_inside(test: &str, options: &[&str]) {
     run_inside_by(test, options, &[own]);
 }
 
-/// Runs a test like [`run_inside`], with a command that finally starts this program.
+/// Reruns a test like [`run_inside`], but through a command that ends by starting this program.
 ///
 /// # Panics
 /// Panics if the test fails in the second run.

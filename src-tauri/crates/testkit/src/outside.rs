@@ -1,5 +1,5 @@
-//! Servers outside the test's network: they run in another network namespace, connected by a virtual Ethernet
-//! pair.
+//! Servers outside the test's network. They run in another network namespace, which a virtual Ethernet pair
+//! connects to the test's.
 //!
 //! - The test itself must run in its own network namespace ([`crate::namespace`]).
 
@@ -16,7 +16,7 @@ pub struct Outside {
 impl Outside {
     /// Starts the servers, waits until they print `ready`, and connects the networks.
     ///
-    /// `near` and `far` are the addresses of the test's and the servers' end, in the format of `ip addr add`.
+    /// `near` and `far` are the addresses of the test's end and the servers' end, in the format of `ip addr add`.
     ///
     /// # Panics
     /// Panics if the servers or the networks cannot be set up.
@@ -71,7 +71,7 @@ fn texts(all: &[impl AsRef<str>]) -> Vec<&str> {
 
 impl Drop for Outside {
     fn drop(&mut self) {
-        // Killing fails if the servers have exited, which they also do with their network.
+        // Fails only if the servers have already exited, for example together with their network.
         let _ = self.servers.kill();
         let _ = self.servers.wait();
     }

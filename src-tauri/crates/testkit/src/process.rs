@@ -6,7 +6,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Duration;
 
-/// Maximum number of messages that are read before the test takes them.
+/// Maximum number of messages that are buffered until the test receives them.
 const READ_AHEAD: usize = 10_000;
 
 /// Running program, which is killed on drop.
@@ -25,7 +25,7 @@ impl JsonProcess {
         Self::start_reading(command, READ_AHEAD)
     }
 
-    /// Spawns a program like [`JsonProcess::start`], but reads at most `read_ahead` messages ahead.
+    /// Spawns a program like [`JsonProcess::start`], but buffers at most `read_ahead` messages.
     ///
     /// # Panics
     /// Panics if the program cannot be spawned.
@@ -89,7 +89,7 @@ impl JsonProcess {
         self.child.kill()
     }
 
-    /// Waits for the program to exit; returns `true` if its exit status is zero.
+    /// Waits for the program to exit. Returns `true` if its exit status is zero.
     ///
     /// # Panics
     /// Panics if waiting fails.
@@ -101,7 +101,7 @@ impl JsonProcess {
 impl Drop for JsonProcess {
     fn drop(&mut self) {
         self.hang_up();
-        // Killing fails if the program has exited.
+        // Fails only if the program has already exited.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

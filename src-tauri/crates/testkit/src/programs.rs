@@ -1,4 +1,4 @@
-//! Programs under test, which are built into the same directory as the test.
+//! Finds the programs under test, which are built into the same directory as the test.
 
 use std::env;
 use std::path::PathBuf;

@@ -15,7 +15,7 @@ pub fn eventually(what: &str, within: Duration, mut holds: impl FnMut() -> bool)
     until(what, within, || holds().then_some(()));
 }
 
-/// Waits until `look` returns a value, and returns it. `what` describes it in the panic message.
+/// Waits until `look` returns a value, and returns that value. `what` describes it in the panic message.
 ///
 /// # Panics
 /// Panics if there is no value within the timeout.

@@ -1,6 +1,7 @@
 //! Recognizes lock, backup and temporary files by their names, and finds the file that each belongs to.
 //!
-//! - Many programs change `X` by writing `X.tmp`, `.X.swp` or `X.lock` and renaming it. The question is then about `X`.
+//! - Many programs change `X` by writing `X.tmp`, `.X.swp` or `X.lock` and renaming it. The user is then asked about
+//!   `X`.
 //! - A name alone grants nothing: the file `X` must exist, and changing it needs permission.
 
 use std::{
@@ -17,8 +18,8 @@ const ADDED: &[u8] = b".~-#_";
 /// Maximum number of remembered folders, and of remembered files in each.
 const MOST: usize = 1 << 10;
 
-/// Returns the names of files that `name` may be a companion of, longest first. The flag is `true` if the added part is
-/// typical of temporary files, such as `.tmp`.
+/// Returns the names of files that `name` may be a companion of, longest first. The flag of each is `true` if the
+/// rest of `name` is typical of temporary files, such as `.tmp`.
 pub(crate) fn owners(name: &OsStr) -> Vec<(&OsStr, bool)> {
     let bytes = name.as_bytes();
     let mut owners = extended(bytes, |rest| rest.first().is_some_and(|first| ADDED.contains(first)));
@@ -35,8 +36,8 @@ pub(crate) fn owners(name: &OsStr) -> Vec<(&OsStr, bool)> {
     owners.into_iter().map(|(owner, is_brief)| (OsStr::from_bytes(owner), is_brief)).collect()
 }
 
-/// Splits `name` at every position. Returns the first part, and `true` if the rest is typical of temporary files, for
-/// each rest that `accepts` accepts.
+/// Splits `name` at every position, and returns the first part of each split whose rest `accepts` accepts. The flag
+/// is `true` if the rest is typical of temporary files.
 fn extended(name: &[u8], accepts: impl Fn(&[u8]) -> bool) -> Vec<(&[u8], bool)> {
     let parts = (1..name.len()).map(|at| name.split_at(at));
     parts.filter(|(_, rest)| accepts(rest)).map(|(owner, rest)| (owner, is_brief(rest))).collect()
@@ -51,7 +52,7 @@ fn is_brief(added: &[u8]) -> bool {
     added == b"~" || is_number || WORDS.iter().any(|word| added.starts_with(word.as_bytes()))
 }
 
-/// Returns `true` if a program invented the whole name, so that it does not reveal the file it belongs to.
+/// Returns `true` if a program generated the whole name, so that it does not reveal the file it belongs to.
 pub(crate) fn is_made_up(name: &OsStr) -> bool {
     let bytes = name.as_bytes();
     // `sed -i` names its temporary files like this.
@@ -63,7 +64,7 @@ pub(crate) fn is_made_up(name: &OsStr) -> bool {
     sed || vim
 }
 
-/// Files that the run has opened or requested. In each folder, only the most recent ones are kept.
+/// Files that the run has recently opened or asked to open, in each folder.
 #[derive(Debug, Default)]
 pub(crate) struct UsedFiles(Mutex<HashMap<PathBuf, Vec<OsString>>>);
 

@@ -7,12 +7,12 @@ use std::{
 
 use rustix::io::Errno;
 
-/// FUSE connection to the kernel, which tests replace by a fake.
+/// FUSE connection to the kernel. Tests replace it with a fake.
 pub(crate) trait Device: Send + Sync {
     /// Reads one request, or returns `None` once the file system is unmounted.
     fn read(&self, buffer: &mut [u8]) -> io::Result<Option<usize>>;
 
-    /// Writes one message, which consists of all `parts`.
+    /// Writes one message, which is the concatenation of `parts`.
     fn write(&self, parts: &[&[u8]]) -> io::Result<()>;
 }
 

@@ -1,4 +1,5 @@
-//! Open folders, each with a snapshot of its entries from when it was last read from the start.
+//! Open folders, each with a snapshot of its entries. The snapshot is taken whenever the folder is read from the
+//! start.
 
 use std::{
     collections::HashMap,

@@ -18,10 +18,10 @@ const SERVED: [&str; 24] = [
     "xfs", "zfs",
 ];
 
-/// Time for which a parsed mount table is used.
+/// Time for which a parsed mount table is reused.
 const FRESH: Duration = Duration::from_secs(1);
 
-/// Mounts that this process can access, with the time at which they were read.
+/// Mount table of this process, and the time at which it was read.
 #[derive(Debug, Default)]
 pub(crate) struct FileSystems(Mutex<Option<(Instant, Vec<Mount>)>>);
 
@@ -45,8 +45,8 @@ impl FileSystems {
     }
 }
 
-/// Returns `true` if the mount that contains `path` is served. The deepest mount counts, and the last one of several at
-/// the same path.
+/// Returns `true` if the mount that contains `path` is served. This is the deepest mount above `path`, or the last
+/// one of several at the same mount point.
 fn serves(mounts: &[Mount], path: &Path) -> bool {
     let around = mounts.iter().filter(|mount| path.starts_with(&mount.path));
     around.max_by_key(|mount| mount.path.as_os_str().len()).is_some_and(|mount| mount.is_served)

@@ -31,7 +31,7 @@ pub struct WantedAccess {
     pub kind: AccessKind,
 }
 
-/// Access that requires a question, with the file that was found at its path.
+/// Access that requires a question, and the file that was found at its path.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AskedAccess {
     /// Access that needs permission.
@@ -71,11 +71,11 @@ pub trait Gate: Send + Sync + 'static {
     /// it if it were a folder.
     fn leads_to_programs(&self, path: &Path) -> bool;
 
-    /// Withdraws the question of the request with this [`Ticket::id`], which was interrupted.
+    /// Withdraws the question for a request that was interrupted. `ticket` is the [`Ticket::id`] of the request.
     fn withdraw(&self, ticket: u64);
 }
 
-/// Answers one waiting request. Denies the access if it is dropped without an answer.
+/// Handle for answering one waiting request. Dropping it without an answer denies the access.
 #[derive(Debug)]
 #[must_use = "dropping the ticket denies the access"]
 pub struct Ticket {
@@ -83,20 +83,20 @@ pub struct Ticket {
     answers: Option<Sender<Answered>>,
 }
 
-/// Answer to a waiting request.
+/// Answer to a waiting request, which `id` identifies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Answered {
     pub(crate) id: u64,
     pub(crate) answer: Answer,
 }
 
-/// User's decision, as the view handles it.
+/// The user's decision about a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
     Denied,
     /// Allows the access for this request only.
     Once,
-    /// Handles the request again, with the permissions of that time.
+    /// Handles the request again, with the permissions that apply then.
     Again,
 }
 
@@ -116,8 +116,8 @@ impl Ticket {
         self.send(Answer::Once);
     }
 
-    /// Handles the request again, because the gate now permits the access. Asks again if that has changed in the
-    /// meantime.
+    /// Handles the request again, because the gate now permits the access. If the gate no longer permits it by then,
+    /// asks the user again.
     pub fn retry(mut self) {
         self.send(Answer::Again);
     }

@@ -15,7 +15,7 @@ use crate::nodes::FileId;
 /// Time for which the inodes of hidden paths are cached.
 const FRESH: Duration = Duration::from_secs(1);
 
-/// Paths that are hidden, and their inodes.
+/// Hidden paths and their inodes.
 #[derive(Debug)]
 pub(crate) struct Hidden {
     /// Hidden absolute paths, without symlinks.
@@ -33,7 +33,7 @@ impl Hidden {
         self.paths.iter().any(|hidden| hidden.strip_prefix("/").is_ok_and(|hidden| path.starts_with(hidden)))
     }
 
-    /// Returns `true` if a hidden path is `path` or below it.
+    /// Returns `true` if `path` is a hidden path or contains one.
     pub(crate) fn is_below(&self, path: &Path) -> bool {
         self.paths.iter().any(|hidden| hidden.strip_prefix("/").is_ok_and(|hidden| hidden.starts_with(path)))
     }

@@ -14,7 +14,7 @@ use std::{
 
 use crate::{device::Device, wire};
 
-/// Maximum time to wait until pages are invalidated, which includes writing back changed pages.
+/// Maximum time to wait until pages are invalidated. This includes writing back changed pages.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Sends invalidations to the thread that executes them.
@@ -76,7 +76,7 @@ pub(crate) fn run(device: &Arc<dyn Device>, invalidations: &Receiver<Invalidatio
     }
 }
 
-/// Invalidates a node's pages and attributes. Serving threads must not call it.
+/// Invalidates a node's pages and attributes. Must not be called by serving threads.
 pub(crate) fn drop_pages(device: &dyn Device, node: u64) {
     // Ignore the error, which occurs if the kernel has forgotten the node.
     let _ = device.write(&[&wire::invalidate(node, false)]);

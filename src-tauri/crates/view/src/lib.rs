@@ -1,11 +1,11 @@
 //! FUSE file system that serves the user's files to a sandbox, and opens them only if a [`Gate`] permits it.
 //!
-//! - Names and attributes need no permission. Opening or changing a file does; a request that waits for it blocks no
-//!   thread.
+//! - Names and attributes need no permission. Opening or changing a file does. A request that is waiting for
+//!   permission blocks no thread.
 //! - Hidden paths appear not to exist: they cannot be looked up, listed, opened or created.
-//! - Each operation resolves its path from the root again, and follows no symlink.
+//! - Each operation resolves its path again, starting at the root, and follows no symlink.
 //! - INVARIANT: every length in a request is checked before use.
-//! - Knows nothing about questions, policies and grants; the [`Gate`] decides.
+//! - The [`Gate`] decides. This crate does not depend on policies and grants.
 
 #![cfg(target_os = "linux")]
 

@@ -38,7 +38,7 @@ const MOST_HELD: usize = 1 << 12;
 /// Maximum number of waiting lock requests.
 const MOST_WAITING: usize = 1 << 12;
 
-/// All locks and waiting lock requests of a view.
+/// All locks and pending lock requests of a view.
 #[derive(Debug, Default)]
 pub(crate) struct Locks {
     state: Mutex<State>,
@@ -59,7 +59,7 @@ struct Held {
     handle: u64,
 }
 
-/// Lock request that waits for another lock to be released.
+/// Lock request that is waiting until another lock is released.
 #[derive(Clone, Debug)]
 pub(crate) struct Waiting {
     /// Unique number of the FUSE request.
@@ -110,7 +110,8 @@ impl Locks {
         Ok(((start, end), u32::try_from(found.l_type).unwrap_or(0)))
     }
 
-    /// Returns the descriptor for an owner's range locks on a file. Creates it unless `lock` is an unlock.
+    /// Returns the descriptor for an owner's range locks on a file. Creates it if necessary, unless `lock` is an
+    /// unlock.
     fn descriptor(
         &self,
         key: (FileId, u64),
@@ -133,21 +134,21 @@ impl Locks {
         Ok(Some(opened))
     }
 
-    /// Releases all range locks of an owner on a file. POSIX requires that when the owner closes any descriptor of the
-    /// file.
+    /// Releases all range locks of an owner on a file. POSIX requires this when the owner closes any descriptor of
+    /// the file.
     pub(crate) fn release(&self, file: FileId, owner: u64) {
         if self.lock().held.remove(&(file, owner)).is_some() {
             self.changed.notify_all();
         }
     }
 
-    /// Releases the range locks that were last set through a handle, when it is closed.
+    /// Releases the range locks that were last set through `handle`. Called when the handle is closed.
     pub(crate) fn closed(&self, handle: u64) {
         self.lock().held.retain(|_, held| held.handle != handle);
         self.changed.notify_all();
     }
 
-    /// Adds a lock request that waits.
+    /// Adds a lock request to the waiting ones.
     pub(crate) fn wait(&self, waiting: Waiting) -> Result<(), Errno> {
         let mut state = self.lock();
         if state.waiting.len() >= MOST_WAITING {
@@ -166,7 +167,7 @@ impl Locks {
         state.waiting.len() < before
     }
 
-    /// Waits until there are lock requests, and returns them. Returns `None` once the view has closed.
+    /// Waits until there are waiting lock requests, and returns all of them. Returns `None` once the view has closed.
     pub(crate) fn next(&self) -> Option<Vec<Waiting>> {
         let mut state = self.lock();
         while state.waiting.is_empty() && !state.has_ended {
@@ -191,7 +192,7 @@ impl Locks {
     }
 }
 
-/// Opens a file again, for writing too if the user may, because an exclusive range lock requires a writable descriptor.
+/// Reopens a file, for writing too if the user may, because an exclusive range lock requires a writable descriptor.
 fn again(file: &File) -> Result<File, Errno> {
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
     let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();

@@ -1,4 +1,4 @@
-//! Files that the run created or moved aside. It may move and remove them without asking again.
+//! Records the files that the run created or moved aside. The run may move and remove them without asking again.
 //!
 //! - A file's identity includes its creation time, because inode numbers are reused after another program removes the
 //!   file. On file systems without creation times, no file counts as created by the run.
@@ -16,16 +16,17 @@ use crate::nodes::FileId;
 /// Maximum number of remembered files. The run needs permission for any further file that it creates.
 const MOST: usize = 1 << 16;
 
-/// Reason why the run may move or remove a file.
+/// Reason the run may move or remove a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
     /// The run created the file.
     Created,
-    /// The run created it after the user had once allowed a change of this file, which the new file may replace.
+    /// The run created the file after the user had once allowed a change to the file given here, which the new file
+    /// may replace.
     CreatedFor(PathBuf, FileId),
     /// The run moved the file aside from this path, in order to replace it.
     MovedAside(PathBuf),
-    /// Like [`MovedAside`](Self::MovedAside), but the user had allowed that change only once.
+    /// Like [`MovedAside`](Self::MovedAside), but the user had allowed only a single change of the file.
     MovedAsideOnce,
 }
 

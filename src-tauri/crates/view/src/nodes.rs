@@ -1,9 +1,9 @@
 //! Nodes: numbers that identify files to the kernel.
 //!
-//! - A node stands for a name in a folder. If its file is replaced or removed, the name gets a new node. Numbers are
-//!   not reused.
-//! - Entries that exist only in the view are virtual nodes, without a file. Real and virtual nodes are limited in
-//!   number.
+//! - A node represents a name in a folder. If its file is replaced or removed, the name gets a new node. Node numbers
+//!   are not reused.
+//! - Entries that exist only in the view are virtual nodes, which have no file. The numbers of real and virtual nodes
+//!   are limited.
 
 mod table;
 
@@ -40,7 +40,7 @@ impl FileId {
     }
 }
 
-/// Size and modification time of a file, to detect changes of its content.
+/// Size and modification time of a file, for detecting changes to its content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stamp {
     size: u64,
@@ -59,7 +59,7 @@ impl Stamp {
     }
 }
 
-/// Kind of node.
+/// Kind of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// File on a real file system.
@@ -97,7 +97,7 @@ impl Nodes {
         self.lock().nodes.get(&node).map(|node| node.parent)
     }
 
-    /// Returns the node of a name in a folder, and its kind.
+    /// Returns the node and the kind of a name in a folder, if the name has a node.
     pub(crate) fn named(&self, parent: u64, name: &OsStr) -> Option<(u64, Kind)> {
         let table = self.lock();
         let node = table.named(parent, name)?;
@@ -177,7 +177,7 @@ impl Nodes {
         self.lock().retire(parent, name);
     }
 
-    /// Records that the name of a node now belongs to another file.
+    /// Records that the name of a node now refers to another file.
     pub(crate) fn retire_node(&self, node: u64) {
         let mut table = self.lock();
         if let Some((parent, name)) = table.nodes.get(&node).map(|node| (node.parent, node.name.clone()))
@@ -187,7 +187,7 @@ impl Nodes {
         }
     }
 
-    /// Records that a name was moved, and replaced any entry with the new name.
+    /// Records that a name was moved. If another entry had the new name, it was replaced.
     pub(crate) fn moved(&self, from: (u64, &OsStr), to: (u64, &OsStr)) {
         let mut table = self.lock();
         if from == to {
@@ -211,7 +211,7 @@ impl Nodes {
         }
     }
 
-    /// Subtracts lookups that the kernel has forgotten, and removes the node if it is unused.
+    /// Subtracts lookups that the kernel has dropped from its caches, and removes the node if it is unused.
     pub(crate) fn forget(&self, node: u64, lookups: u64) {
         let mut table = self.lock();
         if let Some(found) = table.nodes.get_mut(&node).filter(|_| node != ROOT) {
@@ -220,14 +220,14 @@ impl Nodes {
         }
     }
 
-    /// Counts an open handle, which keeps the node from being removed.
+    /// Counts an open handle. The node is not removed while it has one.
     pub(crate) fn hold(&self, node: u64) {
         if let Some(node) = self.lock().nodes.get_mut(&node) {
             node.handles += 1;
         }
     }
 
-    /// Subtracts an open handle, and removes the node if it is unused.
+    /// Subtracts an open handle, and removes the node if it is then unused.
     pub(crate) fn release(&self, node: u64) {
         let mut table = self.lock();
         if let Some(found) = table.nodes.get_mut(&node) {
@@ -242,7 +242,7 @@ impl Nodes {
         table.nodes.get_mut(&node).is_some_and(|node| node.stamp.replace(stamp) == Some(stamp))
     }
 
-    /// Records that the run locked a file. Returns `true` if the kernel's cached pages may be outdated.
+    /// Records that the run has locked a file. Returns `true` if the kernel's cached pages may be outdated.
     pub(crate) fn is_outdated(&self, node: u64, stamp: Stamp) -> bool {
         let mut table = self.lock();
         let before = table.nodes.get_mut(&node).map(|node| node.locked.replace(stamp));

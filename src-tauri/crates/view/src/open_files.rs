@@ -1,7 +1,7 @@
 //! Open files of the run, each with its real file and the permission under which it was opened.
 //!
-//! - Revoking a permission takes two steps: the file first refuses new writes, and once the kernel has written back its
-//!   pages, all access.
+//! - Revoking a permission takes two steps: the file first refuses new writes. Once the kernel has written back the
+//!   file's pages, the file refuses all access.
 
 use std::{
     collections::HashMap,
@@ -25,7 +25,7 @@ pub(crate) struct OpenFile {
     pub(crate) file: File,
     pub(crate) node: u64,
     access: WantedAccess,
-    /// `true` if the user allowed this open only. The permission then lasts until the file is closed.
+    /// `true` if the user allowed only this open. The permission then lasts until the file is closed.
     is_once: bool,
     /// `true` if the descriptor is open for writing.
     is_writable: bool,
@@ -61,7 +61,8 @@ impl OpenFile {
         if self.state.load(Ordering::Acquire) == DEAD { Err(Errno::IO) } else { Ok(&self.file) }
     }
 
-    /// Returns the file for writing. `from_cache` is `true` if the kernel writes back a page that was changed earlier.
+    /// Returns the file for writing. `from_cache` is `true` if the kernel is writing back a page that was changed
+    /// earlier.
     pub(crate) fn to_write(&self, from_cache: bool) -> Result<&File, Errno> {
         match self.state.load(Ordering::Acquire) {
             USABLE => Ok(&self.file),
@@ -96,7 +97,7 @@ impl OpenFiles {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a file, and returns it with its new handle.
+    /// Adds a file. Returns its new handle, and the shared file.
     pub(crate) fn add(&self, file: OpenFile) -> Result<(u64, Arc<OpenFile>), Errno> {
         let mut handles = self.lock();
         if handles.files.len() >= MOST {
@@ -118,14 +119,14 @@ impl OpenFiles {
         self.lock().files.remove(&handle).map(|file| file.node).ok_or(Errno::BADF)
     }
 
-    /// Returns a usable file that is open for writing on this node.
+    /// Returns a file that is open for writing on this node and not revoked.
     pub(crate) fn changing(&self, node: u64) -> Option<Arc<OpenFile>> {
         let is_usable =
             |file: &&Arc<OpenFile>| file.node == node && file.may_change() && file.to_write(false).is_ok();
         self.lock().files.values().find(is_usable).cloned()
     }
 
-    /// Returns a file that is open on this node. Its name may have been removed.
+    /// Returns a file that is open on this node, even if the file's name was removed.
     pub(crate) fn on(&self, node: u64) -> Option<Arc<OpenFile>> {
         self.lock().files.values().find(|file| file.node == node).cloned()
     }

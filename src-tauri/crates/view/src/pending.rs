@@ -1,4 +1,4 @@
-//! Requests that wait for permission. They block no thread.
+//! Requests that are waiting for permission. They block no thread.
 //!
 //! - An interruption may arrive before its request starts to wait, so early interruptions are remembered.
 
@@ -19,7 +19,7 @@ const MOST: usize = 4096;
 /// Maximum number of remembered early interruptions.
 const MOST_EARLY: usize = 256;
 
-/// Request that waits for permission.
+/// Request that is waiting for permission.
 #[derive(Debug)]
 pub(crate) struct Parked {
     /// Bytes of the request, as read from the kernel.
@@ -66,7 +66,7 @@ impl Pending {
         true
     }
 
-    /// Removes and returns a waiting request.
+    /// Removes and returns a waiting request. Returns `None` if it is no longer waiting.
     pub(crate) fn take(&self, unique: u64) -> Option<Parked> {
         let mut waiting = self.lock();
         waiting.interrupted.retain(|interrupted| *interrupted != unique);
@@ -96,7 +96,7 @@ impl Pending {
         at.and_then(|at| waiting.early.remove(at)).is_some()
     }
 
-    /// Waits for interrupted requests, and returns those with a thread for which `is_ending` returns `true`. Returns
+    /// Waits for interrupted requests. Returns those whose thread is about to exit, according to `is_ending`. Returns
     /// `None` once the view has closed.
     pub(crate) fn ended(&self, is_ending: impl Fn(u32) -> bool) -> Option<Vec<u64>> {
         let mut waiting = self.lock();

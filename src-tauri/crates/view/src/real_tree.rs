@@ -27,7 +27,7 @@ pub(crate) struct RealTree {
 
 /// File that was found by its path.
 pub(crate) struct Place {
-    /// Descriptor that cannot read or write the file (`O_PATH`).
+    /// Descriptor that identifies the file but gives no access to its content (`O_PATH`).
     pub(crate) file: File,
     pub(crate) facts: Metadata,
 }
@@ -102,13 +102,13 @@ pub(crate) fn metadata(file: &File) -> Result<Metadata, Errno> {
     file.metadata().map_err(|error| errno(&error))
 }
 
-/// Returns `true` for pipes, sockets and devices, which the kernel opens without asking the view.
+/// Returns `true` for pipes, sockets and devices. The kernel opens these itself, without asking the view.
 pub(crate) fn is_special(facts: &Metadata) -> bool {
     let kind = facts.file_type();
     kind.is_fifo() || kind.is_socket() || kind.is_block_device() || kind.is_char_device()
 }
 
-/// Returns the error number, or `EIO` if the error has none.
+/// Returns the error number of an I/O error, or `EIO` if it has none.
 pub(crate) fn errno(error: &io::Error) -> Errno {
     Errno::from_io_error(error).unwrap_or(Errno::IO)
 }

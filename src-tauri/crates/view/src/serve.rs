@@ -28,7 +28,7 @@ use crate::{
     wire::{self, Header, INIT_FLAGS, Negotiated, Operation, Request},
 };
 
-/// Request that is being handled, with the accesses that the user has approved for it.
+/// Request that is being handled, and the accesses that the user has approved for it.
 struct Call<'a> {
     header: Header,
     approved: &'a [AskedAccess],
@@ -38,14 +38,14 @@ struct Call<'a> {
 enum Reply {
     Content(Vec<u8>),
     Empty,
-    /// Sends nothing, because the kernel expects no reply or another thread sends it.
+    /// Sends nothing: the kernel expects no reply, or another thread sends it.
     Silence,
 }
 
-/// Reason why a request cannot be completed now.
+/// Reason a request cannot be completed now.
 enum Stop {
     Failed(Errno),
-    /// The access must be permitted first.
+    /// The access needs permission first.
     Asks(AskedAccess),
 }
 
@@ -55,7 +55,7 @@ impl From<Errno> for Stop {
     }
 }
 
-/// Kind of permission for an access.
+/// Duration of a permission for an access.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Basis {
     /// The permission is valid until it is revoked.
@@ -65,7 +65,7 @@ enum Basis {
 }
 
 impl Server {
-    /// Handles a request, or parks it until the access that it needs is permitted.
+    /// Handles a request. If it needs an access that is not permitted, parks it until the user has answered.
     pub(crate) fn handle(&self, bytes: &[u8], approved: Vec<AskedAccess>) {
         let (header, operation) = match Request::parse(bytes) {
             Ok(Request { header, operation }) => (header, operation),
@@ -110,7 +110,7 @@ impl Server {
         }
     }
 
-    /// Cancels a waiting request because its thread is about to be terminated.
+    /// Cancels a waiting request, because its thread is about to exit.
     pub(crate) fn interrupt(&self, unique: u64) {
         let Some(parked) = self.pending.take(unique) else { return };
         self.give_up(&parked.bytes);
@@ -223,7 +223,7 @@ impl Server {
 }
 
 impl Server {
-    /// Prevents folders from being moved until the guard is dropped.
+    /// Blocks moves of folders until the guard is dropped.
     fn names_stay(&self) -> RwLockReadGuard<'_, ()> {
         self.names.read().unwrap_or_else(PoisonError::into_inner)
     }

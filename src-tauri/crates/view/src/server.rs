@@ -1,4 +1,4 @@
-//! Running view: its threads and the state that they share.
+//! Threads of a running view, and the state that they share.
 //!
 //! - Two threads handle requests. Answers, waiting locks, interruptions and invalidations have one further thread each.
 
@@ -77,8 +77,8 @@ impl FileServer {
         Ok(Self { server, serving: Mutex::new(serving) })
     }
 
-    /// Closes all open files whose permission was revoked. Returns `false` if the kernel did not drop their pages in
-    /// time.
+    /// Refuses all access through open files whose permission was revoked. Returns `false` if the kernel did not drop
+    /// their pages in time.
     #[must_use]
     pub fn revoke(&self) -> bool {
         self.server.revoke()
@@ -107,12 +107,13 @@ pub(crate) struct Server {
     pub(crate) gate: Arc<dyn Gate>,
     pub(crate) pending: Arc<Pending>,
     pub(crate) invalidations: Invalidations,
-    /// User and group id of virtual entries.
+    /// User id and group id of virtual entries.
     pub(crate) ids: [u32; 2],
-    /// Start of the view, in seconds since the Unix epoch. Virtual entries have this time.
+    /// Time at which the view started, in seconds since the Unix epoch. Used as the timestamp of virtual entries.
     pub(crate) started: i64,
     answers: Mutex<Sender<Answered>>,
-    /// Read lock: held while an operation is performed. Write lock: waits until all running operations have finished.
+    /// Read lock: held while an operation is running. Write lock: taken in order to wait until all running operations
+    /// have finished.
     operations: RwLock<()>,
     /// Read lock: held while a name is created or moved. Write lock: held while a folder is moved.
     pub(crate) names: RwLock<()>,
@@ -167,7 +168,8 @@ impl Server {
         Ticket::new(unique, self.answers.lock().unwrap_or_else(PoisonError::into_inner).clone())
     }
 
-    /// Revokes open files without permission. Returns `true` if the kernel dropped their pages in time.
+    /// Refuses all access through open files whose permission was revoked. Returns `true` if the kernel dropped their
+    /// pages in time.
     pub(crate) fn revoke(&self) -> bool {
         let ended = self.files.without_permission(|access| self.gate.permits(access));
         ended.iter().for_each(|file| file.stop_writes());
@@ -179,7 +181,7 @@ impl Server {
         is_dropped
     }
 
-    /// Marks an operation as running until the guard is dropped.
+    /// Marks an operation as running until the returned guard is dropped.
     pub(crate) fn operation(&self) -> RwLockReadGuard<'_, ()> {
         self.operations.read().unwrap_or_else(PoisonError::into_inner)
     }

@@ -25,15 +25,15 @@ pub fn whole_path(text: &str) -> String {
 }
 
 /// Escapes a path for display on one line, including runs of [`spaces`]. Right-to-left letters before the last
-/// component are escaped too, because they would reorder the text after them.
+/// component are escaped too, because they would reorder the text that follows.
 #[must_use]
 pub fn path(text: &str) -> String {
     let turns = text.rsplit_once('/').is_some_and(|(above, _)| above.chars().any(is_right_to_left));
     spaces(&shown(text, |c| is_deceptive(c) || (turns && is_right_to_left(c))))
 }
 
-/// Replaces each run of spaces by `\u{20}` and its length, because it could move the text after it out of view
-/// or make it look like another line.
+/// Replaces each run of spaces with `\u{20}` and the length of the run. Otherwise, the run could move the text that
+/// follows out of view or make it look like another line.
 #[must_use]
 pub fn spaces(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -49,8 +49,8 @@ pub fn spaces(text: &str) -> String {
     out
 }
 
-/// Puts a text of several words into quotation marks, so that it cannot pass as part of the sentence around it.
-/// Quotation marks in the text are escaped.
+/// Puts a text into quotation marks if it has several words, so that it cannot pass as part of the sentence around
+/// it. Quotation marks in the text are escaped.
 #[must_use]
 pub fn quoted(text: &str) -> String {
     if !text.contains(char::is_whitespace) {
@@ -78,8 +78,8 @@ pub fn head(text: &str, most: usize) -> String {
     }
 }
 
-/// Returns at most `most` characters from the start and the end of a text. If it is longer, the number of
-/// omitted characters is put between them.
+/// Returns at most `most` characters from the start and the end of a text. If it is longer, the number of omitted
+/// characters is inserted between the two.
 #[must_use]
 pub fn ends(text: &str, most: usize) -> String {
     let all = text.chars().count();

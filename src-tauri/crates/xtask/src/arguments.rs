@@ -58,7 +58,8 @@ pub(crate) struct Measuring {
     pub(crate) write: bool,
     /// `true` to also measure `srt`.
     pub(crate) with_srt: bool,
-    /// `true` to compute each row once. The figures are then meaningless.
+    /// `true` to compute each row only once, which checks that the benchmarks work. The figures are
+    /// meaningless.
     pub(crate) smoke: bool,
 }
 
@@ -67,8 +68,8 @@ pub(crate) struct Measuring {
 pub(crate) enum Scope {
     /// The whole project.
     Everything,
-    /// For checks, everything except the app. For tests, only those without a display, sandbox, network or package
-    /// registry.
+    /// For checks: everything except the app. For tests: only the ones that need no display, sandbox, network
+    /// or package registry.
     Fast,
 }
 
@@ -133,7 +134,7 @@ fn fuzz(given: &[String]) -> anyhow::Result<Task> {
     Ok(Task::Fuzz { target, seconds })
 }
 
-/// Returns a flag for each option name, which is `true` if the option was given.
+/// Returns, for each option name, `true` if the option was given.
 fn flags<const N: usize>(names: [&str; N], given: &[String]) -> anyhow::Result<[bool; N]> {
     if let Some(other) = given.iter().find(|g| !names.contains(&g.as_str())) {
         bail!("unknown option `{other}` for this task\n\n{HELP}");

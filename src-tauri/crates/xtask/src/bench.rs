@@ -1,4 +1,4 @@
-//! `cargo xtask bench`: measures IronCurtain's overhead and that of similar programs, in the same run on the same
+//! `cargo xtask bench`: measures the overhead of IronCurtain and of similar programs, in the same run on the same
 //! machine.
 //!
 //! - A row that cannot be measured is an error. `cargo xtask test` measures each row once (`--smoke`), so that a
@@ -38,7 +38,7 @@ pub(crate) fn run(measuring: Measuring) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Replaces the app's figures on the documentation page.
+/// Replaces the app's measurements on the documentation page.
 pub(crate) fn write_of_desktop(figures: &str) -> anyhow::Result<()> {
     let (rest, _) = page()?;
     write_page(&rest, &format!("{DESKTOP}{ABOUT_DESKTOP}{}\n{}", figures.trim_start(), where_measured()))
@@ -56,7 +56,7 @@ fn write_page(rest: &str, desktop: &str) -> anyhow::Result<()> {
     say(&format!("wrote {PAGE}"))
 }
 
-/// Returns the tables that the built programs measure.
+/// Runs the built benchmark programs and returns their tables.
 pub(crate) fn tables(built: &[Built], measuring: Measuring) -> anyhow::Result<String> {
     let program = |name: &str| -> anyhow::Result<Command> {
         let mut program = Command::new(cargo::find(built, name)?);
@@ -99,7 +99,7 @@ fn build_for_release() -> anyhow::Result<Vec<Built>> {
     Ok(built)
 }
 
-/// Returns the table that a benchmark program prints.
+/// Runs a benchmark program and returns the table that it prints.
 fn measured(program: &mut Command) -> anyhow::Result<String> {
     let output = program
         .stdin(Stdio::null())

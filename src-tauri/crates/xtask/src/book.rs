@@ -12,7 +12,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Output folder of the site, relative to the checkout, and the folder with its pages.
+/// Output folder of the built site and, below, the folder with copies of its pages. Both are
+/// relative to the checkout.
 const SITE: &str = "target/book";
 const PAGES: &str = "target/book-pages";
 
@@ -34,7 +35,8 @@ pub(crate) fn build() -> anyhow::Result<()> {
     say(&format!("built {SITE}/index.html; all links are valid"))
 }
 
-/// Copies the pages and rewrites links to files outside `docs`. `place` is the folder relative to the checkout.
+/// Copies the pages and rewrites links to files outside `docs`. `place` is the path of the folder `from` relative to
+/// the checkout.
 fn copy(from: &Path, to: &Path, place: &Path) -> anyhow::Result<()> {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from)? {
@@ -51,7 +53,7 @@ fn copy(from: &Path, to: &Path, place: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the text of a page in the folder `place`. Links to files outside `docs` are rewritten to the repository.
+/// Rewrites links to files outside `docs` so that they lead to the repository. `place` is the folder of the page.
 fn outward(text: &str, place: &Path) -> String {
     let mut pieces = text.split("](");
     let mut out = pieces.next().unwrap_or_default().to_owned();

@@ -27,7 +27,7 @@ pub(crate) fn command(arguments: &[&str]) -> Command {
     command
 }
 
-/// Builds and returns every program that is built or was up to date.
+/// Runs a Cargo build. Returns every program that was built or already up to date.
 pub(crate) fn build(arguments: &[&str]) -> anyhow::Result<Vec<Built>> {
     let mut command = command(&["build", "--message-format=json-render-diagnostics"]);
     let mut child = command.args(arguments).stdout(Stdio::piped()).spawn()?;
@@ -43,8 +43,8 @@ pub(crate) fn build(arguments: &[&str]) -> anyhow::Result<Vec<Built>> {
     Ok(built)
 }
 
-/// Links the release binary with the package's name again, statically, so that it uses less memory and starts faster.
-/// Returns `true` on success, which requires a static C library.
+/// Relinks the release binary of this package statically, so that it uses less memory and starts faster. Returns
+/// `false` on failure, for example if there is no static C library.
 pub(crate) fn link_statically(package: &str) -> bool {
     let program = ["--release", "--quiet", "--package", package, "--bin", package];
     let mut command = command(&["rustc"]);
@@ -58,7 +58,7 @@ pub(crate) fn find<'a>(built: &'a [Built], name: &str) -> anyhow::Result<&'a Pat
     found.map(|b| b.program.as_path()).ok_or_else(|| anyhow::anyhow!("program `{name}` was not built"))
 }
 
-/// Parses the program that a message of Cargo reports.
+/// Parses a message from Cargo. Returns the program that it reports, if any.
 fn program(message: &Value) -> Option<Built> {
     if message.get("reason")? != "compiler-artifact" {
         return None;

@@ -1,6 +1,6 @@
-//! Measures the app and draws the pictures of the documentation, on a private display.
+//! Measures the app and draws the documentation's pictures on a private display.
 //!
-//! - Both use the test program for displays, so that they show and measure the tested code.
+//! - Both use the display tests' program, so that they show and measure the tested code.
 
 use crate::bench;
 use crate::cargo::{self, Built};
@@ -14,14 +14,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Test that computes all figures, and the common prefix of the tests that draw the dialogs for the documentation.
+/// Test that takes all measurements and, below, the common prefix of the tests that draw the documentation's dialogs.
 const FIGURES: &str = "measurements::desktop_measurements_are_complete";
 const DIALOGS: &str = "pictures::";
-/// Part of the names of the page tests that measure, and the prefixes of the lines that they print.
+/// Text that the names of the measuring page tests contain and, below, the prefixes of the lines that they
+/// print.
 const DRAWING: &str = "ten thousand";
 const DRAWN: [&str; 2] = ["scrolling ", "drawing took "];
 
-/// Folder of the pictures, and the maximum total size in bytes.
+/// Folder of the pictures and, below, their maximum total size in bytes.
 pub(crate) const PICTURES: &str = "docs/pictures";
 pub(crate) const MOST_BYTES: u64 = 1_500_000;
 
@@ -57,7 +58,7 @@ pub(crate) fn measure(write: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Draws all pictures of the documentation again.
+/// Redraws all pictures in the documentation.
 pub(crate) fn pictures() -> anyhow::Result<()> {
     prepare()?;
     heading("Building the app (some minutes the first time)")?;
@@ -83,7 +84,7 @@ pub(crate) fn pictures() -> anyhow::Result<()> {
     say(&format!("updated {PICTURES}, {} kB; review each picture before committing", all / 1000))
 }
 
-/// Reduces the number of colours, because a window uses only a few hundred.
+/// Makes a picture smaller by reducing its colours. A window uses only a few hundred.
 fn smaller(picture: &Path) -> anyhow::Result<()> {
     let mut convert = command("convert");
     convert.arg(picture).args(["-strip", "+dither", "-colors", "128", "-define", "png:compression-level=9"]);
@@ -101,7 +102,7 @@ fn prepare() -> anyhow::Result<()> {
     servers::install()
 }
 
-/// Returns the test program for displays.
+/// Builds the display tests and returns the path of their program.
 fn tests() -> anyhow::Result<PathBuf> {
     let built = cargo::build(&["--package", APP, "--test", "desktop"])?;
     let tests = built.into_iter().find(|Built { test, name, .. }| *test && name == "desktop");

@@ -95,11 +95,12 @@ pub(crate) fn is_unattended() -> bool {
     std::env::var_os("CI").is_some_and(|v| !v.is_empty())
 }
 
-/// Returns the words that precede a command to install packages, or `None` if installing is not possible.
+/// Returns the prefix that gives an installation command root rights, such as `sudo`. Returns `None` if this process
+/// cannot install packages.
 fn privilege() -> Option<Vec<&'static str>> {
     let user = process::answer(Command::new("id").arg("-u"));
     let unattended = is_unattended();
-    // `sudo` resets the environment, so the variables for apt follow it.
+    // `sudo` resets the environment, so the variables for apt must come after it.
     match (user.as_deref().map(str::trim), process::exists("sudo")) {
         (Some("0"), _) => Some(vec![]),
         (_, true) if unattended => Some(vec!["sudo", "-n", "DEBIAN_FRONTEND=noninteractive"]),
@@ -108,7 +109,7 @@ fn privilege() -> Option<Vec<&'static str>> {
     }
 }
 
-/// Returns the command that the user can run, or other instructions.
+/// Returns the command with which the user can install the packages, or other instructions.
 fn command_line(manager: Manager, missing: &[&Package]) -> String {
     let names = |name: fn(&Package) -> Option<&'static str>| {
         let known: Vec<&str> = missing.iter().filter_map(|p| name(p)).collect();

@@ -2,7 +2,7 @@
 //!
 //! - The distributions' tools package one file tree ([`tree`]). The result is reproducible: packaging the same
 //!   programs twice produces the same bytes.
-//! - Without a release build, tests package a debug build, which differs only in its programs.
+//! - Tests package a debug build instead of a release build. Only the programs differ.
 
 mod bundle;
 mod clean_root;
@@ -27,8 +27,8 @@ const NAME: &str = "ironcurtain";
 /// One-line description of the packages.
 const SUMMARY: &str = "Agents ask, you decide, the kernel enforces, and you can take it back";
 
-/// Maintainer in the packages. The address only satisfies the required format and receives no mail; [`BUGS`] is the
-/// contact.
+/// Maintainer of the packages. The address receives no mail and exists only because the format requires one. The
+/// contact is [`BUGS`].
 const MAINTAINER: &str = "The IronCurtain authors <ironcurtain-desktop@users.noreply.github.com>";
 const BUGS: &str = concat!(env!("CARGO_PKG_REPOSITORY"), "/issues");
 
@@ -40,7 +40,7 @@ struct Making<'a> {
     moment: String,
     /// Output folder.
     folder: PathBuf,
-    /// `true` for the best compression instead of the fastest.
+    /// `true` to use the best compression instead of the fastest.
     is_release: bool,
 }
 
@@ -125,7 +125,8 @@ impl<'a> Making<'a> {
         Ok(Packages { deb, rpm, parts, bundle: bundle::make(self)? })
     }
 
-    /// Returns the command of a packaging tool, which uses the fixed timestamp.
+    /// Returns the command for a packaging tool, with an environment that makes it use the fixed
+    /// timestamp.
     fn tool(&self, name: &str) -> Command {
         let mut tool = process::command(name);
         tool.env("SOURCE_DATE_EPOCH", &self.moment).env("LC_ALL", "C").env("TZ", "UTC");

@@ -1,6 +1,6 @@
 //! Checks the types of the window's page, and runs its tests in Node.js and in the app's web engine.
 //!
-//! - `tests/package.json` pins the tools, as it pins the servers.
+//! - `tests/package.json` pins the versions of the tools.
 
 use crate::machine::{self, Purpose};
 use crate::terminal::say;
@@ -11,7 +11,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-/// Maximum time for the tests, which they do not need even on a slow machine.
+/// Maximum time for the tests. It is ample even on a slow machine.
 const LIMIT: Duration = Duration::from_secs(10 * 60);
 
 /// Tests of the page to run.
@@ -69,8 +69,8 @@ pub(crate) fn test(tests: PageTests) -> anyhow::Result<Totals> {
     Ok(totals)
 }
 
-/// Adds a line of Node.js's summary to the totals. A skipped test counts as failed. Returns `true` if the line was
-/// one.
+/// Adds a line of Node.js's test summary to the totals. A skipped test counts as failed. Returns `false` if the
+/// line is not part of a summary.
 fn add(totals: &mut Totals, line: &str) -> bool {
     let Some((what, count)) = line.strip_prefix("# ").and_then(|line| line.split_once(' ')) else {
         return false;

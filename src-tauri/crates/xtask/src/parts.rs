@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 /// Package that needs GTK and a display.
 pub(crate) const APP: &str = "ironcurtain-desktop";
 
-/// Packages of the programs that the app and the demo start and expect next to themselves.
+/// Packages of the programs that the app and the demo start and expect in their own directory.
 pub(crate) const HELPERS: [&str; 4] =
     ["ironcurtain-shim", "ironcurtain-sandbox", "ironcurtain-filesystem", "ironcurtain-cli"];
 

@@ -6,14 +6,14 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-/// Interval for checking whether a program without output is still running.
+/// Interval at which a program that prints nothing is checked for its exit.
 const GLANCE: Duration = Duration::from_millis(100);
 
-/// Maximum time to wait for the last lines of a program that has exited. A background process may keep the output open
+/// Maximum time to wait for more output after a program has exited. A background process may keep the output open
 /// forever.
 const LAST_LINES: Duration = Duration::from_secs(10);
 
-/// Creates a command in the root of the checkout, without the variables that `cargo run` sets.
+/// Creates a command that runs in the root of the checkout, without the variables that `cargo run` sets.
 pub(crate) fn command(program: &str) -> Command {
     let mut command = Command::new(program);
     command.current_dir(crate::parts::root());
@@ -27,7 +27,7 @@ pub(crate) fn command(program: &str) -> Command {
     command
 }
 
-/// Runs a command until it exits. A failed command is an error.
+/// Runs a command until it exits. Returns an error if it fails.
 pub(crate) fn run(command: &mut Command) -> anyhow::Result<()> {
     let status = command.status().with_context(|| format!("failed to start `{}`", shown(command)))?;
     if !status.success() {
@@ -48,7 +48,7 @@ pub(crate) fn exists(program: &str) -> bool {
     std::env::split_paths(&path).any(|dir| dir.join(program).is_file())
 }
 
-/// Runs a command and passes each line of its output to `see`. Kills the command when the time is over.
+/// Runs a command and passes each line of its output to `see`. Kills the command after the time limit.
 pub(crate) fn watch(
     command: &mut Command,
     limit: Duration,
@@ -126,7 +126,7 @@ mod tests {
     #[test]
     fn last_lines_of_a_program_that_has_exited_are_reported() {
         let mut seen = Vec::new();
-        // A background process prints the last line, well after the exit was detected.
+        // A background process prints the last line, long after the program's exit was detected.
         let script = "(sleep 0.4; echo last) & echo first";
         let status = watch(Command::new("sh").args(["-c", script]), Duration::from_secs(60), |line| {
             seen.push(line.to_owned());

@@ -39,7 +39,7 @@ pub(crate) fn demo(arguments: &[String]) -> anyhow::Result<()> {
     process::run(Command::new(cargo::find(&built, "demo")?).args(arguments))
 }
 
-/// Builds packages and the programs that they expect next to themselves.
+/// Builds packages and the programs that they expect in the same directory.
 pub(crate) fn build(packages: &[&str], targets: &[&str]) -> anyhow::Result<Vec<Built>> {
     let helpers = HELPERS.iter().flat_map(|helper| ["--package", helper]);
     cargo::build(&packages.iter().copied().chain(helpers).chain(targets.iter().copied()).collect::<Vec<_>>())
@@ -59,7 +59,7 @@ fn has_display() -> bool {
     ["WAYLAND_DISPLAY", "DISPLAY"].iter().any(|v| std::env::var_os(v).is_some_and(|v| !v.is_empty()))
 }
 
-/// Returns `true` if this process runs as root. The owner of its `/proc` entry shows that.
+/// Returns `true` if this process runs as root, as determined by the owner of its `/proc` entry.
 fn is_root() -> bool {
     use std::os::unix::fs::MetadataExt;
     std::fs::metadata(Path::new("/proc/self")).is_ok_and(|me| me.uid() == 0)

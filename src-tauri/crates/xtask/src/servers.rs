@@ -1,6 +1,6 @@
-//! Installs the pinned servers that the tests use and the agent clients that they connect.
+//! Installs pinned versions of the servers and agent clients that the tests use.
 //!
-//! - The pins in `tests/` determine the versions. Packages are installed again only if their pins change.
+//! - Files in `tests/` pin the versions. Packages are reinstalled only if their pins change.
 //! - No code of a package runs during installation.
 
 use crate::process::{self, command};
@@ -13,7 +13,7 @@ use std::process::Command;
 struct Pinned {
     /// File in `tests/` that contains all versions.
     pins: &'static str,
-    /// Other files in `tests/` that the package manager reads.
+    /// Additional files in `tests/` that the package manager reads.
     beside: &'static [&'static str],
     /// Destination folder, relative to `target`.
     to: &'static str,
@@ -50,7 +50,7 @@ fn npm(to: &str) -> Command {
     npm
 }
 
-/// Returns the pip command of the system's Python, which sandboxes also show.
+/// Returns a pip command that uses the system's Python, because sandboxes contain it too.
 fn pip(pins: &str, to: &str) -> Command {
     let mut pip = command("/usr/bin/python3");
     pip.args(["-m", "pip", "install", "--quiet", "--no-deps", "--only-binary", ":all:", "--upgrade"]);
@@ -59,7 +59,7 @@ fn pip(pins: &str, to: &str) -> Command {
     pip
 }
 
-/// Installs the packages, unless exactly these versions are installed.
+/// Installs the packages, unless exactly these versions are already installed.
 pub(crate) fn install() -> anyhow::Result<()> {
     PINNED.iter().try_for_each(Pinned::install)
 }

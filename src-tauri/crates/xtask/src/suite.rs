@@ -1,8 +1,8 @@
 //! `cargo xtask test`: runs all tests, the cheapest ones first.
 //!
 //! - A single build creates the programs and all tests, so that nothing is compiled twice.
-//! - A stage that cannot run and a test program that exits without a summary each count as a failure, so that the last
-//!   line never reports success by mistake.
+//! - A stage that cannot run counts as a failure, and so does a test program that exits without a summary. The last
+//!   line therefore never reports success by mistake.
 
 mod below;
 mod report;
@@ -44,7 +44,7 @@ pub(crate) fn run(scope: Scope) -> anyhow::Result<()> {
     }
 }
 
-/// Runs the stages. After a failure, the later stages run if their tests were built.
+/// Runs the stages. After a failure, still runs the later stages whose tests were built.
 fn all(scope: Scope, course: &mut Course) -> anyhow::Result<()> {
     let purposes: &[Purpose] = match scope {
         Scope::Everything => {
@@ -85,7 +85,7 @@ fn build(scope: Scope) -> anyhow::Result<Vec<Built>> {
     }
 }
 
-/// Computes each row of the benchmarks once.
+/// Runs each benchmark once to check that it works.
 fn benchmarks(built: &[Built]) -> anyhow::Result<Totals> {
     say(&bench::tables(built, Measuring { with_srt: true, smoke: true, write: false })?)?;
     Ok(Totals::ONE_SUCCESS)

@@ -17,16 +17,16 @@ pub(crate) fn heading(title: &str) -> anyhow::Result<()> {
 
 /// Prints the final error message.
 pub(crate) fn complain(problem: &str) {
-    // Standard error is closed, so there is no further output.
+    // Fails only if standard error is closed, when nothing can be printed.
     let _ = writeln!(io::stderr(), "\nxtask: {problem}");
 }
 
-/// Returns `true` if a user can be asked for a password on the terminal.
+/// Returns `true` if a user at the terminal can be asked for a password.
 pub(crate) fn somebody_is_there() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
-/// Formats a duration for the user.
+/// Formats a duration for display.
 pub(crate) fn spoken(took: Duration) -> String {
     let seconds = took.as_secs();
     if seconds < 60 {

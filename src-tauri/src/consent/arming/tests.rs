@@ -1,4 +1,4 @@
-//! Tests of every way to allow, of attempts to bypass the conditions, and of random sequences.
+//! Tests every way to allow, attempts to bypass the conditions, and random sequences of events.
 
 mod oracle;
 
@@ -31,7 +31,8 @@ fn ignored(events: &[(u32, Event)]) -> Vec<u32> {
 
 const READ: (u32, Event) = (10, Event::Read(true));
 
-/// Returns the events of a pointer that arrives on Allow, moves there and clicks.
+/// Returns the events of a pointer that arrives on Allow at `came`, moves on it at `moved` and
+/// clicks at `pressed`.
 fn click(came: u32, moved: u32, pressed: u32) -> Events {
     vec![
         READ,
@@ -77,7 +78,7 @@ fn a_resting_pointer_chooses_allow_by_moving_after_the_rest() {
 
 #[test]
 fn an_early_press_only_restarts_the_rest() {
-    // In a measurement, a fast user pressed 0.38 s after the dialog opened.
+    // In a measurement, a fast user pressed Allow 0.38 s after the dialog opened.
     let mut quick = click(300, 320, 380);
     assert_eq!(ignored(&quick), [380]);
     quick.extend([(1100, Event::Down(By::Pointer)), (1150, Event::Up(By::Pointer))]);
@@ -105,7 +106,7 @@ fn a_click_one_second_after_a_press_in_the_dialog_allows() {
     assert!(run(false, &chosen(2000, Event::Inside)));
     assert!(!run(false, &chosen(2000, Event::Press)), "a key, another button: not deliberate");
     assert!(!run(false, &chosen(500, Event::Inside)), "a click as the dialog opened is not deliberate");
-    // Two choices in quick succession.
+    // Two clicks on choices in quick succession.
     let mut two = chosen(2000, Event::Inside);
     two.insert(1, (1700, Event::Inside));
     assert!(run(false, &two));
@@ -272,7 +273,7 @@ fn event() -> impl Strategy<Value = Event> {
         Action, Changed, Down, Focused, InView, Inside, Keyed, OffAllow, OnAllow, Press, Read, Slow, Up,
     };
     use View::{Covered, OffScreen, Whole};
-    // Events that lead to Allow are more frequent, so that some sequences reach it.
+    // Events that lead to Allow are more likely, so that some sequences allow the call.
     prop_oneof![
         2 => prop::sample::select(vec![Changed, Press, Inside, Inside, Action, Slow(true), Slow(false)]),
         2 => prop::sample::select(vec![InView(Whole), InView(Whole), InView(Covered), InView(OffScreen), Focused(true), Focused(true), Focused(false)]),
@@ -295,7 +296,7 @@ fn history() -> impl Strategy<Value = Events> {
     })
 }
 
-/// Returns events that release every press and report the dialog as read and in view.
+/// Returns events that release every press and then report the dialog as read and in view.
 fn calm(at: u32) -> Events {
     let ends = [By::Pointer, By::Touch, By::Key].map(Event::Up);
     let rest = [Event::Read(true), Event::InView(InView::Whole), Event::Slow(false)];
@@ -305,7 +306,7 @@ fn calm(at: u32) -> Events {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(4000))]
 
-    /// In every sequence, all required conditions hold before Allow.
+    /// In every sequence, all conditions hold whenever the call is allowed.
     #[test]
     fn no_sequence_allows_without_every_condition(slow: bool, events in history()) {
         let start = Instant::now();
@@ -324,7 +325,8 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 
-    /// After any sequence, a user can allow by resting, moving on Allow and clicking, without leaving it first.
+    /// After any sequence, a user can allow by pausing, moving the pointer on Allow and clicking, without leaving
+    /// Allow first.
     #[test]
     fn the_pointer_can_allow_after_any_sequence(slow: bool, mut events in history(), came in 0_i32..30) {
         let last = events.last().map_or(0, |(at, _)| *at);
@@ -339,7 +341,7 @@ proptest! {
         prop_assert!(run(slow, &events), "{events:?}");
     }
 
-    /// After any sequence, a user can also allow who first clicks on a choice and waits a second.
+    /// After any sequence, a user who clicks on a choice and waits a second can allow, too.
     #[test]
     fn the_pointer_can_allow_after_any_sequence_and_a_choice(slow: bool, mut events in history()) {
         let last = events.last().map_or(0, |(at, _)| *at);

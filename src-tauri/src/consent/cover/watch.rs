@@ -2,7 +2,8 @@
 //!
 //! - Reports the dialog's visibility after each change, and on request before a press is accepted.
 //! - INVARIANT: a request waits at most [`ANSWER`]. Without a reply, the dialog counts as covered.
-//! - Stops when its [`CoverWatch`] is dropped or the connection breaks. It then sends no reports and no replies.
+//! - Stops when its [`CoverWatch`] is dropped or the connection to the X server breaks, and then sends neither
+//!   reports nor replies.
 
 use super::{Above, Area, InView, MOST_WINDOWS, in_view, is_foreign};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -28,11 +29,12 @@ const PACE: Duration = Duration::from_millis(40);
 /// Maximum number of windows between the dialog and the root window: the frame of the window manager and its parents.
 const MOST_FRAMES: usize = 16;
 
-/// Handle to the watch of the windows above a dialog. Dropping it stops the watch.
+/// Handle to a watch on the windows above a dialog. Dropping it stops the watch.
 pub(in crate::consent) struct CoverWatch {
     /// Socket for requests of one byte each. Closing it stops the watch.
     ask: UnixStream,
-    /// Receiver for replies, each with the number of requests that were read before the check.
+    /// Receiver for replies. Each contains the number of requests read before the check, and the dialog's
+    /// visibility.
     answers: Receiver<(usize, InView)>,
     asked: Cell<usize>,
 }
@@ -48,7 +50,8 @@ struct Watcher {
 }
 
 impl CoverWatch {
-    /// Starts the watch for a window of this display. `tell` is called on the watch's thread.
+    /// Starts watching the windows above this window. `tell` is called on the watch's thread after each
+    /// change.
     pub(in crate::consent) fn start(
         display: &str,
         dialog: u32,
@@ -83,7 +86,7 @@ impl CoverWatch {
         if (&self.ask).write_all(&[0]).is_err() {
             return InView::Covered;
         }
-        // The reply to an earlier request may arrive late and is skipped.
+        // Skip late replies to earlier requests.
         std::iter::from_fn(|| self.answers.recv_timeout(until.saturating_duration_since(Instant::now())).ok())
             .find_map(|(answered, in_view)| (answered >= number).then_some(in_view))
             .unwrap_or(InView::Covered)
@@ -91,7 +94,7 @@ impl CoverWatch {
 }
 
 impl Watcher {
-    /// Checks after every change and every request until the other end is closed.
+    /// Checks the visibility after every change and every request, until the other end is closed.
     fn follow(&self, tell: &impl Fn(InView)) -> Result<(), ReplyError> {
         let events = EventMask::SUBSTRUCTURE_NOTIFY | EventMask::STRUCTURE_NOTIFY;
         let wanted = ChangeWindowAttributesAux::new().event_mask(events);
@@ -113,7 +116,7 @@ impl Watcher {
                     tell(now);
                 }
                 if asked > std::mem::replace(&mut answered, asked) {
-                    // Without a receiver, the next read returns end of file.
+                    // If the receiver was dropped, the next read returns end of file.
                     let _ = self.answers.send((asked, now));
                 }
                 continue;
@@ -122,7 +125,7 @@ impl Watcher {
         }
     }
 
-    /// Waits for an event, a request or this duration.
+    /// Waits until an event or a request arrives or `time` has passed.
     fn wait(&self, time: Option<Duration>) -> io::Result<()> {
         let time = time.and_then(|time| Timespec::try_from(time).ok());
         let mut ends =
@@ -148,7 +151,8 @@ impl Watcher {
     /// Returns the visibility of the dialog in the current stacking order.
     fn look(&self) -> Result<InView, ReplyError> {
         match self.try_look() {
-            // A window, possibly the dialog itself, was closed meanwhile. The next change is reported soon.
+            // A window, possibly the dialog itself, was closed during the check. Its change event triggers another
+            // check soon.
             Err(ReplyError::X11Error(_)) => Ok(InView::Covered),
             looked => looked,
         }
@@ -200,7 +204,7 @@ impl Watcher {
         Ok(None)
     }
 
-    /// Queries all these windows at once. Windows that were closed meanwhile are skipped.
+    /// Queries all these windows at once. Skips windows that have been closed.
     fn windows(&self, parent: Window, windows: &[Window], dialog: Area) -> Result<Vec<Above>, ReplyError> {
         if windows.is_empty() {
             return Ok(Vec::new());
@@ -238,7 +242,7 @@ impl Watcher {
         Ok(all)
     }
 
-    /// Returns the areas that a shaped window covers.
+    /// Returns the screen areas that a shaped window covers.
     fn shape(&self, window: Window, area: Area, border: i32) -> Result<Vec<Area>, ReplyError> {
         let asked = self.screen.shape_get_rectangles(window, shape::SK::BOUNDING)?;
         let Some(shape) = there(asked.reply())? else { return Ok(vec![]) };
@@ -270,7 +274,8 @@ impl Watcher {
     }
 }
 
-/// Returns `true` if this X server runs inside Wayland. Its stacking order then lacks the Wayland windows.
+/// Returns `true` if this X server runs inside a Wayland session, in which case its stacking order lacks the Wayland
+/// windows.
 fn is_within_wayland(screen: &RustConnection, root: Window) -> bool {
     let names = || -> Result<Vec<Vec<u8>>, ReplyError> {
         let resources = screen.randr_get_screen_resources_current(root)?.reply()?;
@@ -279,12 +284,13 @@ fn is_within_wayland(screen: &RustConnection, root: Window) -> bool {
         });
         outputs.collect()
     };
-    // Older versions of Xwayland only name their outputs this way. Newer ones have the extension.
+    // Newer versions of Xwayland have this extension. Older ones are recognized only by the names of their
+    // outputs.
     screen.extension_information("XWAYLAND").is_ok_and(|found| found.is_some())
         || names().is_ok_and(|names| names.iter().any(|name| name.starts_with(b"XWAYLAND")))
 }
 
-/// Returns the reply about a window, or `None` if the window was closed.
+/// Returns a reply about a window, or `None` if the window no longer exists.
 fn there<T>(reply: Result<T, ReplyError>) -> Result<Option<T>, ReplyError> {
     match reply {
         Ok(reply) => Ok(Some(reply)),

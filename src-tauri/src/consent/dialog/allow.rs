@@ -1,6 +1,7 @@
-//! The Allow button with its label, the ring that fills while Allow is waiting, and the hint.
+//! The Allow button with its label, its hint, and the ring that fills while Allow is waiting.
 //!
-//! - Never only greyed out: each [`Stage`] has its own hint, which screen readers also get.
+//! - The button is never just greyed out. Each [`Stage`] has a hint that says what to do, which screen
+//!   readers also read.
 
 use super::rows;
 use crate::consent::arming::Stage;
@@ -59,7 +60,8 @@ impl Allow {
         }
     }
 
-    /// Shows a stage. Returns the time until it must be shown again, if it changes with time.
+    /// Shows a stage. Returns the delay after which it must be redrawn, or `None` if it does not change
+    /// over time.
     pub(super) fn show(&self, stage: Stage, slow: bool, now: Instant) -> Option<Duration> {
         let (filled, again) = hint::ring(stage, now);
         if (self.filled.replace(filled) - filled).abs() > f64::EPSILON {
@@ -99,7 +101,7 @@ impl Allow {
         });
     }
 
-    /// Returns `true` if this point of the window is on the button.
+    /// Returns `true` if this point, in the window's coordinates, is on the button.
     pub(super) fn has(&self, window: &gtk::Dialog, x: f64, y: f64) -> bool {
         #[expect(clippy::cast_possible_truncation, reason = "a point of a screen")]
         let point = window.translate_coordinates(&self.button, x as i32, y as i32);

@@ -1,11 +1,11 @@
-//! Moves Allow away from its place in the previous dialog.
+//! Moves Allow away from its position in the previous dialog.
 
 use super::Inner;
 use gtk::gdk;
 use gtk::prelude::*;
 use std::rc::Rc;
 
-/// Place of Allow in a dialog, which the next dialog must avoid.
+/// Position of Allow in a dialog. The next dialog must not place Allow there.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::consent) struct AllowPlace {
     pub(super) mirrored: bool,
@@ -14,12 +14,13 @@ pub(in crate::consent) struct AllowPlace {
 }
 
 impl Inner {
-    /// Returns the current place of Allow.
+    /// Returns the current position of Allow.
     pub(super) fn allow_place(&self) -> AllowPlace {
         AllowPlace { mirrored: self.mirrored.get(), on_screen: self.allow_on_screen() }
     }
 
-    /// Moves Allow to the other end of its row if it would overlap its previous place.
+    /// Moves Allow to the other end of its row if it would overlap its position in the previous
+    /// dialog.
     pub(super) fn avoid_last_allow_place(self: &Rc<Self>) {
         let last = self.last.and_then(|last| last.on_screen);
         if let (Some(last), Some(now)) = (last, self.allow_on_screen())

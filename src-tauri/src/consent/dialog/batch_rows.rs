@@ -1,6 +1,6 @@
-//! Rows for the calls of a batch, each with a tick box that is initially ticked.
+//! Rows for the calls in a batch. Each has a tick box that is initially ticked.
 //!
-//! - INVARIANT: rows never move. The row of a settled call stays, unticked, and no rows are added.
+//! - INVARIANT: rows never move. A settled call keeps its row, which is unticked, and no rows are added.
 
 use super::denials::Changed;
 use super::rows::{self, Block};

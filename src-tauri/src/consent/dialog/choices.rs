@@ -1,6 +1,6 @@
-//! Controls for the extent and the lifetime of the permission.
+//! Controls for choosing how much to allow and for how long.
 //!
-//! - The narrowest extent and the shortest lifetime are initially selected. The selection is always one of the offers.
+//! - Initially selects the narrowest offer and the shortest lifetime. Only an offer can be selected.
 
 use super::rows;
 use crate::consent::view::Choice;

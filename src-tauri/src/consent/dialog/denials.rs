@@ -1,7 +1,7 @@
-//! Controls for the extent of a denial: this call, all pending calls of the agent, all such calls of the session, or
-//! everything until the agent is resumed.
+//! Controls for choosing what to deny: this call, all pending calls of the agent, all similar calls of the session,
+//! or everything until the agent is resumed.
 //!
-//! - This call is initially selected. Every choice only denies.
+//! - Initially selects only this call. No choice can allow anything.
 
 use super::rows;
 use gtk::Orientation;

@@ -11,10 +11,10 @@ use std::f64::consts::PI;
 
 /// Size of an agent's icon, in pixels.
 const AGENT: i32 = 48;
-/// Size of a server's icon, in pixels and in units of its drawing grid.
+/// Size of a server's icon in pixels. Icons are drawn on a grid of this size.
 const SERVER: i32 = 16;
 const GRID: f64 = 24.0;
-/// Suffixes of the style classes for the colours.
+/// Suffixes of the style classes that set an agent icon's colour.
 const HUES: [char; 8] = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'];
 
 /// Creates the icon of the agent with this name.

@@ -26,8 +26,8 @@ impl Inner {
 
     fn connect_presses(self: &Rc<Self>) {
         let window = &self.layout.window;
-        // By default, the toolkit delays motion events until it draws, so they would arrive after the press that
-        // follows them.
+        // By default, the toolkit delays motion events until it draws, so they would arrive after a subsequent
+        // press.
         window.connect_realize(|window| {
             if let Some(window) = window.window() {
                 window.set_event_compression(false);
@@ -69,7 +69,7 @@ impl Inner {
             }
             Propagation::Proceed
         });
-        // Another window's pointer grab may have suppressed the crossing event.
+        // Another window's pointer grab may have suppressed the enter event.
         button.add_events(gdk::EventMask::POINTER_MOTION_MASK);
         let weak = Rc::downgrade(self);
         button.connect_motion_notify_event(move |_, event| {
@@ -89,7 +89,7 @@ impl Inner {
         });
         let weak = Rc::downgrade(self);
         button.connect_button_press_event(move |_, event| {
-            // The toolkit reports a double click as an additional event, which is ignored.
+            // Ignore the additional event that the toolkit sends for a double click.
             if let Some(inner) = weak.upgrade().filter(|_| event.event_type() == gdk::EventType::ButtonPress)
             {
                 inner.on(if event.button() == 1 { Event::Down(By::Pointer) } else { Event::Press });
@@ -119,7 +119,7 @@ impl Inner {
         });
         let weak = Rc::downgrade(self);
         button.connect_clicked(move |_| {
-            // Pointer and key events were handled before, so only a screen reader's action arrives here.
+            // Pointer and key events are handled elsewhere, so only a screen reader's action arrives here.
             if let Some(inner) = weak.upgrade() {
                 inner.on(Event::Action);
             }
@@ -198,8 +198,7 @@ impl Inner {
         }
     }
 
-    /// Reports that the pointer is on Allow. Small movements are skipped, because each report checks everything that
-    /// the dialog shows.
+    /// Reports that the pointer is on Allow. Skips small movements, because each report rechecks the whole dialog.
     fn pointer_on_allow(self: &Rc<Self>, (x, y): (f64, f64)) {
         #[expect(clippy::cast_possible_truncation, reason = "a point of a screen")]
         let at = (x as i32, y as i32);
@@ -245,7 +244,7 @@ impl Inner {
         Propagation::Stop
     }
 
-    /// Returns `true` if the End key should scroll to text that was not read.
+    /// Returns `true` if some text is unread, so that the End key should scroll to it.
     fn has_more_to_read(&self) -> bool {
         !self.layout.note.has_focus() && self.read.borrow().unread().is_some()
     }
@@ -258,7 +257,7 @@ impl Inner {
         Propagation::Proceed
     }
 
-    /// Returns `true` if the pointer was at this point of the screen at the last check.
+    /// Returns `true` if the pointer was already at this point of the screen at the last check.
     fn pointer_stood_at(&self, (x, y): (f64, f64)) -> bool {
         let (was_x, was_y) = self.pointer_was.get();
         (x - f64::from(was_x)).abs() < 2.0 && (y - f64::from(was_y)).abs() < 2.0
@@ -274,14 +273,14 @@ impl Inner {
     }
 }
 
-/// Returns `true` if the key is a modifier such as Alt or Shift, with which Alt+A starts.
+/// Returns `true` if the key is a modifier such as Alt or Shift, which precedes the A in Alt+A.
 fn is_held_with_others(key: &gdk::EventKey) -> bool {
     let modifiers = *keys::Shift_L..=*keys::Hyper_R;
     let levels = *keys::ISO_Lock..=*keys::ISO_Level5_Lock;
     key.is_modifier() || modifiers.contains(&*key.keyval()) || levels.contains(&*key.keyval())
 }
 
-/// Returns `true` if the key is the letter A, in keyboard layouts of any script.
+/// Returns `true` if the key is the letter A, even if the keyboard layout is for another script.
 fn is_a(key: &gdk::EventKey) -> bool {
     let is = |value: gdk::keys::Key| value == keys::a || value == keys::A;
     is(key.keyval())

@@ -21,12 +21,13 @@ use std::time::Duration;
 
 /// Height of an expanded text block, in pixels.
 const BLOCK_HEIGHT: i32 = 180;
-/// Maximum height of the part above the choices, in percent of the screen, and its minimum height in pixels.
+/// Maximum height of the part above the choices, in percent of the screen, and, below, its minimum height in pixels.
 const SCREEN_SHARE: i32 = 50;
 const LEAST_HEIGHT: i32 = 120;
-/// Height of the window manager's frame, in pixels.
+/// Height reserved for the window manager's frame, in pixels.
 const FRAME: i32 = 48;
-/// Width of the countdown for large text, in characters. Otherwise it is as wide as its text.
+/// Width of the countdown if text is large, in characters. Otherwise, the countdown is as wide as its
+/// text.
 const NARROW: i32 = 14;
 /// Maximum length of the window title, in characters.
 const TITLE_CHARS: usize = 200;
@@ -34,7 +35,7 @@ const TITLE_CHARS: usize = 200;
 const OUTCOME_HEIGHT: i32 = 96;
 
 thread_local! {
-    /// Style provider, which is added only once because it applies to the whole screen.
+    /// Style provider. It is installed only once, because it applies to the whole screen.
     static STYLED: OnceCell<gtk::CssProvider> = const { OnceCell::new() };
 }
 const STYLE: &str = include_str!("style.css");
@@ -42,7 +43,7 @@ const ICON: &[u8] = include_bytes!("../../../../icons/128x128.png");
 
 pub(super) struct Layout {
     pub(super) window: gtk::Dialog,
-    /// Everything that must be read, at the top of the scrolling part.
+    /// Container of everything that must be read, at the top of the scrolling part.
     required: gtk::Box,
     /// Text blocks with their own scroll bars in `required`.
     blocks: Vec<Block>,
@@ -52,7 +53,7 @@ pub(super) struct Layout {
     /// Calls of a batch, with their tick boxes.
     pub(super) ticks: Ticks,
     pub(super) outcome: gtk::Label,
-    /// Container of the effect's text, which must also be read to its end.
+    /// Scrolling container of the effect's text, which must also be read to its end.
     outcome_room: gtk::ScrolledWindow,
     pub(super) note_toggle: gtk::ToggleButton,
     pub(super) note: gtk::Entry,
@@ -63,13 +64,13 @@ pub(super) struct Layout {
     more: gtk::Label,
     /// Button that shows the agent's pending questions together, or each of them separately.
     pub(super) together: gtk::Button,
-    /// Column of the countdown. It contains `together` only if several questions can be shown together.
+    /// Column with the countdown. It also contains `together` if several questions can be shown together.
     waiting: gtk::Box,
     pub(super) one_by_one: gtk::Button,
     pub(super) deny: gtk::Button,
     pub(super) allow: Allow,
     buttons: gtk::Box,
-    /// The choices and the extents of a denial, which scroll on small screens.
+    /// Container of the controls for allowing and denying, which scrolls on small screens.
     lower: gtk::ScrolledWindow,
     choosing: gtk::Box,
 }
@@ -126,7 +127,7 @@ impl Layout {
         let buttons = buttons(&waiting, &beside, &deny, &allow.button);
         allow.hint.set_line_wrap(true);
         allow.hint.set_max_width_chars(rows::fitting(rows::WIDE));
-        // A hint with more lines would move Allow and thus restart the rest.
+        // Reserve space now: a hint with more lines would move Allow and thus restart the rest.
         allow.hint.set_text(hint::LONGEST);
         allow.hint.set_size_request(-1, allow.hint.preferred_height().1);
         allow.hint.set_text("");
@@ -197,8 +198,8 @@ impl Layout {
         self.together.set_label(&words);
     }
 
-    /// Returns the extent and the scroll offset of each part that must be read, the question itself first. `None`
-    /// stands for a part that is not laid out.
+    /// Returns the extent and scroll offset of each part that must be read, the question first. A part that is
+    /// not laid out yet is `None`.
     pub(super) fn reading(&self) -> Vec<Option<(Extent, f64)>> {
         let outcome = {
             let at = self.outcome_room.vadjustment();
@@ -222,8 +223,8 @@ impl Layout {
         std::iter::once(self.upper.vadjustment()).chain(blocks).chain(ends).collect()
     }
 
-    /// Limits the height of both scrolling parts, so that the window and its frame fit into the work area. The
-    /// effect's text and the buttons always stay on the screen.
+    /// Limits the height of both scrolling parts so that the window and its frame fit into the work area, with
+    /// the effect's text and the buttons always on the screen.
     pub(super) fn fit(&self) {
         let screen = rows::screen_size().1;
         let choosing = self.choosing.preferred_height().1.max(1);
@@ -233,7 +234,7 @@ impl Layout {
         let too_high = || (self.window.preferred_height().1 - (screen - FRAME)).max(0);
         let over = too_high();
         if over > 0 {
-            // If it has not been drawn, it may still grow, because text knows its height only after its layout.
+            // Before it is drawn it may still grow, because the height of text is known only after layout.
             let drawn = self.upper.preferred_height().1.min(upper);
             self.upper.set_max_content_height((drawn - over).clamp(LEAST_HEIGHT, upper));
         }
@@ -241,7 +242,7 @@ impl Layout {
         self.lower.set_max_content_height(left);
     }
 
-    /// Keeps the focused control in view from now on. Must be called after the window is shown, so that the dialog
+    /// Scrolls to the focused control from now on. Must be called after the window is shown, so that the dialog
     /// starts at its top and not at its first control.
     pub(super) fn scroll_to_focus(&self) {
         if let Some(body) =
@@ -300,7 +301,7 @@ fn window(sentence: &str) -> gtk::Dialog {
     window
 }
 
-/// Builds everything that must be read. Returns it with its scrolling text blocks.
+/// Builds everything that must be read. Returns its container and its scrolling text blocks.
 fn required(view: &ConsentView, ticks: &Ticks) -> (gtk::Box, Vec<Block>) {
     let list = gtk::Box::new(Orientation::Vertical, 0);
     list.pack_start(&head(view, ticks), false, false, 0);
@@ -342,7 +343,7 @@ fn head(view: &ConsentView, ticks: &Ticks) -> gtk::Box {
     head
 }
 
-/// Builds the container of the effect's text, which scrolls instead of being cut.
+/// Builds the container of the effect's text, which scrolls long text instead of cutting it off.
 fn outcome_room(outcome: &gtk::Label) -> gtk::ScrolledWindow {
     let room = gtk::ScrolledWindow::builder()
         .hscrollbar_policy(gtk::PolicyType::Never)
@@ -379,7 +380,7 @@ fn note() -> (gtk::Entry, gtk::Box) {
 /// Builds the countdown and the number of further pending questions.
 fn waiting(clock: &gtk::Label, more: &gtk::Label, together: &gtk::Button) -> gtk::Box {
     clock.set_xalign(0.0);
-    // The label must have its height before the window is fitted to the screen.
+    // Give the label its final height before the window is fitted to the screen.
     clock.set_text(&waiting_words(Duration::ZERO));
     if rows::fitting(rows::WIDE) < rows::WIDE {
         clock.set_line_wrap(true);
@@ -416,7 +417,7 @@ fn scroller(body: &gtk::Box) -> gtk::ScrolledWindow {
         .overlay_scrolling(false)
         .propagate_natural_height(true)
         .build();
-    // By default, a viewport gives its child the minimum height, which would compress the list of paths.
+    // By default, a viewport gives its child only the minimum height, which would compress the list of paths.
     let viewport = gtk::Viewport::new(gtk::Adjustment::NONE, gtk::Adjustment::NONE);
     viewport.set_vscroll_policy(gtk::ScrollablePolicy::Natural);
     viewport.set_shadow_type(gtk::ShadowType::None);

@@ -1,6 +1,6 @@
 //! Colours of the dialog, for light and dark desktops.
 //!
-//! - Inactive windows have the same colours, so that the dialog is readable before the user clicks it.
+//! - Uses the same colours for inactive windows, so that the dialog is readable before the user clicks it.
 //! - INVARIANT: the contrast of sentences is at least 7:1 and that of other text at least 4.5:1. A test verifies this.
 
 /// Red, green and blue component.

@@ -9,8 +9,8 @@ use gtk::glib;
 use gtk::prelude::*;
 use gtk::{Align, Orientation, gdk, pango};
 
-/// Width of labels in characters. It is also the minimum width, at which a scroller asks for the height: a label with
-/// a smaller minimum would be counted as a tall column.
+/// Width of labels, in characters. It is also their minimum width: a scrolled window computes heights from minimum
+/// widths, so a label with a smaller one would get the height of a narrow column.
 pub(super) const WIDE: i32 = 64;
 pub(super) const HEADLINE: i32 = 42;
 const FACT: i32 = 56;
@@ -25,10 +25,10 @@ const LEAST: i32 = 12;
 /// shows it in full.
 const LABEL_CHARS: i32 = 56;
 
-/// Horizontal space in addition to the text, in pixels: borders, a scroll bar and the window manager's frame.
+/// Horizontal space needed beside the text, in pixels: borders, a scroll bar and the window manager's frame.
 const BESIDE: i32 = 110;
 
-/// Returns this width in characters, or less if the text is large and the screen small. All labels use the same unit.
+/// Returns `chars`, or fewer characters if that many would not fit on the screen. All labels use the same unit.
 pub(super) fn fitting(chars: i32) -> i32 {
     let context = gtk::Label::new(None).pango_context();
     let mut font = context.font_description().unwrap_or_default();
@@ -40,7 +40,7 @@ pub(super) fn fitting(chars: i32) -> i32 {
     if room < WIDE { (chars * room / WIDE).max(LEAST) } else { chars }
 }
 
-/// Returns the width and height of the smallest screen, because the dialog may open on any screen.
+/// Returns the smallest width and height of all screens, because the dialog may open on any of them.
 pub(super) fn screen_size() -> (i32, i32) {
     let display = gdk::Display::default();
     let monitors = display.iter().flat_map(|display| {
@@ -84,7 +84,7 @@ pub(super) fn wrapped(text: &str, chars: i32) -> gtk::Label {
     label
 }
 
-/// Creates a label from spans of different tones.
+/// Creates a label from spans with different tones.
 pub(super) fn spans(spans: &[Span], chars: i32) -> gtk::Label {
     let label = wrapped("", chars);
     let palette = palette::of(is_dark());
@@ -160,8 +160,8 @@ pub(super) fn facts(facts: &[Fact], server: &impl IsA<gtk::Widget>) -> gtk::Box 
     list
 }
 
-/// Creates a row with a caption on the left. Boxes keep the reading order of screen readers, whereas a grid would
-/// reverse it.
+/// Creates a row with a caption on the left. Uses a box, because screen readers would read a grid in reverse
+/// order.
 pub(super) fn captioned(name: &str, content: &impl IsA<gtk::Widget>) -> gtk::Box {
     let caption = gtk::Label::new(Some(name));
     caption.set_width_chars(CAPTION);
@@ -226,10 +226,10 @@ impl Block {
         self.scroller.vadjustment()
     }
 
-    /// Returns the extent of the text and the scroll offset. Returns `None` if the block is collapsed or not laid out.
+    /// Returns the extent of the text and the scroll offset, or `None` if the block is collapsed or not laid out.
     ///
-    /// The toolkit lays out long text step by step and reports a growing height, so a height too small for all lines
-    /// is not final.
+    /// The toolkit lays out long text in steps and reports a growing height. A height that is too small for all
+    /// lines is therefore not final.
     pub(super) fn extent(&self) -> Option<(Extent, f64)> {
         let buffer = self.view.buffer()?;
         if !self.expander.is_expanded() || buffer.char_count() == 0 || !self.view.is_mapped() {
@@ -246,7 +246,7 @@ impl Block {
 fn line(line: &LineView) -> gtk::Box {
     let row = gtk::Box::new(Orientation::Vertical, 1);
     if !line.words.is_empty() {
-        // The sizes of several lines are aligned. A longer note follows the text.
+        // Align short notes, such as sizes, in a column. A longer note follows the text.
         let is_short = |note: &&String| note.chars().count() <= NOTE_CHARS;
         let (beside, behind) =
             (line.note.as_ref().filter(is_short), line.note.as_ref().filter(|note| !is_short(note)));
@@ -299,7 +299,7 @@ fn tone(tone: Tone, palette: Palette) -> Vec<pango::Attribute> {
     }
 }
 
-/// Colours added and removed lines, in addition to their signs `+` and `-`.
+/// Colours added and removed lines, which already have the signs `+` and `-`.
 fn colour(buffer: &gtk::TextBuffer, palette: Palette) {
     let Some(table) = buffer.tag_table() else { return };
     let [added, removed] = [palette.added, palette.removed].map(|(red, green, blue)| {

@@ -1,4 +1,4 @@
-//! Tests of reports in and out of order, and of the resulting answers.
+//! Tests reports in and out of order, and the resulting answers.
 
 use super::*;
 use crate::consent::view::tests::question;
@@ -40,14 +40,15 @@ impl Scene {
         self.page.changing(self.opened + Duration::from_millis(ms)).hint
     }
 
-    /// Reports everything that must precede a press of Allow. A press is then accepted 1.3 s after the page opened.
+    /// Reports everything that must precede a press of Allow. Afterwards, a press is accepted 1.3 s after the page
+    /// opened.
     fn aimed(mut self) -> Self {
         assert_eq!(self.at(10, ALL_IN_VIEW), None);
         self.point(1_000);
         self
     }
 
-    /// Moves the pointer onto Allow and on it.
+    /// Moves the pointer onto Allow and then across it.
     fn point(&mut self, ms: u64) {
         assert_eq!(self.at(ms, Did::OnAllow { x: 500, y: 500 }), None);
         assert_eq!(self.at(ms, Did::OnAllow { x: 520, y: 500 }), None);

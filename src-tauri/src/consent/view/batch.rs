@@ -1,7 +1,7 @@
-//! Content of a dialog for several calls of one agent, with a row for each call, worst first. Pure.
+//! Content of a dialog for several calls of one agent. It has a row for each call, worst first. Pure.
 //!
-//! - INVARIANT: a row shows everything that the user would have to read in the question's own dialog. Allow applies to
-//!   the ticked calls, once each.
+//! - INVARIANT: a row shows everything that the user would have to read in the question's own dialog. Allow allows
+//!   each ticked call once.
 
 use super::lines::{arguments, line};
 use super::shorten::Rest;
@@ -14,7 +14,7 @@ use std::path::Path;
 /// Help text of the tick boxes.
 const UNTICK_HINT: &str = "Untick a call to be asked about it separately.";
 
-/// A call of a batch.
+/// A call in a batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CallView {
     /// Id of the call's question.
@@ -32,8 +32,8 @@ pub(crate) struct CallView {
 }
 
 impl ConsentView {
-    /// Creates the view for these questions of one agent, or returns `None` for fewer than two. `alone` is the number
-    /// of the agent's questions that must be answered separately.
+    /// Creates the view for several questions of one agent. Returns `None` for fewer than two. `alone` is the number
+    /// of the agent's other questions, which must be answered separately.
     pub(crate) fn together(questions: &[&Question], alone: usize, home: &Path) -> Option<Self> {
         let mut questions = questions.to_vec();
         questions.sort_by_key(|question| Reverse(question.consequences.first().map(|worst| worst.verb)));
@@ -55,8 +55,8 @@ impl ConsentView {
         })
     }
 
-    /// Returns the label of Allow and the sentence about its effect for this number of ticked calls. Both fit on one
-    /// line, because a growing dialog would move its controls under the pointer.
+    /// Returns the label of Allow and the sentence about its effect for a number of ticked calls. Both fit on one
+    /// line, because a dialog that grows would move its controls under the pointer.
     pub(crate) fn effect(&self, ticked: usize) -> (String, String) {
         let who = self.headline.first().map(|name| name.text.as_str()).unwrap_or_default();
         match ticked {

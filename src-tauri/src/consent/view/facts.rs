@@ -8,7 +8,7 @@ use std::path::Path;
 
 /// Label of the row about the server.
 pub(crate) const HOW: &str = "How";
-/// Maximum number of parent processes in the row. The details list all.
+/// Maximum number of parent processes in the row about the client. The details list all of them.
 const PARENTS: usize = 2;
 /// Maximum length of a path in a row, in characters.
 const PATH_CHARS: usize = 160;
@@ -43,7 +43,8 @@ fn who(client: &ClientView, home: &Path) -> Vec<Vec<Span>> {
     lines
 }
 
-/// Returns a row such as "git_push, a tool of the server git, sandboxed". Omits words of the headline and the warning.
+/// Returns a row such as "git_push, a tool of the server git, sandboxed". Omits what the headline or the warning
+/// already says.
 fn how(question: &Question) -> Vec<Span> {
     let is_named = question.consequences.iter().any(|deed| matches!(deed.verb, Verb::Use | Verb::Call));
     let tool = question.tool.as_ref().filter(|_| !is_named);

@@ -7,7 +7,8 @@ use crate::consent::text;
 use ironcurtain_consent::{Consequence, Piece, Question, Verb};
 use std::path::Path;
 
-/// Returns "Claude Code wants to", followed by the effect. Of several effects, names the worst or their number.
+/// Returns "Claude Code wants to", followed by the effect. For several effects, names the worst one or how many there
+/// are.
 pub(super) fn headline(question: &Question, rest: &mut Rest, home: &Path) -> Vec<Span> {
     let mut spans =
         vec![span(text::name(&question.client.name), Tone::Strong), span(" wants to ", Tone::Plain)];
@@ -22,7 +23,7 @@ pub(super) fn headline(question: &Question, rest: &mut Rest, home: &Path) -> Vec
     spans
 }
 
-/// Returns the notes about the only effect of a call, which are shown below the headline.
+/// Returns the notes about a call's only effect, to be shown below the headline.
 pub(super) fn below(question: &Question, rest: &mut Rest, home: &Path) -> Option<LineView> {
     let [only] = question.consequences.as_slice() else { return None };
     let notes = notes(only, rest, home);
@@ -58,7 +59,8 @@ fn deed(deed: &Consequence, object: Vec<Span>) -> Vec<Span> {
     spans
 }
 
-/// Returns text such as "read 20 files in ~/Pictures/2026" if all effects are of one kind and on files or folders.
+/// Returns text such as "read 20 files in ~/Pictures/2026" if all effects have the same verb and concern files or
+/// folders.
 fn same_files(all: &[Consequence], home: &Path) -> Option<Vec<Span>> {
     let first = all.first()?;
     let path = |deed: &'_ Consequence| match deed.object.as_slice() {
@@ -80,7 +82,7 @@ fn same_files(all: &[Consequence], home: &Path) -> Option<Vec<Span>> {
     Some(spans)
 }
 
-/// Returns the deepest folder that contains all paths, or `None` if only the root folder does.
+/// Returns the deepest folder that contains all paths, or `None` if that is the root folder.
 fn common_folder(paths: &[String]) -> Option<String> {
     let mut folders = paths.iter().map(|path| Path::new(path).parent());
     let mut common = folders.next()??.to_path_buf();

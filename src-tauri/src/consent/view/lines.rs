@@ -7,9 +7,10 @@ use ironcurtain_consent::{Consequence, Piece, Question, Verb};
 use ironcurtain_visible as visible;
 use std::path::Path;
 
-/// Maximum length of the agent's text in a line, in characters. A path is shown in full, because `PATH_MAX` limits it.
+/// Maximum length of the agent's text in a line, in characters. Paths are always shown in full, because `PATH_MAX`
+/// limits them.
 const TEXT_CHARS: usize = 300;
-/// Maximum length of the agent's text in a headline about several things, in characters.
+/// Maximum length of the agent's text in a headline about several effects, in characters.
 const HEADLINE_CHARS: usize = 80;
 /// Maximum size of an argument in its row, in lines and in characters.
 const ARGUMENT: (usize, usize) = (12, 400);
@@ -24,7 +25,7 @@ pub(super) fn lines(question: &Question, rest: &mut Rest, home: &Path) -> Vec<Li
         return Vec::new();
     }
     let (shown, more) = all.split_at(all.len().min(MOST_LINES));
-    // If all effects are of the same kind, the headline contains their verb.
+    // If all effects have the same verb, the headline contains it.
     let is_alike = all.iter().all(|deed| {
         matches!(deed.object.as_slice(), [Piece::Path(_)])
             && all.first().is_some_and(|worst| deed.verb == worst.verb)
@@ -74,7 +75,7 @@ pub(super) fn object(deed: &Consequence, rest: &mut Rest, home: &Path) -> Vec<Sp
                 let shown = rest.line(name, said, TEXT_CHARS);
                 spans.push(span(visible::quoted(&shown.text), Tone::Strong));
                 spans.extend(shown.mark.map(|mark| span(mark, Tone::Plain)));
-                // The tool's name precedes the value of its argument.
+                // Put the tool's name before the value of its argument.
                 if matches!(deed.verb, Verb::Use | Verb::Call) {
                     name = said;
                 }
@@ -91,7 +92,7 @@ pub(super) fn object(deed: &Consequence, rest: &mut Rest, home: &Path) -> Vec<Sp
     spans
 }
 
-/// Returns the object in a few words. A line below shows it in full.
+/// Returns a short form of the object. A line below shows it in full.
 pub(super) fn short_object(deed: &Consequence, home: &Path) -> Vec<Span> {
     let piece = |piece: &Piece| match piece {
         Piece::Ours(words) => span(*words, Tone::Plain),
@@ -103,7 +104,8 @@ pub(super) fn short_object(deed: &Consequence, home: &Path) -> Vec<Span> {
     deed.object.iter().map(piece).collect()
 }
 
-/// Returns the name that the agent used, and a symlink that leads out of its folder.
+/// Returns notes about the path that the agent used and about a symlink that leads out of its
+/// folder.
 pub(super) fn notes(deed: &Consequence, rest: &mut Rest, home: &Path) -> Vec<Span> {
     let is_path = deed.object.iter().any(|piece| matches!(piece, Piece::Path(_)));
     let through = if is_path { "reached through" } else { "requested as" };
@@ -121,7 +123,7 @@ pub(super) fn notes(deed: &Consequence, rest: &mut Rest, home: &Path) -> Vec<Spa
 fn argument(name: &str, value: &str, rest: &mut Rest) -> LineView {
     let shown = rest.lines(name, value, ARGUMENT);
     let line = |line: &str| format!("\n\u{2502} {}", text::line(line));
-    // Each line of the value gets a prefix, so that it cannot look like IronCurtain's own text.
+    // Prefix each line of the value, so that it cannot look like IronCurtain's own text.
     let value = if shown.text.contains('\n') {
         shown.text.split_terminator('\n').map(line).collect()
     } else {

@@ -16,7 +16,7 @@ pub(super) struct Rest(Vec<(String, String)>);
 pub(super) struct Shown {
     /// The text, or its start and its end.
     pub(super) text: String,
-    /// Note about the omitted part, in IronCurtain's words.
+    /// IronCurtain's note about what was omitted, or `None` if the text is complete.
     pub(super) mark: Option<String>,
 }
 
@@ -51,7 +51,7 @@ impl Rest {
         Shown { text: full.to_owned(), mark: None }
     }
 
-    /// Adds text that is shown only in the block.
+    /// Adds text that is shown nowhere except in the block.
     pub(super) fn add(&mut self, name: &str, full: &str) {
         self.0.push((name.to_owned(), full.to_owned()));
     }

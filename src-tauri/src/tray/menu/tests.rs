@@ -1,4 +1,4 @@
-//! Tests that compare complete menus, one for each state.
+//! Compares the complete menu for each state.
 
 use super::*;
 use ironcurtain_protocol::{AskedOn, ClientView};

@@ -1,4 +1,5 @@
-//! Tests that bundles are shown, written exactly as shown, or deleted.
+//! Tests that a bundle's server is written exactly as shown, and that the bundle is deleted
+//! otherwise.
 
 use crate::window::add_server::Draft;
 use crate::window::file_picker::Picked;
@@ -48,7 +49,7 @@ impl Scene {
         refused
     }
 
-    /// Returns the number of unpacked bundles.
+    /// Returns how many unpacked bundles exist on disk.
     fn unpacked(&self) -> usize {
         std::fs::read_dir(self.home.data.join("bundles")).map_or(0, Iterator::count)
     }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use tauri::{Url, WebviewUrl, WebviewWindow};
 use webkit2gtk::{HardwareAccelerationPolicy, SettingsExt, WebViewExt};
 
-/// Minimum time between two crashes that are both followed by a reload.
+/// Time after a crash in which a second crash closes the window instead of reloading the page.
 const AGAIN: Duration = Duration::from_secs(10);
 
 /// Returns the address of an empty page.
@@ -33,8 +33,8 @@ fn address(text: &str) -> tauri::Result<Url> {
 }
 
 /// Disables compositing on X11. The page is text that changes at most twice a second, and without a graphics card
-/// compositing takes seven times as long (26 % of a core at 10 calls a second instead of 4 %). On Wayland, the engine
-/// shows nothing without compositing.
+/// compositing takes seven times as long (26 % of a core at 10 calls a second instead of 4 %). Not used on Wayland,
+/// where the engine shows nothing without compositing.
 fn draw_plainly(window: &WebviewWindow) -> tauri::Result<()> {
     window.with_webview(|view| {
         let view = view.inner();

@@ -1,4 +1,4 @@
-//! Picker of other platforms, through the `rfd` crate.
+//! Picker on platforms other than Linux, using the `rfd` crate.
 
 use super::{Picked, Picker, Purpose};
 use ironcurtain_admin::catalog::BUNDLE_ENDINGS;

@@ -32,7 +32,7 @@ async fn show(picker: Picker, mut tell: oneshot::Sender<Vec<PathBuf>>) {
     dialog.hide();
     // The default handler of the delete event destroys the window.
     dialog.close();
-    // The caller may have been dropped meanwhile.
+    // Fails only if the caller was dropped.
     let _ = tell.send(picked);
 }
 

@@ -1,4 +1,4 @@
-//! Combines the log's entries to one row for each call.
+//! Combines the log's entries into one row for each call.
 
 use super::meaning::{Meanings, reason_of};
 use ironcurtain_audit::{DecidedBy, Entry, EscalationResult, Event};
@@ -37,7 +37,8 @@ impl Call {
         let answer = entries.iter().find_map(|entry| entry.escalation_result.clone());
         let seq = entries.iter().map(|entry| entry.seq).min()?;
         let end = entries.iter().find(|entry| entry.event == Event::Outcome).cloned();
-        // The decision contains the result of the question; the question's entry only says that the user was asked.
+        // The decision's entry contains the answer to a question. The question's entry only says that the user was
+        // asked.
         let rank = |entry: &Entry| (entry.event != Event::Decision, entry.event == Event::Outcome);
         let main = entries.into_iter().min_by_key(rank)?;
         let is_end = main.event == Event::Outcome;
@@ -80,7 +81,8 @@ impl From<ActivityView> for Call {
     }
 }
 
-/// Returns the facts about a call that its row does not show, with their names. The entries are sorted newest first.
+/// Returns the names and values of the facts about a call that its row does not show. `entries` must be sorted newest
+/// first.
 pub(super) fn details_of(entries: &[Entry]) -> Vec<(String, String)> {
     let mut told: Vec<(String, String)> = Vec::new();
     for detail in entries.iter().rev().flat_map(details) {

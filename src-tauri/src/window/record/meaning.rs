@@ -11,7 +11,7 @@ const LONGEST_NAME: usize = 60;
 
 /// Source of words for the effects of calls.
 pub(in crate::window) trait Meanings {
-    /// Returns a word for the effect of an entry's call on its paths. Empty for other entries.
+    /// Returns a word for what an entry's call does to its paths. Empty for entries that are not calls.
     fn verb_of(&self, entry: &Entry) -> &'static str;
 }
 
@@ -60,7 +60,7 @@ fn word(verb: Verb) -> &'static str {
     }
 }
 
-/// Returns the reason for a decision in a few words. An answer by the user takes precedence.
+/// Returns the reason for a decision in a few words. The user's answer takes precedence over a rule.
 pub(super) fn reason_of(
     by: Option<&DecidedBy>,
     rule: Option<&String>,

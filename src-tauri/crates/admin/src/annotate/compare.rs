@@ -31,16 +31,17 @@ pub enum AnnotationChange {
 pub struct AnnotationChanges {
     /// Change of each listed tool, in the order of the draft.
     pub tools: Vec<(String, AnnotationChange)>,
-    /// Annotated tools that the server no longer lists. Their annotations are kept.
+    /// Tools that the server no longer lists and whose annotations are kept.
     pub unseen: Vec<String>,
-    /// Annotated tools that the server no longer lists. Their annotations are removed.
+    /// Tools that the server no longer lists and whose annotations are removed.
     pub gone: Vec<String>,
-    /// `true` if the server's descriptions of its tools are the annotated ones. `None` if those are unknown.
+    /// `true` if the server describes its tools as it did when they were annotated. `None` if the earlier
+    /// descriptions are unknown.
     pub unchanged: Option<bool>,
 }
 
 impl AnnotationChanges {
-    /// Returns the change of a tool.
+    /// Returns the change of a tool's annotation, or `None` if the draft does not list the tool.
     #[must_use]
     pub fn of(&self, tool: &str) -> Option<&AnnotationChange> {
         self.tools.iter().find(|(name, _)| name == tool).map(|(_, change)| change)
@@ -59,8 +60,8 @@ impl AnnotationChanges {
 }
 
 impl Draft {
-    /// Omits tools with an argument of unknown meaning, so that the draft can be written without confirmation. A tool
-    /// that already has exactly this annotation is kept, because the user confirmed it.
+    /// Omits tools with an argument of unknown meaning, so that the draft can be written without confirmation. Keeps
+    /// a tool whose annotation would not change, because the user confirmed it earlier.
     pub fn leave_out_unknown(&mut self, changes: &AnnotationChanges) {
         for tool in &mut self.tools {
             let stays = changes.of(&tool.listed.name) == Some(&AnnotationChange::Same);
@@ -143,7 +144,7 @@ fn same(one: &[Role], other: &[Role]) -> bool {
     one.iter().all(|role| other.contains(role)) && other.iter().all(|role| one.contains(role))
 }
 
-/// Returns `true` if a role that is now checked would no longer be checked for some value.
+/// Returns `true` if the new roles would leave some argument value unchecked that the old roles check.
 ///
 /// Conditions are not evaluated. If the conditions differ, each old case is compared with each new one.
 fn is_looser(old: &ArgumentRoles, new: &ArgumentRoles) -> bool {
@@ -157,7 +158,7 @@ fn is_looser(old: &ArgumentRoles, new: &ArgumentRoles) -> bool {
     ways(old).any(|old| ways(new).any(|new| lost(old, new)))
 }
 
-/// Returns the default roles and then the roles under each condition.
+/// Returns the default roles, followed by the roles for each condition.
 fn ways(roles: &ArgumentRoles) -> impl Iterator<Item = &[Role]> {
     std::iter::once(&*roles.default).chain(roles.when.iter().map(|guard| &*guard.roles))
 }

@@ -1,18 +1,18 @@
-//! Compares argument schemas without the texts that are only for display.
+//! Compares argument schemas, ignoring texts that are only for display.
 
 use serde_json::Value;
 
-/// Keywords that only document a schema.
+/// JSON Schema keywords that only document a schema.
 const FOR_PEOPLE: [&str; 7] =
     ["$schema", "$comment", "title", "description", "default", "example", "examples"];
 
-/// Keywords whose value is an object from names to schemas.
+/// JSON Schema keywords whose value is an object that maps names to schemas.
 const NAMED: [&str; 4] = ["properties", "patternProperties", "$defs", "definitions"];
 
-/// Keywords whose value contains no schemas.
+/// JSON Schema keywords whose value contains no schemas.
 const VALUES: [&str; 3] = ["enum", "const", "required"];
 
-/// Returns `true` if both schemas declare the same arguments. A missing `additionalProperties` counts as `false`.
+/// Returns `true` if both schemas declare the same arguments. Treats a missing `additionalProperties` as `false`.
 pub(super) fn same_arguments(one: &Value, other: &Value) -> bool {
     bare(one) == bare(other)
 }

@@ -5,7 +5,7 @@ use ironcurtain_policy_tools::propose::{Confidence, Proposal, ProposalHints, Too
 use ironcurtain_visible as visible;
 use serde_json::{Map, Value, json};
 
-/// Maximum length of a description that is stored as a comment, in characters.
+/// Maximum length of the description stored as a comment with each tool, in characters.
 const COMMENT: usize = 200;
 
 /// Annotations proposed for one server.
@@ -17,7 +17,7 @@ pub struct Draft {
     pub input_hash: String,
     /// Tools, in the server's order.
     pub tools: Vec<DraftTool>,
-    /// Existing annotations of tools that the server no longer lists, which are kept.
+    /// Annotations to keep for tools that the server no longer lists.
     pub(super) unseen: Vec<Value>,
 }
 
@@ -28,7 +28,8 @@ pub struct DraftTool {
     pub listed: ListedTool,
     /// Proposed roles and hints.
     pub proposal: Proposal,
-    /// `true` if the tool is omitted because an argument's meaning is unknown. The user can specify its role.
+    /// `true` if the tool is omitted because an argument's meaning is unknown. The user can specify the argument's
+    /// role.
     pub is_unclear: bool,
 }
 

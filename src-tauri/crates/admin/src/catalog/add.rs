@@ -20,7 +20,7 @@ pub struct AddRequest<'a> {
     pub known: &'a KnownServer,
     /// Name of the new entry.
     pub name: &'a str,
-    /// Folder of the installed package. With `None`, the entry names the package, which must be installed separately.
+    /// Folder of the installed package. If `None`, the entry names the package, which must be installed separately.
     pub from: Option<&'a Path>,
     /// Values of the server's settings.
     pub settings: &'a BTreeMap<String, String>,
@@ -28,7 +28,7 @@ pub struct AddRequest<'a> {
     pub replace: bool,
 }
 
-/// Files and folders that adding a server has written.
+/// Files and folders that were written to add a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AddedServer {
     /// Path of the servers file.
@@ -100,8 +100,8 @@ pub fn add_server(home: &Home, adding: &Addition, replace: bool) -> Result<Added
         private_dir(data)?;
     }
     private_dir(&home.policy())?;
-    // Annotations are harmless without a server, but a server without annotations could be used, so they are written
-    // first.
+    // Annotations are written first: they are harmless without a server, whereas a server without them could be
+    // used.
     if let Some(change) = &annotations {
         file_edit::replace(&change.file, &change.text)?;
     }
@@ -128,7 +128,7 @@ fn servers(home: &Home, adding: &Addition, replace: bool) -> Result<(ServersFile
     Ok((file, after))
 }
 
-/// New text of the annotations file.
+/// The annotations file and its new text.
 struct AnnotationsChange {
     file: PathBuf,
     text: String,

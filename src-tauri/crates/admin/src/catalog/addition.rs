@@ -1,4 +1,4 @@
-//! A server to add: from the catalog, a package, an address or a snippet in its documentation.
+//! A server to add, specified by a catalog id, a package, an address or a snippet from its documentation.
 //!
 //! - A server that is not in the catalog gets minimal access: no files except its own data folder, which is also its home
 //!   directory, and a question for each call of an unannotated tool. A package from a registry gets a network in which the user
@@ -35,7 +35,7 @@ pub struct Addition {
     pub annotations: Option<Value>,
     /// Data folder of the server, if it has one.
     pub data: Option<PathBuf>,
-    /// Keys of the snippet that have no effect.
+    /// Keys of the given snippet that have no effect in IronCurtain.
     pub ignored: Vec<String>,
     /// Id in the catalog, or `None` if the catalog does not contain the server.
     pub known: Option<String>,
@@ -156,7 +156,7 @@ impl Addition {
         Ok(Self { ignored, ..Self::with_minimal_access(home, name, entry) })
     }
 
-    /// Creates an addition whose entry allows minimal access.
+    /// Creates an addition whose entry allows only minimal access.
     pub(super) fn with_minimal_access(home: &Home, name: String, mut entry: Map<String, Value>) -> Self {
         entry.insert("unannotated".to_owned(), json!("ask"));
         if is_remote(&entry) {
@@ -178,7 +178,8 @@ impl Addition {
         Self { name, entry, annotations: None, data, ignored: Vec::new(), known: None }
     }
 
-    /// Returns an addition from the existing entry with the same address, so that a token can be added to it.
+    /// Returns an addition that replaces the existing entry with the same address, so that a token can be added to
+    /// that entry. Returns `None` if no entry has the address.
     ///
     /// # Errors
     /// Returns a [`ServerChangeError`] if the change is not possible or the servers file is invalid.
@@ -193,14 +194,14 @@ impl Addition {
         Ok(Some(Self { name, entry, annotations: None, data: None, ignored: Vec::new(), known: None }))
     }
 
-    /// Adds a stored secret to the entry as this variable or header.
+    /// Makes the entry pass a stored secret in the variable or header `key`.
     pub fn give(&mut self, key: &str, secret: &SecretName) {
         if let Some(entry) = self.entry.as_object_mut() {
             give(entry, &GivenSecrets::from([(key.to_owned(), secret.clone())]));
         }
     }
 
-    /// Adds a host to the hosts that the entry allows.
+    /// Adds a host to the entry's allowed hosts.
     pub fn allow_host(&mut self, host: &str) {
         let Some(sandbox) = self.entry.get_mut("sandbox").and_then(Value::as_object_mut) else { return };
         let network = sandbox.entry("network").or_insert_with(|| json!({}));

@@ -12,7 +12,7 @@ pub enum AdditionError {
     /// A setting has an invalid value.
     #[error(transparent)]
     Setting(#[from] SettingError),
-    /// The text is not a catalog id, a package or an address.
+    /// The text is neither a catalog id, a package nor an address.
     #[error(
         "unknown server `{name}`; the catalog has `{ids}`; for other servers, give a package as `npm:NAME` or `pypi:NAME`, an `https://` address, or the path of a file with client settings (`-` for standard input)"
     )]
@@ -22,7 +22,7 @@ pub enum AdditionError {
         /// Ids in the catalog.
         ids: String,
     },
-    /// The name could be a package on npm or on `PyPI`.
+    /// The name could be a package on npm or on `PyPI`, so it is ambiguous.
     #[error(
         "`{0}` is not in the catalog; for a package, write `npm:{0}` or `pypi:{0}`; to list the catalog, run `ironcurtain servers catalog`"
     )]
@@ -44,7 +44,7 @@ pub enum AdditionError {
     /// The snippet is not a JSON object.
     #[error("failed to parse the snippet: {0}")]
     NotJson(#[from] serde_json::Error),
-    /// The snippet contains no server or several.
+    /// The snippet contains this number of servers instead of exactly one.
     #[error("expected one server in the snippet, found {0}; remove the others")]
     NotOne(usize),
     /// The snippet sets options other than the program or address.

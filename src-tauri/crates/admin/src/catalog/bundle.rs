@@ -1,8 +1,8 @@
-//! A bundle (`.mcpb`): a packaged server for desktop clients, which is converted to a server to add.
+//! A bundle (`.mcpb`): a server packaged for desktop clients, which can be added like any other server.
 //!
 //! - A bundle gets minimal access, like any unknown server: it reads its own files and writes to its own data folder.
-//! - The user names each folder that the bundle works with. Adding the bundle grants no access: the user is asked for
-//!   each agent. Paths that the bundle suggests are displayed but never used.
+//! - The user names each folder that the bundle works with. Adding the bundle grants no access to them: each agent
+//!   still requires the user's approval. Paths that the bundle suggests are displayed but never used.
 //! - The entry contains secrets only as `keyring:NAME`.
 //! - The unpacked files are removed unless the server is added.
 
@@ -37,7 +37,7 @@ pub struct Bundle {
     folder: UnpackedFolder,
 }
 
-/// Folder of unpacked files, which is removed on drop unless [`Bundle::keep`] was called.
+/// Folder of the unpacked files. Dropping it removes the folder unless [`Bundle::keep`] was called.
 #[derive(Debug)]
 struct UnpackedFolder(PathBuf);
 
@@ -66,7 +66,7 @@ impl Bundle {
         &self.folder.0
     }
 
-    /// Returns the bundle's server, configured with the user's answers. `name` replaces the default name.
+    /// Returns the bundle's server, configured with the user's answers. `name` overrides the default name.
     ///
     /// # Errors
     /// Returns a [`BundleError`] if a required value is missing or a value is invalid.
@@ -118,14 +118,15 @@ impl Bundle {
         Ok(())
     }
 
-    /// Keeps the unpacked files, because the server was added.
+    /// Keeps the unpacked files. Called once the server has been added.
     pub fn keep(mut self) {
         take(&mut self.folder.0);
     }
 }
 
 impl Addition {
-    /// Allows reading the bundle's files, and adds the paths that the user named to `worksWith`.
+    /// Makes the entry allow reading the bundle's files, and adds the paths that the user named to
+    /// `worksWith`.
     fn open(&mut self, folder: &Path, paths: &[String]) {
         if let Some(files) = self.entry.pointer_mut("/sandbox/filesystem").and_then(Value::as_object_mut) {
             files.insert("allowRead".to_owned(), json!([folder]));
@@ -139,7 +140,7 @@ impl Addition {
 impl Drop for UnpackedFolder {
     fn drop(&mut self) {
         if !self.0.as_os_str().is_empty() {
-            // Files that remain are harmless.
+            // Leftover files are harmless.
             let _ = remove_dir_all(&self.0);
         }
     }

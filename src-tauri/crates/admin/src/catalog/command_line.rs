@@ -16,7 +16,8 @@ pub const COMMANDS: [&str; 18] = [
 /// Programs that start containers.
 pub(super) const CONTAINERS: [&str; 3] = ["docker", "podman", "nerdctl"];
 
-/// Options of other package runners that suppress a prompt or select a runtime. They are removed.
+/// Options of other package runners that suppress a prompt or select a runtime. They are dropped in the
+/// conversion.
 const RUNNER_OPTIONS: [&str; 4] = ["-y", "--yes", "--bun", "--"];
 
 /// Splits a command line such as `env KEY=VALUE npx ...` into the variables that it sets and the command.
@@ -34,13 +35,14 @@ pub(super) fn with_assignments(words: &[String]) -> (Map<String, Value>, &[Strin
     (env, rest)
 }
 
-/// Returns `true` if the text is the name of an environment variable. A package version has `==` instead of `=`.
+/// Returns `true` if the text before a `=` is the name of an environment variable. It is not in `package==version`.
 fn is_variable(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_uppercase() || c == '_')
         && name.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_')
 }
 
-/// Returns `true` if the word is the program of a command line, not the name of a server.
+/// Returns `true` if the word is a program that starts a command line rather than the name of a
+/// server.
 pub(super) fn is_command(word: &str) -> bool {
     COMMANDS.contains(&word) || (Path::new(word).is_absolute() && !is_remote_address(word))
 }
@@ -74,7 +76,7 @@ pub(super) fn normalized(mut entry: Map<String, Value>) -> Result<Map<String, Va
     let Some(command) = entry.get("command").and_then(Value::as_str) else { return Ok(entry) };
     let args = entry.get("args").and_then(Value::as_array).into_iter().flatten();
     let args = args.map(|arg| arg.as_str().map(str::to_owned)).collect::<Option<Vec<String>>>();
-    // The entry's parser reports arguments that are not strings.
+    // Arguments that are not strings are reported when the entry is parsed.
     let Some(args) = args else { return Ok(entry) };
     let words: Vec<String> = std::iter::once(command.to_owned()).chain(args).collect();
     let words = translated(&words);

@@ -1,4 +1,5 @@
-//! Parses the forms in which documentation names a server: a package, an address, a command line or a JSON snippet.
+//! Parses the ways in which documentation specifies a server: a package, an address, a command line or a JSON
+//! snippet.
 //!
 //! - Pure. Runs no command and makes no request; only determines the program or the address.
 

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Path of the system's Python, which exists in every sandbox.
+/// Path of the system's Python, which every sandbox contains.
 const PYTHON: &str = "/usr/bin/python3";
 
 /// Values that the entry of a catalog server needs.
@@ -13,7 +13,7 @@ const PYTHON: &str = "/usr/bin/python3";
 pub struct EntryValues<'a> {
     /// Data folder that the server keeps between sessions.
     pub data: &'a Path,
-    /// Folder of the installed package. With `None`, the entry names the package, which must be installed separately.
+    /// Folder of the installed package. If `None`, the entry names the package, which must be installed separately.
     pub from: Option<&'a Path>,
     /// Values of the server's settings.
     pub settings: &'a BTreeMap<String, String>,
@@ -42,7 +42,7 @@ impl KnownServer {
         entry.insert("description".to_owned(), json!(self.about));
         let mut sandbox = self.entry.sandbox.clone();
         if let Some(from) = from {
-            // Only `node_modules` is shown to the server, because the folder may contain other files of the user.
+            // The server sees only `node_modules`, because the folder may contain other files of the user.
             let program = match &self.source {
                 Source::Npm { .. } => format!("{from}/node_modules"),
                 Source::Pypi { .. } | Source::Own { .. } => from,
@@ -69,7 +69,7 @@ impl KnownServer {
         files.and_then(Value::as_array).into_iter().flatten().any(|path| path == "{data}")
     }
 
-    /// Returns all placeholders with their values.
+    /// Returns each placeholder with its value.
     fn words(&self, filling: &EntryValues<'_>) -> Result<Vec<(String, String)>, CatalogError> {
         if let Some(name) = filling.settings.keys().find(|name| !self.settings.contains_key(*name)) {
             return Err(CatalogError::NoSetting { id: self.id.clone(), name: name.clone() });
@@ -84,7 +84,7 @@ impl KnownServer {
         Ok(words)
     }
 
-    /// Returns the command with its variables and the arguments that precede those of the entry.
+    /// Returns the command, its variables, and the arguments to insert before those of the entry.
     fn run(&self, from: Option<&str>) -> Result<Run, CatalogError> {
         let plain =
             |command: &str, args: Vec<String>| Run { command: command.into(), args, env: BTreeMap::new() };

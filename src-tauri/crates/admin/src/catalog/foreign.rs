@@ -9,13 +9,13 @@ use ironcurtain_secrets::SecretName;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-/// Prefix of a reference to a secret.
+/// Prefix that marks a reference to a secret.
 const MARK: &str = "keyring:";
 
-/// Keys that determine the program or the address. They are used.
+/// Accepted keys, which determine the program or the address.
 const TAKEN: [&str; 8] = ["command", "args", "env", "type", "url", "serverUrl", "httpUrl", "headers"];
 
-/// Keys without effect in IronCurtain, for display or for agent clients.
+/// Keys that are ignored, because they are for display or only concern agent clients.
 const IGNORED: [&str; 4] = ["alwaysAllow", "autoApprove", "description", "disabled"];
 
 /// Keys that only the user may set.
@@ -31,7 +31,7 @@ const OURS: [&str; 9] = [
     "worksWith",
 ];
 
-/// Stored secrets that the user passes to a server, by variable or header.
+/// Stored secrets that the user passes to a server, keyed by variable or header.
 pub type GivenSecrets = BTreeMap<String, SecretName>;
 
 /// Reason that text was rejected.
@@ -71,7 +71,7 @@ pub(crate) struct Checked {
 /// Validates an entry, removes keys without effect and adds the secrets that the user passed.
 ///
 /// # Errors
-/// Returns a [`ForeignTextError`] that names the position in the entry.
+/// Returns a [`ForeignTextError`] that names the offending key.
 pub(crate) fn checked(
     mut entry: Map<String, Value>,
     given: &GivenSecrets,
@@ -140,8 +140,8 @@ fn names_no_secret(place: &str, value: &Value) -> Result<(), ForeignTextError> {
     }
 }
 
-/// Returns the position of a secret in an entry: `env` or `headers`, the key as spelled there, and the text before the
-/// secret, such as `Bearer `.
+/// Returns where an entry takes the secret `key`: `env` or `headers`, the key as spelled there, and the text before
+/// the secret, such as `Bearer `.
 fn place_of(entry: &Map<String, Value>, key: &str) -> (&'static str, String, String) {
     if !is_remote(entry) {
         return ("env", key.to_owned(), String::new());
@@ -159,7 +159,7 @@ fn place_of(entry: &Map<String, Value>, key: &str) -> (&'static str, String, Str
     ("headers", written.map_or(key, |(name, _)| name).to_owned(), kind)
 }
 
-/// Returns `true` if the entry has the address of a remote server.
+/// Returns `true` if the entry contains the address of a remote server.
 pub(super) fn is_remote(entry: &Map<String, Value>) -> bool {
     ["url", "serverUrl", "httpUrl"].iter().any(|key| entry.contains_key(*key))
 }

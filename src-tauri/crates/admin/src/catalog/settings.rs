@@ -1,6 +1,6 @@
 //! Checks the values for the settings of a catalog server.
 //!
-//! - Only checks the paths on disk. Starts nothing.
+//! - Checks that paths exist on disk, but starts no program.
 
 use super::KnownServer;
 use ironcurtain_config::home::Home;
@@ -47,7 +47,7 @@ enum Problem {
 }
 
 impl KnownServer {
-    /// Returns the settings with absolute paths. Unknown settings are returned unchanged.
+    /// Checks the settings and makes their paths absolute. Returns unknown settings unchanged.
     ///
     /// # Errors
     /// Returns a [`SettingError`] if a value is empty, or names no existing folder or program.

@@ -53,7 +53,7 @@ fn lenient() -> jsonc_parser::ParseOptions {
     }
 }
 
-/// Removes whitespace and the fence of a Markdown code block.
+/// Removes surrounding whitespace and a Markdown code fence.
 pub(super) fn without_fence(text: &str) -> &str {
     let text = text.trim();
     let Some(rest) = text.strip_prefix("```") else { return text };

@@ -33,7 +33,7 @@ pub enum ConnectRequest<'a> {
     /// One entry for each server that the client starts directly. Each of these servers is added to IronCurtain's
     /// configuration.
     Move {
-        /// `true` to move unprotected secrets of the servers to the keyring.
+        /// `true` to also move the servers' unprotected secrets to the keyring.
         secrets: bool,
         /// Names of the servers to move, or `None` for all.
         only: Option<&'a [String]>,
@@ -51,27 +51,28 @@ pub struct ClientChange {
     pub file: PathBuf,
     /// Change of the settings file.
     pub edit: Edit,
-    /// The client's own commands that make the change. Empty if the file is edited directly.
+    /// Commands of the client itself that make the change. Empty if the settings file is edited
+    /// directly.
     pub commands: Vec<OwnCommand>,
     /// Path of `mcp-servers.json` and its change, if servers are moved there.
     pub servers: Option<(PathBuf, Edit)>,
     /// Secrets to store in the keyring before anything is written ([`plain_secrets::keep`]).
     pub secrets: Vec<PlainSecret>,
-    /// Names of the entries that are written or removed.
+    /// Names of the entries to write or remove.
     pub names: Vec<String>,
-    /// Entries that continue to bypass IronCurtain.
+    /// Entries that will still bypass IronCurtain after the change.
     pub left: Vec<Unmoved>,
     /// Original values of the replaced entries. `None` for an entry that did not exist.
     originals: BTreeMap<String, Option<Value>>,
-    /// `true` if no entry starts the shim before the change.
+    /// `true` if, before the change, no entry starts the shim.
     is_free: bool,
-    /// `true` for connecting, `false` for disconnecting.
+    /// `true` if the change connects the client, `false` if it disconnects it.
     is_connecting: bool,
     /// Secrets in the client's settings, which are hidden when the change is displayed.
     hidden: Vec<Secret>,
 }
 
-/// An entry that a change does not affect.
+/// An entry that a change leaves as it is, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unmoved {
     /// Name of the entry.
@@ -117,7 +118,7 @@ impl ClientChange {
     }
 }
 
-/// Servers of a client that are moved to IronCurtain's configuration.
+/// A client's servers that are moved to IronCurtain's configuration.
 struct Moved {
     servers: (PathBuf, Edit),
     secrets: Vec<PlainSecret>,
@@ -146,7 +147,7 @@ impl Clients {
         let servers = Servers::load(&self.home)?;
         let (mut moved, mut left, mut secrets) = (None, Vec::new(), Vec::new());
         let each = |name: String| (self.shim(ShimSelection::Server(&name)), name);
-        // Commands and names of the new entries.
+        // The command and the name of each new entry.
         let wanted: Vec<(StartCommand, String)> = match request {
             ConnectRequest::AsOne => vec![(self.shim(ShimSelection::All), ALL.to_owned())],
             ConnectRequest::Profile(name) if !Config::load(&self.home)?.profiles.contains_key(name) => {
@@ -188,7 +189,7 @@ impl Clients {
             }
         }
         let text = read(&file)?;
-        // An entry that already starts the same command is not rewritten.
+        // Skip an entry that already starts the same command.
         let is_there = |name: &str, launch: &StartCommand| {
             at(name).is_some_and(|entry| entry.launch.as_ref() == Some(launch) && !entry.is_disabled)
         };
@@ -228,7 +229,7 @@ impl Clients {
         })
     }
 
-    /// Plans the change that disconnects a client, for one server or for all.
+    /// Plans the change that disconnects a client from one server or from all.
     ///
     /// # Errors
     /// Returns a [`ClientError`] if the client or its settings cannot be used.
@@ -281,8 +282,8 @@ impl Clients {
         })
     }
 
-    /// Writes a change in this order: the record of the original settings, IronCurtain's servers, the client's
-    /// settings.
+    /// Writes a change: first the record of the original settings, then IronCurtain's servers, and last the
+    /// client's settings.
     ///
     /// # Errors
     /// Returns [`ClientError::Changed`] if a file has changed since the change was planned, or another [`ClientError`]
@@ -312,7 +313,7 @@ impl Clients {
         Ok(())
     }
 
-    /// Converts entries of a client to configured servers.
+    /// Converts a client's entries to entries in IronCurtain's configuration.
     fn moving<'a>(
         &self,
         entries: impl Iterator<Item = &'a SettingsEntry>,
@@ -346,7 +347,7 @@ impl Clients {
     }
 }
 
-/// Returns the server entry for a client's entry. Returns `None` if the same server is already configured.
+/// Converts a client's entry to one for `mcp-servers.json`. Returns `None` if the same server is already configured.
 fn movable(
     entry: &SettingsEntry,
     there: &Servers,
@@ -382,7 +383,7 @@ fn starts(entry: &SettingsEntry) -> String {
     command.or_else(|| entry.url.clone()).unwrap_or_else(|| entry.value.to_string())
 }
 
-/// Restores the original values of entries, and removes entries that did not exist.
+/// Restores the original values of entries, and removes entries that IronCurtain added.
 fn restored(
     client: &KnownClient,
     file: &Path,

@@ -1,6 +1,6 @@
-//! A client's own command for editing its settings.
+//! Runs a client's own command for editing its settings.
 //!
-//! - Preferred if it exists: a running client rewrites its settings file and would overwrite direct edits.
+//! - Used in preference to editing the file, because a running client would overwrite such an edit.
 //! - Used only for entries that start the shim. Other entries may contain secrets, which must not be on a command
 //!   line.
 
@@ -10,7 +10,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-/// Id of the client that has such a command, and the command's program.
+/// Id of the only client with such a command, and the program to run.
 const CLAUDE_CODE: (&str, &str) = ("claude-code", "claude");
 
 /// Command line that edits a client's settings.
@@ -22,7 +22,7 @@ pub struct OwnCommand {
 
 impl OwnCommand {
     /// Returns the command that adds an entry for the shim to the user's settings. Returns `None` if the client has
-    /// none.
+    /// no such command.
     pub(super) fn adding(client: &KnownClient, name: &str, launch: &StartCommand) -> Option<Self> {
         let env = launch.env.iter().flat_map(|(key, value)| ["-e".to_owned(), format!("{key}={value}")]);
         let words = ["mcp", "add", "-s", "user", name].map(ToOwned::to_owned).into_iter().chain(env);
@@ -30,7 +30,8 @@ impl OwnCommand {
         Self::of(client, words.chain(start))
     }
 
-    /// Returns the command that removes an entry from the user's settings. Returns `None` if the client has none.
+    /// Returns the command that removes an entry from the user's settings. Returns `None` if the client has no such
+    /// command.
     pub(super) fn removing(client: &KnownClient, name: &str) -> Option<Self> {
         Self::of(client, ["mcp", "remove", "-s", "user", name].map(ToOwned::to_owned).into_iter())
     }

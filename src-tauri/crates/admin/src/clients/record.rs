@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// All settings files that were changed.
+/// Record of all settings files that IronCurtain has changed.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Record {
@@ -31,11 +31,11 @@ pub(super) struct Record {
 pub(super) struct Written {
     /// File name of the copy of the original, or `None` if the file did not exist.
     pub before: Option<String>,
-    /// `true` if disconnecting may restore the copy, which contains no entry that starts the shim.
+    /// `true` if disconnecting may restore the copy, because no entry in it starts the shim.
     pub is_whole: bool,
     /// SHA-256 of the file's content after the change.
     pub after: String,
-    /// Written entries and their original values.
+    /// Entries that were written, with their original values.
     pub entries: BTreeMap<String, Option<Value>>,
 }
 
@@ -76,8 +76,8 @@ impl Record {
         }
     }
 
-    /// Records a planned change and copies the file. `entries` are the original values of the replaced entries.
-    /// `is_free` is `true` if no entry starts the shim yet.
+    /// Records a planned change and saves a copy of the file. `entries` are the original values of the replaced
+    /// entries. `is_free` is `true` if no entry starts the shim yet.
     pub(super) fn note(
         &mut self,
         file: &Path,
@@ -92,7 +92,7 @@ impl Record {
         let known = self.files.remove(file);
         let mut old_copy = None;
         let mut written = match known {
-            // The oldest copy remains the one that disconnecting restores.
+            // Keep the oldest copy, because disconnecting restores that one.
             Some(written) if is_ours(&written) => written,
             known => {
                 let (copy, entries) = known.map(|known| (known.before, known.entries)).unwrap_or_default();
@@ -108,7 +108,7 @@ impl Record {
         Ok(self.discard(old_copy)?)
     }
 
-    /// Removes entries from the record of a file. Removes the file when no entry is left.
+    /// Removes entries from a file's record, and the whole record once it has no entries.
     pub(super) fn forget(&mut self, file: &Path, names: &[String], edit: &Edit) -> Result<(), ClientError> {
         let mut old_copy = None;
         if let Some(written) = self.files.get_mut(file) {

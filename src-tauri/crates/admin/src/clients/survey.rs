@@ -27,7 +27,7 @@ pub struct ClientReport {
     pub problem: Option<String>,
 }
 
-/// State of a client. Its worst entry determines it.
+/// State of a client, as determined by its worst entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ClientState {
@@ -56,7 +56,7 @@ pub struct EntryReport {
     pub way: EntryUse,
 }
 
-/// Program that an entry starts, or address that it connects to.
+/// Program that an entry starts, or server that it connects to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "use")]
 pub enum EntryUse {
@@ -64,7 +64,7 @@ pub enum EntryUse {
     Shield {
         /// Server that the shim provides, or `None` for several.
         server: Option<String>,
-        /// Profile whose servers the shim provides. Without a server and a profile, it provides all servers.
+        /// Profile whose servers the shim provides. If `server` is also `None`, the shim provides all servers.
         #[serde(skip_serializing_if = "Option::is_none")]
         profile: Option<String>,
     },
@@ -103,8 +103,8 @@ impl Clients {
     /// Returns the state of one client.
     ///
     /// # Errors
-    /// Returns [`ClientError::Unknown`], [`ClientError::NoProject`] or [`ClientError::Missing`] if there is no such
-    /// client or project support.
+    /// Returns [`ClientError::Unknown`], [`ClientError::NoProject`] or [`ClientError::Missing`] if the client is
+    /// unknown, has no project settings or is not installed.
     pub fn look(&self, target: ClientTarget<'_>) -> Result<ClientReport, ClientError> {
         let (client, found) = self.find(target)?;
         Ok(self.report(client, &found))

@@ -298,7 +298,8 @@ fn project_settings_may_only_be_a_symlink_within_the_project() {
         Err(ClientError::LeavesProject { file, .. }) => file,
         other => panic!("{other:?}"),
     };
-    // A symlink to the user's settings, to a missing file and through a folder.
+    // Symlinks that must be rejected: to the user's settings, to a missing file, and a folder that
+    // leads outside.
     link(&desk.file(), ".mcp.json");
     assert_eq!(refused("claude-code"), project.join(".mcp.json"));
     link(&desk.dir.path().join("missing"), "opencode.json");

@@ -16,7 +16,7 @@ const NEEDED: [&str; 3] = ["ironcurtain-shim", "ironcurtain-sandbox", "ironcurta
 
 const APP: &str = "ironcurtain-desktop";
 
-/// Free space in the state folder below which the check warns: 1 GiB, enough for some files of the audit log.
+/// Free space in the state folder below which the check warns: 1 GiB, enough for several audit log files.
 const LITTLE_ROOM: u64 = 1 << 30;
 
 /// Free space below which the check fails: 64 MiB. When the audit log cannot be written, every call is denied.
@@ -25,7 +25,7 @@ const NO_ROOM: u64 = 64 << 20;
 /// Number of free inodes below which no session can start.
 const FEW_INODES: u64 = 16;
 
-/// Number of inotify watches that a large project folder needs. The kernel's default was 8,192 for years.
+/// Number of inotify watches that suffices for a large project folder. Older kernels allow only 8,192 by default.
 const FEW_WATCHES: u64 = 65_536;
 
 pub(super) fn programs(folder: &Path) -> Vec<Diagnosis> {
@@ -109,7 +109,8 @@ pub(super) async fn secrets(store: &SecretStore, servers: &Servers, running: &Ru
     }
 }
 
-/// Checks the front end through which the trusted process asks the user, or would ask if a client started it.
+/// Checks the front end that shows questions to the user, or that would show them if a client started the trusted
+/// process.
 pub(super) fn questions(doctor: &Doctor, running: &Running) -> Diagnosis {
     let about = "questions";
     let terminal = "`ironcurtain daemon --ask terminal` asks on a terminal";
@@ -225,7 +226,7 @@ pub(super) fn disk(home: &Home) -> Diagnosis {
         Err(problem) => return Diagnosis::warning("disk", format!("`{}`: {problem}", home.state.display())),
     };
     let free = found.f_bavail.saturating_mul(found.f_frsize);
-    // A file system without a fixed number of inodes reports 0.
+    // File systems without a fixed number of inodes report 0.
     if found.f_files > 0 && found.f_favail < FEW_INODES {
         let says = format!("no inodes left at `{}`, so no session can start", home.state.display());
         return Diagnosis::problem("disk", says).with_fix("remove files that you do not need");
@@ -296,7 +297,7 @@ mod tests {
         let home = Home::under(dir.path(), dir.path());
         let found = |head: Option<&str>| {
             let file = home.audit_head();
-            // A missing file is not an error.
+            // Removing a missing file is not an error.
             let _ = fs::remove_file(&file);
             head.iter().for_each(|text| fs::write(&file, text).unwrap());
             record(&home)

@@ -12,7 +12,7 @@ use ironcurtain_secrets::{named, named_in_header};
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 
-/// Adds the state that will be set aside to `put-aside.json`. Returns the path of that file.
+/// Records the state that will be set aside in `put-aside.json` and returns the file's path.
 pub(super) fn note(server: &SuspendedServer) -> Result<PathBuf, IdentityChangeError> {
     let home = &server.home;
     let file = home.config.join("put-aside.json");

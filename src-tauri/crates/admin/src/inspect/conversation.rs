@@ -16,10 +16,10 @@ use tokio::io::AsyncWriteExt;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
 
-/// Maximum number of output lines that are skipped because they are not messages.
+/// Maximum number of output lines that are skipped because they are not JSON-RPC messages.
 const NOISE: usize = 100;
 
-/// Maximum time for the server to exit.
+/// Maximum time to wait for the server to exit after it was killed.
 const END: Duration = Duration::from_secs(5);
 
 /// Maximum number of bytes of standard error that are kept.
@@ -79,7 +79,8 @@ impl Conversation {
         }
     }
 
-    /// Converts an error response. The server sent it or, if a remote server did not answer, IronCurtain's transport.
+    /// Converts an error response. It comes from the server or, if a remote server did not answer, from IronCurtain's
+    /// transport.
     fn refused(&self, method: &str, error: &RawValue) -> ServerFault {
         let error: serde_json::Value = serde_json::from_str(error.get()).unwrap_or_default();
         let message = error.get("message").and_then(serde_json::Value::as_str).unwrap_or("(no message)");
@@ -90,7 +91,7 @@ impl Conversation {
         ServerFault::Refused { method: method.to_owned(), message }
     }
 
-    /// Waits until the server announces changed tools. Returns `false` if it does not within this time.
+    /// Waits until the server announces changed tools. Returns `false` if it does not do so in time.
     pub(super) async fn changes(&mut self, within: Duration) -> Result<bool, ServerFault> {
         let deadline = Instant::now() + within;
         while !self.changed {
@@ -124,12 +125,12 @@ impl Conversation {
         let Self { stdin, mut stdout, stderr, hold, odd, .. } = self;
         drop((stdin, hold));
         let gone = async { while let Ok(Some(_)) = stdout.next().await {} };
-        // A process that keeps the pipe open longer is not waited for.
+        // Do not wait for a process that keeps the pipe open longer.
         let _ = tokio::time::timeout(END, gone).await;
         let last = tokio::time::timeout(END, stderr).await;
         let last = last.ok().and_then(Result::ok).unwrap_or_default();
         let last = visible::head(&visible::lines(last.trim()), KEPT);
-        // Several lines start on a new line, because the caller marks each line.
+        // Start several lines on a line of their own, because the caller marks each line.
         let apart = if last.contains('\n') { "\n" } else { " " };
         let odd = odd.map(|line| format!("; it printed a line that is not a protocol message: `{line}`"));
         let last = if last.is_empty() { last } else { format!("; it said:{apart}{last}") };
@@ -167,7 +168,7 @@ impl Conversation {
         Err(ServerFault::Noise(text()))
     }
 
-    /// Answers a request from the server. No user and no model are available.
+    /// Answers a request from the server. Declines requests that need a user or a model.
     async fn serve(&mut self, id: &Id, method: &str) -> Result<(), ServerFault> {
         let line = match (method, &self.root) {
             ("ping", _) => result_line(id, &json!({})),

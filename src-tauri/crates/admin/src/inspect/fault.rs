@@ -9,14 +9,14 @@ pub(super) const MOST_PAGES: usize = 100;
 /// Maximum number of tools in the tool list.
 pub(super) const MOST_TOOLS: usize = 1000;
 
-/// Reason that a server's list of tools was rejected. The message continues a sentence that starts with the server's
+/// Reason why a server's tool list was rejected. The message continues a sentence that begins with the server's
 /// name.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerFault {
     /// A request could not be serialized.
     #[error(transparent)]
     Request(#[from] serde_json::Error),
-    /// The server has exited or does not read its input.
+    /// The server has exited or has stopped reading its input.
     #[error("has exited or does not read its input")]
     NoInput,
     /// The server closed its output.
@@ -60,7 +60,7 @@ pub enum ServerFault {
     /// The name of a tool or argument could be confused with another name.
     #[error("has a {of} whose name cannot be displayed safely: `{shown}`")]
     Name {
-        /// Description of the named item, such as "tool".
+        /// Kind of item that has the name, such as "tool".
         of: String,
         /// The name, escaped for display.
         shown: String,

@@ -1,4 +1,4 @@
-//! Lists a folder from inside a sandbox, to demonstrate how little a server without grants can access.
+//! Lists a folder from inside a sandbox, to show the user how little a server without grants can see.
 
 use super::{InspectError, Inspection, StartedAlone, slow, start_alone};
 use crate::named_server::named_server;

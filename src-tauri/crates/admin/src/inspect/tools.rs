@@ -26,12 +26,12 @@ pub struct ListedTool {
     pub description: String,
     /// JSON Schema of the tool's arguments.
     pub input_schema: Value,
-    /// Hints of the server about the tool's effects, unverified.
+    /// Unverified hints from the server about the tool's effects.
     #[serde(default, deserialize_with = "or_default")]
     pub annotations: ToolHints,
 }
 
-/// Hints about a tool that IronCurtain uses. They are unverified claims of the server.
+/// The hints about a tool that IronCurtain uses. They are unverified claims by the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ToolHints {
@@ -53,7 +53,7 @@ struct Page {
 /// handshake.
 const SETTLED: Duration = Duration::from_secs(1);
 
-/// Maximum number of times that the tools are listed again.
+/// Maximum number of times that the tools are listed again after a change.
 const MOST_LISTS: usize = 10;
 
 /// Initializes a server with all client capabilities and lists its tools.
@@ -114,7 +114,7 @@ fn page(raw: &RawValue) -> Result<Page, ServerFault> {
     serde_json::from_value(page).map_err(not_understood)
 }
 
-/// Returns an error if a name is ambiguous or a schema is invalid.
+/// Returns an error if a name is duplicate or ambiguous, or a schema is invalid.
 fn check(tools: &[ListedTool]) -> Result<(), ServerFault> {
     let mut seen = HashSet::new();
     for tool in tools {
@@ -148,7 +148,7 @@ impl ListedTool {
     }
 }
 
-/// Returns a hash of all tools' descriptions, which does not depend on their order.
+/// Returns a hash of all tools' descriptions that does not depend on their order.
 #[must_use]
 pub(crate) fn fingerprint(tools: &[ListedTool]) -> String {
     let line = |tool: &ListedTool| {

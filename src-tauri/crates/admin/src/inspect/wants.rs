@@ -1,7 +1,8 @@
-//! Hosts and files to which an inspected server was refused access.
+//! Hosts and files that an inspected server was refused access to.
 //!
-//! - Hosts that the server connected to but its entry does not allow.
-//! - Files in operating system errors that the server printed. These are guesses for display, and grant nothing.
+//! - Hosts: those the server tried to connect to although its entry does not allow them.
+//! - Files: those named in operating system errors that the server printed. These are guesses for display, and grant
+//!   nothing.
 
 use ironcurtain_daemon::network::{ServesNetwork, Serving};
 use ironcurtain_egress::{
@@ -15,10 +16,10 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::watch;
 
-/// Maximum number of hosts, and of files, that are reported.
+/// Maximum number of reported hosts, and of reported files.
 const MOST: usize = 20;
 
-/// Error messages with which programs report that a file cannot be accessed.
+/// Error messages that programs print when they cannot access a file.
 const REFUSALS: [&str; 9] = [
     "EROFS",
     "EACCES",
@@ -31,7 +32,7 @@ const REFUSALS: [&str; 9] = [
     "permission denied",
 ];
 
-/// Hosts and files to which a server was refused access.
+/// Hosts and files that a server was refused access to.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Wants {
     /// Refused hosts, with their ports.

@@ -30,12 +30,12 @@ pub enum BuildError {
     /// The program did not exit in time.
     #[error("timed out after {n} s", n = .0.as_secs())]
     Slow(Duration),
-    /// The program exited with a failure.
+    /// The program exited with a failing status.
     #[error("it exited with status {status}{refused}; {said}")]
     Ended {
         /// Exit status of the program.
         status: i32,
-        /// Connections that were refused, as a clause of the message.
+        /// Clause of the message with the connections that were refused.
         refused: String,
         /// Last lines of the program's output.
         said: String,
@@ -48,7 +48,7 @@ pub enum BuildError {
         /// Version of the system's Python.
         here: String,
     },
-    /// The registry has no wheel of the package, only source code.
+    /// The registry has the package only as source code, not as a wheel.
     #[error(
         "pip found no wheels for `{0}`; IronCurtain does not install from source code, because building it would run its code; try another version, or install it yourself and add the path of its program"
     )]

@@ -1,5 +1,5 @@
-//! Sandbox in which a package is built. Its only writable folder is next to the installed packages and is always
-//! removed afterwards.
+//! Sandbox in which a package is built. It can write only to a folder next to the installed packages, which is
+//! always removed afterwards.
 
 use super::build_error::{BuildError, text};
 use super::sandboxed_run::{RunOutput, RunSandbox, SandboxedProgram, run};
@@ -16,7 +16,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Prefix for the names of build folders. No registry's name starts with it.
+/// Prefix of build folder names. It cannot occur in the folder name of a registry.
 pub(super) const STAGING: &str = ".staging-";
 
 /// Folder in which a package is built. Dropping it removes the folder.

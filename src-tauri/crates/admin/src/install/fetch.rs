@@ -20,12 +20,12 @@ pub struct Installed {
     pub record: PackageRecord,
     /// Folder of the package.
     pub folder: PathBuf,
-    /// `true` if the package was already installed and has not changed.
+    /// `true` if the same package was already installed.
     pub already: bool,
 }
 
-/// Installs the package of a server, unless it is already installed. The version is that of the entry or else the
-/// newest.
+/// Installs the package of a server, unless it is already installed. Uses the version in the server's entry or,
+/// if it names none, the newest.
 ///
 /// # Errors
 /// Returns an [`InstallError`] on failure, in which case an earlier version stays installed.
@@ -68,8 +68,8 @@ pub async fn install_among(
     Ok(installed(record, false))
 }
 
-/// Returns `true` if both records are for the same archive. Their hashes may differ, because installed files contain
-/// paths.
+/// Returns `true` if both records are for the same archive. The hashes of the installed files may differ, because
+/// these files contain paths.
 fn is_the_same(before: &PackageRecord, now: &PackageRecord) -> bool {
     let archive = |record: &PackageRecord| {
         let RequestedPackage { registry, package, .. } = record.requested.clone();
@@ -78,8 +78,8 @@ fn is_the_same(before: &PackageRecord, now: &PackageRecord) -> bool {
     archive(before).is_some() && archive(before) == archive(now)
 }
 
-/// Removes packages that no server uses, such as that of a server that was not added. Does nothing during another
-/// installation, which removes them itself.
+/// Removes packages that no server uses, such as the package of a server that was tried but not added. Does
+/// nothing while another installation is running, because that one removes them itself.
 ///
 /// # Errors
 /// Returns an [`InstallError`] if a package folder, a record or the configuration cannot be read or written.

@@ -40,7 +40,7 @@ pub(super) async fn build(
         "--no-fund",
         "--no-update-notifier",
         "--no-progress",
-        // Log files would be deleted together with the sandbox.
+        // Log files would be deleted with the sandbox anyway.
         "--logs-max=0",
         "--loglevel=error",
     ];
@@ -118,7 +118,7 @@ fn program(tree: &Path, requested: &RequestedPackage) -> Result<String, BuildErr
     Ok(script)
 }
 
-/// Selects a script as `npx` does: the named one, the only one, or the one with the package's name.
+/// Selects a script as `npx` does: the requested one, the only one, or the one with the package's name.
 fn chosen(
     scripts: BTreeMap<String, String>,
     name: Option<&str>,

@@ -88,7 +88,7 @@ async fn build_with(
     Ok(PackageRecord::new(requested.clone(), installed.version, installed.integrity, entry_point))
 }
 
-/// Converts pip's output to a specific error if it is recognized.
+/// Converts an error to a more specific one if pip's output is recognized.
 fn plain(problem: BuildError, here: &str) -> BuildError {
     let BuildError::Ended { status, refused, said } = problem else { return problem };
     // Pip reports progress in the same output.
@@ -114,8 +114,8 @@ fn plain(problem: BuildError, here: &str) -> BuildError {
     }
 }
 
-/// Returns the dependency that prevents the installation because no version of it has a wheel. Pip then reports that
-/// the package conflicts with this dependency alone.
+/// Returns the dependency that prevents the installation because none of its versions has a wheel. In this case, pip
+/// reports a conflict with only that dependency.
 fn unbuilt_part(said: &str) -> Option<&str> {
     let conflicts = said.split(SEPARATOR).filter_map(|line| line.trim().split_once(" depends on "));
     let name = |text: &'_ str| text.find(|c: char| !(c.is_alphanumeric() || "-_.".contains(c)));
@@ -170,7 +170,7 @@ fn installed(report: &Path, package: &str) -> Result<Installed, BuildError> {
     Ok(Installed { version: item.metadata.version, integrity })
 }
 
-/// Normalizes a package name as the registry does.
+/// Normalizes a package name as `PyPI` does.
 fn one_spelling(name: &str) -> String {
     let mut words = name.split(['-', '_', '.']).filter(|word| !word.is_empty());
     let first = words.next().unwrap_or_default().to_ascii_lowercase();

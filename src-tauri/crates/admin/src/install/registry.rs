@@ -19,7 +19,7 @@ use url::Url;
 /// Maximum time for npm or pip to print its configuration.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Environment variables that name trusted certificates.
+/// Environment variables that name files of trusted certificates.
 const TRUST: [&str; 4] = ["NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE"];
 
 /// Registry configuration of a package manager.
@@ -50,8 +50,8 @@ pub(super) async fn pip(python: &[&OsStr]) -> Result<Source, BuildError> {
     Ok(Source { rules: rules(&urls).await?, settings })
 }
 
-/// Python script that has pip evaluate its defaults, files and variables. It prints them and the file hosts of pip's
-/// default index.
+/// Python script that makes pip evaluate its defaults, configuration files and variables. Prints the result and the
+/// hosts that serve files for pip's default index.
 const PIP: &str = "
 import json
 from pip._internal.commands import create_command
@@ -63,7 +63,7 @@ told['file_hosts'] = [PyPI.file_storage_domain] if told['index_url'] == PyPI.sim
 print(json.dumps(told))
 ";
 
-/// Parts of pip's configuration that are used.
+/// Settings that are used from pip's configuration.
 #[derive(Deserialize)]
 struct Pip {
     index_url: Option<String>,
@@ -118,7 +118,7 @@ fn npm_settings(all: &Map<String, Value>) -> (Vec<String>, BTreeMap<String, Stri
     (urls, settings)
 }
 
-/// Returns rules that allow the hosts of these URLs and their addresses that are not public.
+/// Returns rules that allow the hosts of these URLs, including their non-public addresses.
 async fn rules(urls: &[String]) -> Result<HostRules, BuildError> {
     let mut allowed = Vec::new();
     for text in urls {
@@ -138,8 +138,8 @@ fn host(url: &str) -> Option<(String, u16)> {
     matches!(url.scheme(), "http" | "https").then_some((url.host_str()?.to_owned(), port))
 }
 
-/// Returns an address as a rule if it must be allowed explicitly. Returns `None` for a cloud metadata service, which
-/// would reveal the machine's credentials.
+/// Returns a rule for an address that must be allowed explicitly. Returns `None` for public addresses and for cloud
+/// metadata services, which would reveal the machine's credentials.
 fn spelled_out(address: IpAddr) -> Option<String> {
     let place = address::scope(address).or_else(|| address::is_own(address).then_some(AddressScope::Own))?;
     match place {

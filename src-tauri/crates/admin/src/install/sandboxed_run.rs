@@ -1,7 +1,7 @@
 //! Runs a package manager in a sandbox that may write to one folder and reach one registry.
 //!
 //! - Serves the sandbox's proxy for the duration of the run.
-//! - When the function returns, all processes of the run have exited.
+//! - When a run returns, all of its processes have exited.
 
 use super::build_error::{BuildError, text};
 use ironcurtain_config::{FileView, LimitSettings};
@@ -23,7 +23,7 @@ use tokio::sync::{oneshot, watch};
 /// Maximum number of bytes that are kept of each output stream.
 const KEPT: usize = 4000;
 
-/// Maximum time for the sandbox to exit.
+/// Maximum time for the sandbox to exit after the run.
 const END: Duration = Duration::from_secs(10);
 
 /// A program to run in a sandbox.
@@ -46,7 +46,7 @@ pub(super) struct RunSandbox<'a> {
     pub(super) programs: &'a Path,
     /// `true` to create the sandbox even as root.
     pub(super) allow_root: bool,
-    /// Paths of the sandbox. Only its session folder is writable.
+    /// Paths that the sandbox is built from. Only its session folder is writable.
     pub(super) around: &'a Surroundings,
 }
 
@@ -55,9 +55,9 @@ pub(super) struct RunSandbox<'a> {
 pub(super) struct RunOutput {
     /// Exit status.
     pub(super) status: i32,
-    /// Last lines of both output streams.
+    /// Last lines of standard output and standard error.
     pub(super) said: String,
-    /// Errors of refused and failed connections.
+    /// Error messages about refused and failed connections.
     pub(super) refused: BTreeSet<String>,
 }
 
@@ -99,7 +99,8 @@ impl RunSandbox<'_> {
             mounts: vec![],
             network: if program.rules.is_closed() { NetworkAccess::None } else { NetworkAccess::Proxied },
             unix_sockets: UnixSockets::None,
-            // The package folder is not inside any of the user's folders.
+            // Nothing needs to be hidden, because the package folder is not inside any of the
+            // user's folders.
             closed: vec![],
             kept: vec![],
             limits: limits(&LimitSettings::default()),
@@ -160,7 +161,7 @@ async fn output_tail(mut stream: Input) -> String {
     String::from_utf8_lossy(&kept).into_owned()
 }
 
-/// Errors of refused and failed connections.
+/// Error messages about refused and failed connections.
 #[derive(Default)]
 struct Seen(Mutex<BTreeSet<String>>);
 

@@ -1,4 +1,5 @@
-//! The installed packages and their records, which only one installer changes at a time.
+//! The installed packages and their records. A lock ensures that only one installer changes them at
+//! a time.
 
 use super::build_sandbox::{BuildSandbox, STAGING};
 use super::{InstallError, Installer};
@@ -14,13 +15,13 @@ use std::io::{self, Read};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// Number of hash characters in the name of a package folder.
+/// Number of characters of a package's hash that its folder name contains.
 const SHORT: usize = 12;
 
-/// Maximum length of a server name that is read from the lock file, in bytes.
+/// Maximum number of bytes that are read from the lock file, which contains a server name.
 const LONGEST_NAME: u64 = 200;
 
-/// Error for a lock that another installation holds.
+/// Error if another installation holds the lock.
 pub(super) struct Busy {
     /// Server whose package is being installed.
     pub(super) holder: String,
@@ -35,8 +36,8 @@ pub(super) struct PackageStore {
 }
 
 impl PackageStore {
-    /// Locks the packages for a server. With a `waiting` callback, waits for another installation, up to the
-    /// installer's timeout.
+    /// Locks the packages for a server. If the installer has a `waiting` callback, waits for another
+    /// installation, up to the installer's timeout.
     pub(super) async fn lock(installer: &Installer, server: &str) -> Result<Self, InstallError> {
         let busy = match Self::try_lock(&installer.home, server)? {
             Ok(store) => return Ok(store),
@@ -121,8 +122,8 @@ impl PackageStore {
         written.map_err(|source| InstallError::Write { file, source })
     }
 
-    /// Removes the remains of cancelled installations and packages that no server uses. A package from which a server
-    /// is running is kept until the next call.
+    /// Removes the remains of interrupted installations, and packages that no server uses. Keeps a package while a
+    /// server is running from it.
     pub(super) fn sweep(&self, servers: &Servers) -> Result<(), InstallError> {
         self.sweep_folders(servers)
             .map_err(|source| InstallError::Folder { path: self.packages.files.clone(), source })
@@ -141,14 +142,15 @@ impl PackageStore {
                         tree::remove(&version)?;
                     }
                 }
-                // Fails if other versions remain in the folder.
+                // Fails if the folder still contains other versions.
                 let _ = std::fs::remove_dir(&package);
             }
         }
         Ok(())
     }
 
-    /// Returns the package folders in use. Removes records that no server uses.
+    /// Removes records that no server uses. Returns the package folders that the remaining records
+    /// name.
     fn kept(&self, servers: &Servers) -> io::Result<BTreeSet<PathBuf>> {
         let mut kept = BTreeSet::new();
         for name in self.recorded() {

@@ -15,7 +15,7 @@ use ironcurtain_packages::{PackageRecord, RequestedPackage, RunnerCommand, is_ve
 use ironcurtain_server_identity::ServerIdentity;
 use std::collections::BTreeMap;
 
-/// Another version of an installed package. Dropping it without [`Self::switch`] discards that version.
+/// Another version of an installed package. Dropping it without calling [`Self::switch`] discards that version.
 pub struct Update {
     store: PackageStore,
     installer: Installer,
@@ -28,7 +28,8 @@ pub struct Update {
     pub from: String,
     /// New version.
     pub to: String,
-    /// Reason that the tools could not be compared. Every tool then counts as new.
+    /// Reason why the tools could not be compared, or `None` if they were. If set, every tool
+    /// counts as new.
     pub not_compared: Option<InstallError>,
     /// Differences between the tools of the two versions.
     pub tools: Vec<ToolChange>,
@@ -36,13 +37,13 @@ pub struct Update {
 
 /// Result of checking for another version.
 pub enum UpdateCheck {
-    /// The installed version, which is contained, is the newest.
+    /// The installed version is the newest. Contains that version.
     Newest(String),
     /// Another version was found and installed next to the current one.
     Found(Box<Update>),
 }
 
-/// Difference of a tool between the two versions.
+/// Difference between the two versions of a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ToolChange {
     /// Only the new version has the tool.
@@ -105,7 +106,7 @@ pub async fn check_for_update(
         store.sweep(&servers)?;
         return Ok(UpdateCheck::Newest(old.version));
     }
-    // If the entry names a version, it is the installed one.
+    // An entry that names a version names the installed one.
     record.requested.version = command.requested.version.as_ref().map(|_| record.version.clone());
     let new = store.packages.ready_with(server, &command, &record).map_err(not_ready)?;
     let before = tools(installer, &there.server, &old.version).await;
@@ -133,14 +134,14 @@ pub async fn check_for_update(
 }
 
 impl Update {
-    /// Returns `true` if the entry in `mcp-servers.json` names the version and must be changed.
+    /// Returns `true` if the entry in `mcp-servers.json` must be changed because it names the version.
     #[must_use]
     pub fn changes_entry(&self) -> bool {
         self.command.requested.version.is_some()
     }
 
-    /// Switches to the new version. New processes use it, and the state stored under the server's name is transferred
-    /// to it.
+    /// Switches to the new version: new server processes use it, and it takes over the state stored under the
+    /// server's name.
     ///
     /// # Errors
     /// Returns an [`InstallError`] if a package folder, a record or the configuration cannot be read or written.
@@ -177,13 +178,13 @@ impl Update {
 
 impl Drop for Update {
     fn drop(&mut self) {
-        // Files that remain are removed the next time.
+        // Leftover files are removed the next time.
         let servers = Servers::load(&self.installer.home).ok();
         let _ = servers.map(|servers| self.store.sweep(&servers));
     }
 }
 
-/// Formats the package with its version in the notation of the entry.
+/// Formats the package with its version in the notation that the entry uses.
 fn spelled(written: &str, requested: &RequestedPackage) -> String {
     let version = requested.version.as_deref();
     if written.contains("==") || !written.contains('@') {

@@ -25,7 +25,7 @@ pub(super) fn read(log: &Path, entries: u64, since_ms: u64) -> io::Result<Vec<Re
 
 #[derive(Default)]
 struct Calls {
-    /// Open questions, by session and request.
+    /// Session and request id of each question that is still open.
     asked: HashSet<(Option<String>, Option<String>)>,
     found: Vec<Recorded>,
 }
@@ -34,7 +34,7 @@ impl Calls {
     fn take(&mut self, entry: Entry) {
         let call = (entry.session.clone(), entry.request_id.clone());
         match (entry.event, &entry.escalation_result) {
-            // A request that is not a tool call, which the policy does not decide.
+            // A request other than a tool call. The policy does not decide these.
             (Event::Decision, _) if entry.tool_name.is_none() => {}
             // The question was asked again because the call's resources had changed.
             (Event::Question, _) if !self.asked.insert(call.clone()) => {}
@@ -69,7 +69,7 @@ impl Calls {
     }
 }
 
-/// Returns the call in an entry that records a decision.
+/// Extracts the call from an entry that records a decision. Returns `None` for an incomplete entry.
 fn recorded(entry: Entry) -> Option<Recorded> {
     let arguments = entry.arguments.unwrap_or_default();
     let redacted = arguments.iter().filter(|(_, value)| audit::is_marked(value));
@@ -137,7 +137,7 @@ mod tests {
         let once = [(1, Decision::Allow), (2, Decision::Escalate), (3, Decision::Deny)];
         assert_eq!(found(answered("approved")), once);
         assert_eq!(found(answered("settled")), once);
-        // After a denial, the same request id belongs to a new call.
+        // After a denial, the same request id is that of a new call.
         let again = [&once[..], &[(6, Decision::Allow)]].concat();
         assert_eq!(found(answered("denied")), again);
         assert_eq!(found(answered("timeout")), again);

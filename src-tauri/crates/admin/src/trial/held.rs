@@ -6,7 +6,7 @@ use ironcurtain_grants::StandingGrant;
 use ironcurtain_policy::{HostGrant, PathGrant, ToolGrant};
 use std::collections::BTreeSet;
 
-/// Error for a name that several clients have.
+/// Error if several clients have the given name.
 #[derive(Debug, thiserror::Error)]
 #[error("several clients are named `{name}`; use {}", .keys.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(" or "))]
 pub struct SeveralClients {
@@ -23,7 +23,7 @@ pub struct HeldGrants {
 }
 
 impl HeldGrants {
-    /// Reads the grants of a client, which is named by its executable or by a unique name.
+    /// Reads the grants of a client. `client` is its executable or a unique name.
     ///
     /// # Errors
     /// Returns [`TrialError::Grants`] if reading fails, or [`TrialError::Client`] if several clients have the name.
@@ -48,7 +48,7 @@ impl HeldGrants {
     }
 }
 
-/// Returns the executable that identifies the client in grants. Returns the given name if the client has no grants.
+/// Returns the executable that identifies the client in grants, or the given name if the client has no grants.
 fn key_of(client: &str, all: &[StandingGrant]) -> Result<String, SeveralClients> {
     let subjects = || all.iter().map(|grant| &grant.subject);
     if subjects().any(|subject| subject.client == client) {

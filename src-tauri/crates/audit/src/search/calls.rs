@@ -17,8 +17,8 @@ pub struct FoundCall {
     pub entries: Vec<Entry>,
 }
 
-/// Returns the newest results, newest first. With `before`, returns only results with a smaller
-/// [`FoundCall::at`], so that the `at` of the last result continues the search.
+/// Returns the newest results, newest first. With `before`, returns only results with a smaller [`FoundCall::at`]. To
+/// continue a search, pass the `at` of its last result.
 ///
 /// # Errors
 /// Returns an error if reading the log fails.
@@ -60,8 +60,8 @@ pub fn search_calls(
     Ok(found)
 }
 
-/// Returns all entries of the call to which an entry belongs, newest first: only the entry itself if it belongs
-/// to no call, and none if it does not exist.
+/// Returns all entries of the call to which the entry `seq` belongs, newest first. Returns only the entry if it
+/// belongs to no call, and nothing if it does not exist.
 ///
 /// # Errors
 /// Returns an error if reading the log fails.

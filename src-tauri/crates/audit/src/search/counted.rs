@@ -36,7 +36,7 @@ impl Kind {
         [Self::Allowed, Self::Asked, Self::Denied].into_iter().find(|kind| *kind as i64 == code)
     }
 
-    /// Returns `true` for a decision, `false` for a question.
+    /// Returns `true` for a decision and `false` for a question.
     pub(super) fn is_final(self) -> bool {
         self != Self::Asked
     }

@@ -1,4 +1,4 @@
-//! Numbers of decisions, by time and by rule.
+//! Counts decisions by time and by rule.
 
 use super::counted::{Alike, Kind};
 use super::{Filter, Index, Volume, call_key, indexed, read_through, volumes};

@@ -22,7 +22,7 @@ pub struct Filter {
     pub session: Option<String>,
     /// Name of the client.
     pub client: Option<String>,
-    /// An affected path, or a folder that contains an affected path.
+    /// Path that the entry must affect, or a folder that contains such a path.
     pub path: Option<String>,
     /// Decision of the policy.
     pub decision: Option<Status>,
@@ -59,7 +59,7 @@ impl Filter {
     }
 }
 
-/// Conditions for the index, which selects every entry that may match.
+/// Conditions for the index, which select every entry that may match.
 pub(super) struct Narrow {
     /// Full-text query; `None` selects every entry.
     pub(super) query: Option<String>,
@@ -109,7 +109,7 @@ pub(super) fn indexed(entry: &Entry) -> String {
     keys.chain(folders).chain(words_of(entry)).collect::<Vec<_>>().join(" ")
 }
 
-/// Returns a word that stands for the value of a field in the index.
+/// Returns the word that represents the value of a field in the index.
 fn key(field: &str, value: &str) -> String {
     let digest = Sha256::new().chain_update(field).chain_update("\n").chain_update(value).finalize();
     let digits: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
@@ -121,7 +121,7 @@ fn without_slash(path: &str) -> &str {
     if shorter.is_empty() { path } else { shorter }
 }
 
-/// Splits a search text into words, each with `true` if it matches any continuation.
+/// Splits a search text into words. The flag of a word is `true` if the word matches any continuation.
 fn search_words(text: &str) -> Vec<(String, bool)> {
     let each = text.split_whitespace().flat_map(|given| {
         let begins = given.ends_with('*');

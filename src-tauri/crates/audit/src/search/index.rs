@@ -19,7 +19,7 @@ const FORM: i64 = 2;
 /// Maximum time to wait for another process that writes the index.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Maximum number of entries read for one call.
+/// Maximum number of entries that are read for one call.
 const MOST_OF_A_CALL: i64 = 200;
 
 /// Maximum number of entries indexed in one transaction.
@@ -39,7 +39,7 @@ pub(super) fn path(dir: &Path, first: u64) -> PathBuf {
     dir.join(format!("search-{first:012}.db"))
 }
 
-/// Removes an index with SQLite's journal.
+/// Removes an index and SQLite's journal files.
 pub(super) fn remove(path: &Path) {
     for more in ["", "-journal"] {
         let mut name = path.as_os_str().to_owned();
@@ -173,8 +173,8 @@ impl Index {
         Ok(())
     }
 
-    /// Returns all entries of the call to which an entry belongs, newest first; only the entry if it belongs to
-    /// no call.
+    /// Returns all entries of the call to which an entry belongs, newest first. Returns only the entry if it belongs
+    /// to no call.
     pub(super) fn call(&self, log: &File, of: Entry) -> io::Result<Vec<Entry>> {
         let Some(call) = call_key(&of) else { return Ok(vec![of]) };
         let sql = "SELECT seq FROM lines WHERE call = ?1 ORDER BY seq DESC LIMIT ?2";
@@ -197,7 +197,7 @@ impl Index {
         found.map(|mut entry| complete(&self.0, log, &mut entry).map(|()| entry)).transpose()
     }
 
-    /// Calls `take` with the number of questions and decisions since `since` for each group.
+    /// Calls `take` for each group, with the number of its questions and decisions since `since`.
     pub(super) fn count(
         &self,
         since: u64,
@@ -297,8 +297,8 @@ fn line(log: &File, place: &Place) -> io::Result<Vec<u8>> {
     Ok(line)
 }
 
-/// Converts to SQLite's signed integers, saturating. Sequence numbers, offsets and times are far below the
-/// limit.
+/// Converts a number to SQLite's signed integers. Larger numbers become the maximum, but no sequence number, offset
+/// or time is that large.
 fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }

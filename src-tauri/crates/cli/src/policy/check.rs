@@ -1,4 +1,4 @@
-//! `policy check`: reports questionable rules, or the reason that the policy is rejected.
+//! `policy check`: reports questionable rules, or the reason why the policy was rejected.
 
 use super::{PolicyInputs, Report};
 use crate::lines::{TextLines, counted};
@@ -54,7 +54,7 @@ pub fn report(file: &Path, inputs: &PolicyInputs) -> anyhow::Result<Report> {
     Ok(Report { text, json, good: findings.is_empty() })
 }
 
-/// A finding, with the line of the policy rule that it concerns.
+/// A finding with the line number of the rule that it concerns.
 struct Located {
     finding: LintFinding,
     line: Option<usize>,

@@ -1,4 +1,4 @@
-//! Formats the permanent grants of a client.
+//! Formats a client's permanent grants.
 
 use crate::lines::TextLines;
 use ironcurtain_admin::trial::HeldGrants;

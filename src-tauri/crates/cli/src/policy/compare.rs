@@ -1,4 +1,5 @@
-//! `policy diff`: shows the calls that another policy decides more loosely or more strictly.
+//! `policy diff`: shows which calls a second policy decides more loosely or more strictly than the
+//! first.
 
 use super::explain::word;
 use super::{PolicyInputs, Report};

@@ -129,7 +129,7 @@ fn json(server: &str, tool: &str, judged: &JudgedCall) -> Value {
     })
 }
 
-/// Returns the values that require approval.
+/// Returns the argument values that require approval, as JSON.
 fn asked(verdict: &Verdict) -> Vec<Value> {
     let Verdict::Escalate(escalation) = verdict else { return Vec::new() };
     let asked = escalation.values.iter().map(|asked| {

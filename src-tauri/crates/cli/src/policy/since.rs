@@ -3,7 +3,7 @@
 use chrono::{DateTime, NaiveDate, NaiveTime};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Error for an argument that is not a point in time.
+/// Error from parsing an argument that is not a point in time.
 #[derive(Debug, thiserror::Error)]
 #[error("expected `30m`, `12h`, `7d`, `2026-11-01` or `2026-11-01T12:00:00Z`")]
 pub struct NotAMoment;

@@ -19,7 +19,8 @@ pub struct ProgramTerminal {
 }
 
 impl ProgramTerminal {
-    /// Sets the modes and the size of the program's terminal to those of the user's terminal.
+    /// Takes the controlling side of the program's terminal, and copies the modes and size of the user's
+    /// terminal to it.
     pub fn new(file: OwnedFd, user: &UserTerminal) -> io::Result<Self> {
         fcntl_setfl(&file, fcntl_getfl(&file)? | OFlags::NONBLOCK)?;
         let mut program = Self { file, input: Vec::new(), modes: TerminalModes::default(), size: None };
@@ -41,8 +42,8 @@ impl ProgramTerminal {
         Ok(tcsetwinsize(&self.file, size)?)
     }
 
-    /// Causes the program to draw its screen again. The size changes briefly, because only a changed size sends
-    /// SIGWINCH.
+    /// Makes the program redraw its screen. Changes the terminal's size for a moment, because only a size
+    /// change sends SIGWINCH.
     pub fn redraw(&mut self) -> io::Result<()> {
         let Some(size) = self.size else { return Ok(()) };
         let other = Winsize { ws_row: size.ws_row.saturating_sub(1).max(1), ..size };
@@ -50,21 +51,21 @@ impl ProgramTerminal {
         Ok(tcsetwinsize(&self.file, size)?)
     }
 
-    /// Returns `true` if the program reads whole lines. A program that reads single keys usually draws the whole
-    /// screen.
+    /// Returns `true` if the terminal is in canonical mode, in which the program reads whole lines. A program
+    /// that reads single keys usually draws the whole screen.
     pub fn reads_lines(&self) -> bool {
         tcgetattr(&self.file).is_ok_and(|modes| modes.local_modes.contains(LocalModes::ICANON))
     }
 
-    /// Reads the available output. Returns `None` if there is none yet, and an empty list if the terminal is closed
-    /// inside.
+    /// Reads the available output. Returns `None` if no output is available yet, and an empty list if no
+    /// process in the sandbox has the terminal open.
     pub fn read(&mut self) -> io::Result<Option<Vec<u8>>> {
         let output = super::read_some(&self.file)?;
         self.modes.read(output.as_deref().unwrap_or_default());
         Ok(output)
     }
 
-    /// Writes as much of the pending input as possible without waiting.
+    /// Writes as much of the pending input as possible without blocking.
     pub fn type_input(&mut self) -> io::Result<()> {
         super::write_some(&self.file, &mut self.input)
     }

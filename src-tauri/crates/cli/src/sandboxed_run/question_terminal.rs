@@ -1,6 +1,6 @@
 //! A second pseudoterminal, on which the trusted process asks the run's questions.
 //!
-//! - INVARIANT: the program of the run has no access to it. While a question is open, all input goes to the question.
+//! - INVARIANT: the sandboxed program has no access to it. While a question is open, all input goes to the question.
 
 use super::user_terminal::UserTerminal;
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
@@ -19,7 +19,8 @@ pub struct QuestionTerminal {
 }
 
 impl QuestionTerminal {
-    /// Creates a pseudoterminal with the size of the user's terminal. Also returns the trusted process's side.
+    /// Creates a pseudoterminal with the size of the user's terminal. The returned descriptor is the side that the
+    /// trusted process uses.
     pub fn new(user: &UserTerminal) -> io::Result<(Self, OwnedFd)> {
         let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
         let file = openpt(flags)?;
@@ -41,7 +42,7 @@ impl QuestionTerminal {
         super::read_some(&self.file)
     }
 
-    /// Writes the user's input. Ctrl-C and Ctrl-D become a denial.
+    /// Writes the user's input. Ctrl-C and Ctrl-D deny the question.
     pub fn type_input(&mut self, typed: &[u8]) -> io::Result<()> {
         for byte in typed {
             match byte {

@@ -2,9 +2,10 @@
 //!
 //! - Single-threaded, so that a stop signal stops the process only between two copies.
 //! - If the user's terminal is shared with other programs, as in `ironcurtain run -- PROGRAM | less`, the program
-//!   starts in the background of its own terminal. When it reads input, the kernel stops it, and it is continued in
-//!   the foreground.
-//! - Until the program is in the foreground, the modes and the input of the user's terminal are not changed.
+//!   starts as a background job of its own terminal. When it reads input, the kernel stops it, and the relay
+//!   continues it in the foreground.
+//! - Until the program is in the foreground, this process neither changes the modes of the user's terminal nor reads
+//!   its input.
 
 use super::CUT_OFF;
 use super::program_terminal::ProgramTerminal;
@@ -23,7 +24,7 @@ use std::io::{self, Write};
 /// Interval for checking whether the program may be continued and whether lines may be printed.
 const TICK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
-/// Connections between the user and a running program.
+/// Terminals and connections through which the user and a running program communicate.
 pub struct Relay {
     pub link: Option<RunLink>,
     pub notes: NoteStream,
@@ -38,10 +39,10 @@ pub struct Relay {
     pub state: RelayState,
 }
 
-/// State of a [`Relay`].
+/// Mutable state of a [`Relay`].
 #[derive(Default)]
 pub struct RelayState {
-    /// `true` if the program has the terminal's input or should get it.
+    /// `true` if the program is in the foreground of its terminal or should be moved there.
     wants_foreground: bool,
     is_started: bool,
     /// Signal that stopped the program, or `None` while it runs.
@@ -57,13 +58,14 @@ pub struct RelayState {
 }
 
 impl RelayState {
-    /// Creates the state of a run. `foreground` starts the program in the foreground of its terminal.
+    /// Creates the state of a new run. If `foreground` is `true`, the program starts in the foreground of its
+    /// terminal.
     pub fn new(foreground: bool) -> Self {
         Self { wants_foreground: foreground, ..Self::default() }
     }
 }
 
-/// Result of a run that has ended.
+/// Outcome of a finished run.
 struct RunOver {
     status: i32,
     /// Resources that the run has used, or `None` if they are unknown.
@@ -167,7 +169,8 @@ impl Relay {
         Ok(())
     }
 
-    /// Updates the modes of the user's terminal, the question on it and the program's state.
+    /// Updates the user's terminal modes, shows or hides a question, and continues or stops the program
+    /// as needed.
     fn settle(&mut self) -> io::Result<()> {
         let wants_raw = self.wants_raw();
         if let Some(user) = &mut self.user
@@ -364,7 +367,7 @@ impl Relay {
         self.stop(own, signal, kill_current_process_group)
     }
 
-    /// Stops this process with the signal that stopped the program, which returns control to the shell. Returns when
+    /// Stops this process with the signal that stopped the program, so that the shell regains control. Returns when
     /// the shell continues this process.
     fn stop(
         &mut self,
@@ -378,7 +381,7 @@ impl Relay {
         }
         // The kernel does not stop a process in an orphaned process group.
         unblocked(own, || Ok(send(own)?))?;
-        // This stop of the program is already known, so its events are discarded.
+        // The stop is already handled, so further events about it are discarded.
         while let Some(LinkEvent::Stopped(_)) = self.link.as_ref().map(RunLink::event).transpose()?.flatten()
         {
         }
@@ -421,7 +424,7 @@ impl Relay {
     fn begin_question(&mut self) -> io::Result<()> {
         let Some(user) = &self.user else { return Ok(()) };
         self.state.is_question_shown = true;
-        // Input that was typed before the question must not answer it.
+        // Input typed before the question appeared must not answer it.
         user.discard_input();
         let screen =
             self.program.as_ref().map(|program| program.modes.begin_own_screen()).unwrap_or_default();
@@ -473,7 +476,7 @@ impl Relay {
     }
 }
 
-/// Ignores the error of a program that has exited.
+/// Treats errors about a closed connection as success, because the program has exited.
 fn ignore_closed(error: io::Error) -> io::Result<()> {
     let closed = [io::ErrorKind::BrokenPipe, io::ErrorKind::ConnectionReset, io::ErrorKind::NotConnected];
     if closed.contains(&error.kind()) { Ok(()) } else { Err(error) }

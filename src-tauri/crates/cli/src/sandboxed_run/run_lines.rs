@@ -5,7 +5,7 @@ use ironcurtain_visible as visible;
 use std::collections::VecDeque;
 use std::path::Path;
 
-/// Maximum number of lines about denials, so that a program cannot flood the terminal.
+/// Maximum number of denials to print, so that a program cannot flood the terminal.
 const MOST_DENIALS: usize = 10;
 
 /// Status lines that have not been printed yet.
@@ -50,7 +50,7 @@ impl RunLines {
         }
     }
 
-    /// Adds the final lines. The reason for a run that was cut off is added even in quiet mode.
+    /// Adds the final lines. If the run was cut off, adds the reason even in quiet mode.
     pub fn ended(&mut self, used: Option<RunUse>, cut_off: Option<&str>) {
         if let Some(why) = cut_off {
             self.lines.push_back(format!("ironcurtain: the run was cut off: {}", visible::line(why)));
@@ -80,7 +80,7 @@ impl RunLines {
         }
     }
 
-    /// Formats a path for the user.
+    /// Formats a path for display.
     fn shown(&self, path: &str) -> String {
         let below = Path::new(path).strip_prefix(&self.home).ok().filter(|_| !self.home.is_empty());
         let short = match below.and_then(Path::to_str) {

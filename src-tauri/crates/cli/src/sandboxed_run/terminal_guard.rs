@@ -1,6 +1,6 @@
 //! A child process that restores the user's terminal if the run's process is killed.
 //!
-//! - It restores the modes only if the terminal is still in raw mode. Any other modes were set by another program.
+//! - Restores the modes only if the terminal is still in raw mode. Otherwise, another program has set them.
 
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use std::io::{self, Read, Write};
@@ -13,7 +13,8 @@ const NAME: &str = "terminal-guard";
 /// Request to save the terminal's modes. The guard confirms with the same byte.
 const REMEMBER: u8 = b'r';
 
-/// Request to exit without restoring. End of input instead means that the run's process was killed.
+/// Request to exit without restoring. End of input without this request means that the run's process was
+/// killed.
 const QUIT: u8 = b'q';
 
 /// Handle to the guard process. Dropping it makes the guard exit.
@@ -36,7 +37,7 @@ impl TerminalGuard {
         Ok(Self { process, requests })
     }
 
-    /// Makes the guard save the terminal's current modes, which it will restore. Returns after its confirmation.
+    /// Makes the guard save the terminal's current modes, to be restored later. Returns once the guard confirms.
     pub fn remember(&mut self) -> io::Result<()> {
         let Some((requests, answers)) = &mut self.requests else { return Ok(()) };
         requests.write_all(&[REMEMBER])?;
@@ -54,7 +55,8 @@ impl Drop for TerminalGuard {
 
 /// Runs as the guard. Its standard error is the user's terminal.
 pub fn run() -> io::Result<()> {
-    // In its own session, the guard gets no signals from the terminal and may change it from the background.
+    // In a session of its own, the guard receives no signals from the terminal and may change its modes from the
+    // background.
     rustix::process::setsid()?;
     let terminal = io::stderr();
     let mut own: Option<Termios> = None;
@@ -67,7 +69,7 @@ pub fn run() -> io::Result<()> {
         io::stdout().write_all(&request)?;
         io::stdout().flush()?;
     }
-    // A shell's line editor leaves ISIG on, whereas a run turns it off.
+    // A shell's line editor keeps ISIG on. Only a run turns it off.
     let is_of_run =
         |now: &Termios| !now.local_modes.intersects(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG);
     if let Some(own) = own.filter(|_| tcgetattr(&terminal).is_ok_and(|now| is_of_run(&now))) {

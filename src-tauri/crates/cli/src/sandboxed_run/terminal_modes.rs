@@ -8,7 +8,7 @@ use vte::{Params, Parser, Perform};
 const KNOWN: [u16; 16] =
     [1, 9, 47, 1000, 1001, 1002, 1003, 1004, 1005, 1006, 1015, 1016, 1047, 1049, 2004, 2026];
 
-/// DEC private modes that show the alternate screen.
+/// DEC private modes that switch to the alternate screen.
 const ALTERNATE: [u16; 3] = [47, 1047, 1049];
 
 /// Terminal modes that a program has set, parsed from its output.
@@ -46,7 +46,7 @@ impl TerminalModes {
         self.seen.is_inside_line
     }
 
-    /// Returns the sequence that resets all modes, for a program that was killed.
+    /// Returns the escape sequence that resets all modes after the program was killed.
     pub fn reset(&self) -> String {
         let mut text = self.without(|_| true);
         if !text.is_empty() {
@@ -55,14 +55,15 @@ impl TerminalModes {
         text
     }
 
-    /// Returns the sequence that shows an empty screen and turns the program's modes off.
+    /// Returns the escape sequence that shows an empty screen and turns the program's modes off.
     pub fn begin_own_screen(&self) -> String {
         let alternate = if self.is_alternate() { "" } else { "\x1b[?1049h" };
         let reset = self.without(|mode| !ALTERNATE.contains(&mode));
         format!("{alternate}{reset}\x1b[?25h\x1b[0m\x1b[r\x1b[2J\x1b[H")
     }
 
-    /// Returns the sequence that restores the program's screen and modes. The content of an alternate screen is lost.
+    /// Returns the escape sequence that restores the program's screen and modes. The content of an alternate screen
+    /// is lost.
     pub fn end_own_screen(&self) -> String {
         let alternate = if self.is_alternate() { "" } else { "\x1b[?1049l" };
         let set = self.seen.set.iter().filter(|mode| !ALTERNATE.contains(mode));
@@ -147,7 +148,7 @@ mod tests {
     #[test]
     fn text_that_looks_like_a_mode_is_not_one() {
         let mut modes = TerminalModes::default();
-        // Neither the sequence in a title nor a mode without `?` has an effect.
+        // A sequence inside a window title and a mode without `?` have no effect.
         modes.read(b"\x1b]0;[?1049h\x07\x1b[1049h");
         assert!(!modes.is_alternate());
         modes.read(b"\x1b[?1049h\x1bc");

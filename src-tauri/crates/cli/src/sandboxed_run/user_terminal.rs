@@ -2,7 +2,7 @@
 //!
 //! - INVARIANT: the modes are restored when the value is dropped and, if this process is killed, by the
 //!   [`TerminalGuard`].
-//! - Opens the terminal again, because other programs share the file status flags of the standard streams.
+//! - Reopens the terminal, because other programs share the file status flags of the standard streams.
 
 use super::terminal_guard::TerminalGuard;
 use rustix::fs::{Mode, OFlags};
@@ -18,7 +18,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 /// The terminal from which the run was started.
 pub struct UserTerminal {
     file: OwnedFd,
-    /// Original modes, which are restored.
+    /// Original modes, to be restored later.
     own: Termios,
     is_raw: bool,
     is_shared: bool,
@@ -26,8 +26,8 @@ pub struct UserTerminal {
 }
 
 impl UserTerminal {
-    /// Returns the terminal of the first standard stream that is one. Set `is_shared` if other programs may write to
-    /// it during the run.
+    /// Opens the terminal behind the first standard stream that is a terminal. `is_shared` must be `true` if other
+    /// programs may write to it during the run.
     pub fn find(is_shared: bool) -> io::Result<Option<Self>> {
         let (stdin, stdout, stderr) = (io::stdin(), io::stdout(), io::stderr());
         let streams = [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()];
@@ -36,7 +36,7 @@ impl UserTerminal {
         let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let file = match rustix::fs::open(path, flags, Mode::empty()) {
             Ok(file) => file,
-            // Opening fails for the terminal of another user, as after `su`, so the stream itself is used.
+            // Opening fails if another user owns the terminal, as after `su`. The stream itself is used instead.
             Err(_) => stream.try_clone_to_owned()?,
         };
         let own = tcgetattr(&file)?;
@@ -59,12 +59,13 @@ impl UserTerminal {
         self.is_raw
     }
 
-    /// Returns `true` if this process group is in the foreground. Otherwise the terminal must not be read or changed.
+    /// Returns `true` if this process group is in the foreground. If not, the caller must neither read nor change the
+    /// terminal.
     pub fn is_ours(&self) -> bool {
         tcgetpgrp(&self.file).map_or(true, |group| group == getpgrp())
     }
 
-    /// Sets raw mode. On a shared terminal, output processing stays on.
+    /// Sets raw mode. Keeps output processing on if the terminal is shared.
     pub fn make_raw(&mut self) -> io::Result<()> {
         if !self.is_raw {
             self.own = tcgetattr(&self.file)?;
@@ -79,7 +80,7 @@ impl UserTerminal {
         Ok(tcsetattr(&self.file, OptionalActions::Now, &raw)?)
     }
 
-    /// Restores the original modes. Discards unread input, which was typed for the program or is the terminal's reply
+    /// Restores the original modes. Discards unread input: it was typed for the program, or is the terminal's reply
     /// to it.
     pub fn restore(&mut self) {
         // Another process group in the foreground has set its own modes.
@@ -100,7 +101,7 @@ impl UserTerminal {
         super::read_some(&self.file)
     }
 
-    /// Writes as many bytes as possible without waiting, and removes them from `text`.
+    /// Writes as many bytes as possible without blocking, and removes them from `text`.
     pub fn write(&self, text: &mut Vec<u8>) -> io::Result<()> {
         super::write_some(&self.file, text)
     }

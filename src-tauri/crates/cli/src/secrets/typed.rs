@@ -6,7 +6,7 @@ use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, IsTerminal, Read, Write};
 
-/// Maximum number of bytes that are read, which is more than the maximum length of a secret.
+/// Maximum number of bytes to read, slightly more than the longest valid secret.
 const MOST: u64 = 64 * 1024 + 2;
 
 /// Prompts for a secret on the terminal. If standard input is not a terminal, reads all of it instead.
@@ -47,7 +47,7 @@ pub fn piped() -> anyhow::Result<Secret> {
 fn from_terminal(prompt: &str) -> anyhow::Result<Secret> {
     let typed = || -> io::Result<String> {
         let tty = File::options().read(true).write(true).open("/dev/tty")?;
-        // Must precede the prompt, because it discards earlier input, which cannot be an answer.
+        // Must happen before the prompt, because it discards input typed earlier, which cannot be an answer.
         let quiet = NoEcho::begin(&tty)?;
         write!(&tty, "{prompt} (not shown): ")?;
         let mut line = String::new();
@@ -60,7 +60,7 @@ fn from_terminal(prompt: &str) -> anyhow::Result<Secret> {
     Ok(Secret::typed(&typed)?)
 }
 
-/// Returns the error message for a missing terminal.
+/// Returns the error message for a prompt that has no terminal.
 fn no_terminal(prompt: &str) -> String {
     if prompt == super::PASSPHRASE {
         return "your secrets are locked, and there is no terminal to type the passphrase; run this in a terminal, or: echo PASSPHRASE | \
@@ -72,7 +72,7 @@ fn no_terminal(prompt: &str) -> String {
     )
 }
 
-/// Guard that turns off echo and signal keys of a terminal. Dropping it restores the modes.
+/// Guard that turns off a terminal's echo and signal keys. Dropping it restores the modes.
 struct NoEcho<'a> {
     tty: &'a File,
     before: Termios,

@@ -68,18 +68,18 @@ pub fn perform(home: &Home, options: &AddOptions, screen: Screen) -> anyhow::Res
     Ok(done)
 }
 
-/// Server that the user wants to add.
+/// Server that the user wants to add, with the options for adding it.
 struct Wanted<'a> {
     home: &'a Home,
     options: &'a AddOptions,
     screen: Screen,
     adding: Addition,
     replace: bool,
-    /// State that is stored under the same name, as JSON.
+    /// State already stored under the server's name, as JSON.
     kept: Value,
 }
 
-/// Result of a trial that the user has accepted.
+/// Result of a trial after which the user agreed to add the server.
 struct Accepted {
     /// Annotations to write. `None` if the tools are already annotated or could not be listed.
     draft: Option<Draft>,
@@ -94,7 +94,7 @@ impl Wanted<'_> {
         Token::typed(self.home, &mut self.adding, self.screen)
     }
 
-    /// Returns the configured servers with the new one, and the new one.
+    /// Returns all configured servers including the new one, and the new server itself.
     fn among(&self) -> anyhow::Result<(Servers, Server)> {
         let servers = candidates(self.home, &self.adding, self.replace)?;
         let server = servers.find(Some(&self.adding.name)).cloned();
@@ -102,7 +102,7 @@ impl Wanted<'_> {
         Ok((servers, server))
     }
 
-    /// Asks to start the server, tries it, asks to add it and adds it.
+    /// Tries the server and adds it. Asks the user for permission before each of the two steps.
     fn tried(&mut self, token: Option<Token>) -> anyhow::Result<ExitCode> {
         let (servers, server) = self.among()?;
         if token.is_none() {
@@ -126,7 +126,7 @@ impl Wanted<'_> {
         match accepted {
             Ok(Some(accepted)) => self.written(token, Some(accepted)),
             other => {
-                // The installed package has no entry that uses it, so it is removed.
+                // The server was not added, so no entry uses its installed package.
                 if packaged {
                     sweep(&installer)?;
                 }
@@ -137,7 +137,7 @@ impl Wanted<'_> {
         }
     }
 
-    /// Shows the download, program or address. Returns `true` if the user agrees.
+    /// Shows what will be downloaded, started or contacted. Returns `true` if the user agrees.
     fn may_start(&self, server: &Server) -> anyhow::Result<bool> {
         let notice = TrialNotice::new(server);
         let mut text: TextLines = notice.lines.iter().chain(&reach(server)).collect();
@@ -150,8 +150,8 @@ impl Wanted<'_> {
         Ok(self.options.yes || self.screen.confirmed(&notice.question)?)
     }
 
-    /// Installs the server's package, if it has one, and tries the server. Tries again if the user allows hosts that
-    /// the server needs to start.
+    /// Installs the server's package, if it has one, and tries the server. Retries if the user allows hosts that the
+    /// server needs in order to start.
     fn looked(&mut self, installer: &Installer, packaged: bool) -> anyhow::Result<InspectionResult> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         if packaged {
@@ -180,7 +180,7 @@ impl Wanted<'_> {
         }
     }
 
-    /// Asks the user to allow the hosts without which the server could not start.
+    /// Asks the user whether to allow the hosts that the server needs in order to start.
     fn opens(&mut self, look: &InspectionResult) -> anyhow::Result<bool> {
         let hosts: Vec<&str> = look.wants.hosts.iter().map(String::as_str).collect();
         if hosts.is_empty() || self.options.yes {
@@ -222,7 +222,8 @@ impl Wanted<'_> {
         Ok(accepts.then_some(Accepted { draft }))
     }
 
-    /// Accepts a failed start if the server needs a secret, which the trial withholds. Otherwise returns the error.
+    /// Ignores a failed start if the server needs a secret, because the trial withholds secrets. Otherwise returns
+    /// the error.
     fn excused(&self, problem: InspectError) -> anyhow::Result<()> {
         if self.among()?.1.secret_names().is_empty() {
             return Err(problem.into());
@@ -268,7 +269,7 @@ impl Wanted<'_> {
         Ok(Some(draft))
     }
 
-    /// Shows hints about text in the tools' definitions that a model reads but a user may not see.
+    /// Prints hints about text in the tools' definitions that a model reads but a user may overlook.
     fn show_hints(&self, tools: &[ListedTool]) -> anyhow::Result<()> {
         let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
         for tool in tools {

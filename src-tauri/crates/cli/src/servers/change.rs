@@ -1,6 +1,6 @@
 //! Removes and restores servers, and changes the hosts and folders that they may access.
 //!
-//! - If IronCurtain is running, closes the sessions that lose access.
+//! - If IronCurtain is running, closes sessions whose access is removed.
 
 use super::programs;
 use crate::connection::Connection;
@@ -177,7 +177,7 @@ impl WhatOptions {
     }
 }
 
-/// Returns `true` if the user confirms the change or passed `--yes`.
+/// Returns `true` if the user passed `--yes` or confirms the change.
 pub(super) fn accepted(question: &str, yes: bool, screen: Screen) -> anyhow::Result<bool> {
     if yes || screen.confirmed(question)? {
         return Ok(true);

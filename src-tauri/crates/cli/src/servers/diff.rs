@@ -109,7 +109,7 @@ fn decide(
     screen.note(&format!("{}: {done}, from their next list of tools on.", change.tool))
 }
 
-/// Describes the state of a changed definition.
+/// Describes the user's decision about a changed definition.
 fn state(change: &ChangedDefinition) -> &'static str {
     match change.decided {
         None if change.is_new => "new",
@@ -143,7 +143,7 @@ fn marked(words: &[ChangedWords]) -> String {
     words.iter().map(mark).collect()
 }
 
-/// Puts marks around a text. Trailing whitespace stays outside.
+/// Surrounds a text with marks, leaving trailing whitespace outside.
 fn wrapped(before: &str, text: &str, after: &str) -> String {
     let words = text.trim_end();
     format!("{before}{words}{after}{}", text.get(words.len()..).unwrap_or_default())

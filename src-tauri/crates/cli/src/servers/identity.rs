@@ -19,7 +19,7 @@ use std::process::ExitCode;
 /// Options of `identity`.
 #[derive(Debug, Args)]
 pub struct IdentityOptions {
-    /// Name of the server. Default: list all servers with something suspended.
+    /// Name of the server. Default: list all servers that have suspended grants or data.
     name: Option<String>,
     /// Transfer everything stored under the name to the new program.
     #[arg(long, requires = "name", conflicts_with = "start_afresh")]
@@ -32,7 +32,7 @@ pub struct IdentityOptions {
     yes: bool,
 }
 
-/// Shows the suspended items of a server, or stores a decision about them.
+/// Shows a server's suspended grants, data and secrets, or stores the user's decision about them.
 pub fn perform(home: &Home, options: &IdentityOptions, screen: Screen) -> anyhow::Result<ExitCode> {
     let Some(name) = &options.name else { return list(home, screen) };
     let server = match SuspendedServer::named(home, name) {
@@ -48,8 +48,8 @@ pub fn perform(home: &Home, options: &IdentityOptions, screen: Screen) -> anyhow
     }
 }
 
-/// Prints the items already stored under the name of a new server and the program that gets them. Returns them as
-/// JSON, or `null` without any.
+/// Prints everything already stored under a new server's name, and the program that will receive it. Returns the
+/// same as JSON, or `null` if nothing is stored.
 pub fn note_kept(home: &Home, name: &str, screen: Screen) -> anyhow::Result<Value> {
     let kept = kept(home, name)?;
     if kept.is_empty() {

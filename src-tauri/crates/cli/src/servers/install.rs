@@ -1,6 +1,6 @@
 //! `servers install` and `servers update`: install and update the packages of servers.
 //!
-//! - Shows the changes of another version. Switches only if the user confirms or passed `--yes`.
+//! - Shows how another version differs, and switches to it only if the user confirms or passed `--yes`.
 
 use super::programs;
 use crate::lines::TextLines;
@@ -21,7 +21,7 @@ use std::time::Duration;
 /// Maximum time for the package manager.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// Maximum length of a shown description, in characters.
+/// Maximum length of a displayed description, in characters.
 const DESCRIPTION: usize = 300;
 
 /// Options of `servers install`.
@@ -84,7 +84,7 @@ pub fn update(home: Home, options: &UpdateOptions, screen: Screen) -> anyhow::Re
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the state of a package as JSON.
+/// Converts a package's state to JSON.
 pub fn state_json(state: &PackageState) -> Value {
     match state {
         PackageState::NoPackage => Value::Null,
@@ -100,9 +100,9 @@ fn installer(home: Home, allow_root: bool, secrets: SecretStore) -> anyhow::Resu
     Ok(Installer { secrets, home, programs: programs()?, allow_root, patience: PATIENCE, waiting })
 }
 
-/// Prints that this installation waits for another one.
+/// Prints that this installation is waiting for another server's installation.
 pub(super) fn waiting(other: &str) {
-    // Progress is optional, so an error is ignored.
+    // Failing to show progress is harmless.
     let _ =
         writeln!(io::stderr(), "Waiting for another installation ({}) to finish ...", visible::line(other));
 }

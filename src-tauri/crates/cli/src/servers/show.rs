@@ -9,13 +9,13 @@ use ironcurtain_policy_tools::propose::{Confidence, Proposal, ProposedArgument};
 use ironcurtain_visible as visible;
 use serde_json::{Value, json};
 
-/// Maximum length of a shown reason, in characters.
+/// Maximum length of a displayed reason, in characters.
 const REASON: usize = 160;
 
-/// Function that returns the treatment of calls to a tool while it has no annotation.
+/// Function from a tool's name to how its calls are handled while it has no annotation.
 type Fate<'a> = &'a dyn Fn(&str) -> UnannotatedCalls;
 
-/// Formats the proposal for each tool and marks guesses and changes.
+/// Formats the proposal for each tool, marking guesses and changes.
 pub fn text(draft: &Draft, changes: &AnnotationChanges, fate: Fate<'_>) -> TextLines {
     let mut out = TextLines::default();
     for tool in &draft.tools {
@@ -49,7 +49,8 @@ pub fn text(draft: &Draft, changes: &AnnotationChanges, fate: Fate<'_>) -> TextL
     out
 }
 
-/// Counts the annotated tools, and the others by the treatment of their calls.
+/// Returns a summary line with the number of annotated tools and of tools handled in each other
+/// way.
 fn summary(draft: &Draft, fate: Fate<'_>) -> String {
     let left_out = draft.tools.iter().filter(|tool| left_out(tool).is_some());
     let fates: Vec<UnannotatedCalls> = left_out.map(|tool| fate(&tool.listed.name)).collect();
@@ -173,7 +174,7 @@ pub fn list(servers: &Servers, annotated: &AnnotationsFile, packages: &Packages)
     out
 }
 
-/// Describes the containment of a server and the settings that differ from the defaults.
+/// Describes how a server is contained and which of its settings differ from the defaults.
 fn contained(server: &Server, annotated: &AnnotationsFile) -> String {
     if server.remote.is_some() {
         return "REMOTE, cannot be sandboxed".to_owned();

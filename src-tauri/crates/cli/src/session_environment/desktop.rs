@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use zbus::{Connection, OwnedObjectPath, Proxy, connection};
 
-/// Maximum time for each bus. It is short because an agent waits for the result.
+/// Maximum time to query each bus. It is short because an agent is waiting for the result.
 const BUS_BOUND: Duration = Duration::from_secs(2);
 
 /// Socket of the system bus (D-Bus specification, "Well-known Message Bus Instances").

@@ -6,7 +6,8 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::process::Output;
 
-/// Returns the JSON error of a command. Asserts that its message is also on standard error.
+/// Returns the error that a command printed as JSON. Asserts that standard error contains the same
+/// message.
 fn error(output: &Output) -> Value {
     let told: Value = serde_json::from_slice(&output.stdout).unwrap();
     let text = String::from_utf8(output.stderr.clone()).unwrap();

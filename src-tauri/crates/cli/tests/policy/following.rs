@@ -1,4 +1,4 @@
-//! The trusted process reloads changed files, and stops on request while files are being replaced.
+//! The trusted process reloads changed files, and can be stopped while files are being replaced.
 
 use crate::home::{Home, docs};
 use serde_json::{Value, json};

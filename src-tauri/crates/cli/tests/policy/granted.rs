@@ -1,17 +1,18 @@
-//! Permanent grants of a client in `policy explain`.
+//! `policy explain` with a client's permanent grants.
 
 use crate::home::Home;
 use rusqlite::{Connection, params};
 use serde_json::{Value, json};
 
-/// Creates a home whose database the trusted process has created.
+/// Creates a home and starts the trusted process once, so that the database exists.
 fn home() -> Home {
     let home = Home::new();
     home.start().stop();
     home
 }
 
-/// Adds a grant of a client (executable and name) for a server: a path with kinds of access, or a host and port.
+/// Adds a grant to the database. `to` is the client's executable, its name and the server. `what` is a path with the
+/// given kinds of access, or a host and port.
 fn grant(home: &Home, id: &str, to: [&str; 3], kind: &str, what: &str, access: [bool; 3]) {
     let [client, name, server] = to;
     let (host, port) = what.split_once(':').map_or((None, None), |(host, port)| (Some(host), Some(port)));

@@ -60,7 +60,7 @@ impl Home {
         running
     }
 
-    /// Waits until the condition is true. Panics with `what` after [`LONGEST`].
+    /// Waits until the condition is true. Panics with the message `what` after [`LONGEST`].
     pub(crate) fn eventually(&self, what: &str, holds: impl Fn() -> bool) {
         let began = Instant::now();
         while !holds() {
@@ -79,7 +79,7 @@ impl Home {
         serde_json::from_slice(&output.stdout).unwrap()
     }
 
-    /// Creates a named pipe that no process writes to.
+    /// Creates a named pipe without a writer, so that reading it blocks.
     pub(crate) fn pipe(&self, below: &str) -> String {
         let path = self.path(below);
         let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
@@ -115,13 +115,13 @@ impl Drop for Running<'_> {
     }
 }
 
-/// Returns `true` for a successful command, and its complete output.
+/// Returns whether the command succeeded, and its complete output.
 pub(crate) fn said(output: &Output) -> (bool, String) {
     let text = [&output.stdout[..], &output.stderr[..]].concat();
     (output.status.success(), String::from_utf8(text).unwrap())
 }
 
-/// Returns a policy with one rule about documents. Everything else requires approval.
+/// Returns a policy with one rule for the documents folder. All other calls require approval.
 pub(crate) fn docs(then: &str, within: &str) -> Value {
     let conditions = json!({ "paths": { "roles": ["read-path"], "within": within } });
     json!({ "rules": [

@@ -1,4 +1,4 @@
-//! Untrusted text in the output cannot control the terminal or start a line.
+//! Untrusted text in the output can neither control the terminal nor start a line.
 
 use crate::home::{Home, docs, said};
 use crate::record::{self, call};
@@ -7,9 +7,9 @@ use std::process::Stdio;
 
 const EVIL: &str = "x\u{1b}[31m\nFORGED\u{202e}\u{9b}y";
 const SHOWN: &str = "x\\u{1b}[31m\\u{a}FORGED\\u{202e}\\u{9b}y";
-/// Hostile text with several lines, as errors quote it.
+/// Expected form of the hostile text when an error quotes it on several lines.
 const QUOTED: &str = "x\\u{1b}[31m\n  | FORGED\\u{202e}\\u{9b}y";
-/// Last word of the hostile text, for a command that joins several words.
+/// Expected form of the hostile text's last word, for commands that split it into words.
 const LAST_WORD: &str = "`FORGED\\u{202e}\\u{9b}y`";
 
 /// Returns the complete output of a command. Asserts that it contains no control characters.

@@ -10,7 +10,7 @@ pub(crate) const LOG: &str = "ic/state/audit/audit.jsonl";
 /// Time of the first entry. Each later entry is one second newer.
 const BEGAN_MS: u64 = 1_700_000_000_000;
 
-/// Returns the entry of a decided call with its server and tool, arguments, paths, and decision and rule.
+/// Returns the log entry of a decided call. `on` is the server and the tool, `said` the decision and the rule.
 pub(crate) fn call(on: [&str; 2], arguments: &Value, paths: &[&str], said: [&str; 2]) -> Value {
     json!({
         "event": "decision", "summary": "decided", "session": "s1", "client": "claude",
@@ -19,7 +19,7 @@ pub(crate) fn call(on: [&str; 2], arguments: &Value, paths: &[&str], said: [&str
     })
 }
 
-/// Writes the entries as a log with the hash of each line.
+/// Writes the entries as an audit log with a valid hash chain.
 pub(crate) fn write(home: &Home, entries: &[Value]) {
     let (mut log, mut prev) = (String::new(), "0".repeat(64));
     for (seq, entry) in (1..).zip(entries) {

@@ -96,7 +96,7 @@ fn calls_that_cannot_be_replayed_are_reported_with_the_reason() {
     record::write(
         &home,
         &[
-            // A redacted argument matters only if the policy uses it.
+            // A redacted argument prevents the replay only if the policy uses it.
             call(READ, &json!({ "path": "/[redacted: a token] x" }), &["/ghp_x x"], ["escalate", "rest"]),
             call(
                 WRITE,

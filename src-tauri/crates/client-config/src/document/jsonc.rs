@@ -68,7 +68,7 @@ impl JsoncDocument {
         self.root.to_string()
     }
 
-    /// Returns the root object; `None` if the file is empty.
+    /// Returns the root object, or `None` if the file is empty.
     fn object(&self) -> Result<Option<CstObject>, DocumentError> {
         match self.root.value() {
             None => Ok(None),

@@ -45,7 +45,7 @@ impl TomlDocument {
                 .ok_or_else(|| DocumentError::NoEntries((*key).to_owned()))?;
         }
         match table.get_mut(name) {
-            // The entry is edited in place, so that its comments and position are kept.
+            // Editing the entry in place keeps its comments and position.
             Some(old) => {
                 let old = old.as_table_like_mut().ok_or_else(|| DocumentError::Unusual(name.to_owned()))?;
                 let gone: Vec<String> = old

@@ -1,4 +1,4 @@
-//! The account of this process, and detection of a home directory that is not the account's.
+//! The account that this process runs as, and detection of a home directory other than the account's.
 
 use ironcurtain_protocol::HOME_VARIABLE;
 use std::fmt;
@@ -22,10 +22,10 @@ impl Account {
     }
 }
 
-/// Directory that replaces the account's own for settings, grants and the audit log.
+/// Directory that an environment variable selects for settings, grants and the audit log instead of
+/// the account's own.
 ///
-/// An environment variable selects it. A repository can set that variable in a client's settings, so the user is
-/// warned.
+/// A repository can set such a variable in a client's settings, so the user is warned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OtherHome {
     variable: &'static str,

@@ -1,4 +1,4 @@
-//! Contents of the policy files as read at one time.
+//! Contents of the policy files, all read at the same time.
 
 use super::{Hosts, PolicyFiles, SnapshotError};
 use crate::home::Home;
@@ -17,7 +17,7 @@ pub struct PolicyTexts {
 }
 
 impl PolicyTexts {
-    /// Reads the files in `files`, and the user's file in place of each `None`.
+    /// Reads the files in `files`. Reads the user's file in place of each `None`.
     ///
     /// # Errors
     /// Returns an error if a file cannot be read or a file in `files` does not exist.
@@ -53,7 +53,7 @@ impl PolicyTexts {
         (self.lists.content.as_deref(), name(&self.lists))
     }
 
-    /// Hashes the contents and the hosts of all servers. The length precedes each part.
+    /// Hashes the contents and the hosts of all servers. Each part is preceded by its length.
     pub(super) fn hash(&self, hosts: &Hosts) -> String {
         let mut all = Vec::new();
         let hosts = hosts.iter().flat_map(|(name, hosts)| {

@@ -1,4 +1,4 @@
-//! Adds a profile's arguments to the command of a run.
+//! Adds a profile's arguments to a run's command.
 
 use super::profile::expanded;
 use super::{AddedArguments, SettingCondition};
@@ -22,7 +22,7 @@ pub(super) fn with_added(
     std::iter::once(program).chain(added).chain(given).cloned().collect()
 }
 
-/// Returns `true` if one of the files sets the key to `true`. An unreadable file counts as not setting it.
+/// Returns `true` if one of the files sets the key to `true`. Skips unreadable files.
 fn is_on(condition: &SettingCondition, home: &CanonicalPath, cwd: &Path) -> bool {
     let pointer = format!("/{}", condition.key.replace('.', "/"));
     condition.files.iter().any(|file| {

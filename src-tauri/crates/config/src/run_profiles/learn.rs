@@ -6,7 +6,7 @@ use ironcurtain_grants::GrantLimits;
 use ironcurtain_paths::CanonicalPath;
 use std::collections::BTreeSet;
 
-/// Folders in the home directory that contain one folder for each program.
+/// Folders in the home directory in which each program has a folder of its own.
 const SHARED: [&str; 4] = [".config/", ".local/share/", ".local/state/", ".cache/"];
 
 /// A file that the user allowed in a run.
@@ -18,9 +18,9 @@ pub struct LearnedAccess {
     pub is_changed: bool,
 }
 
-/// Returns a profile with this name that opens the files. For a file in a program's own folder, such as
-/// `~/.config/NAME`, the profile opens that folder unless it contains a protected path. For other files it opens only
-/// the file.
+/// Returns a profile with this name that gives access to the files. For a file in a program's own folder, such as
+/// `~/.config/NAME`, it gives access to that folder unless the folder contains a protected path. For other files, it
+/// gives access to the file only.
 #[must_use]
 pub fn proposed(name: &str, used: &[LearnedAccess], limits: &GrantLimits<'_>) -> RunProfile {
     let changed: BTreeSet<&str> =
@@ -89,7 +89,7 @@ mod tests {
         let profile = proposed("tool", &used, &limits);
         assert_eq!(profile.settings, ["~/.config/tool/", "~/.mix/plain", "~/.tool.json", "~/.tool/"]);
         assert_eq!(profile.read, ["/srv/data/list", "~/.local/share/other/", "~/docs/notes.txt"]);
-        // The proposed profile can be parsed again.
+        // The proposed profile must parse.
         let text = serde_json::to_string(&profile).unwrap();
         assert_eq!(RunProfile::given("p.json".as_ref(), &text).unwrap(), profile);
     }

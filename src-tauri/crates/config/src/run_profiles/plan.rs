@@ -1,6 +1,6 @@
 //! Resolves the paths of a profile for one run and checks them against the protected paths.
 //!
-//! - INVARIANT: except for the agent's own credentials, no path of a plan is protected, contains a protected path or
+//! - INVARIANT: except for the agent's own credentials, no path in a plan is protected, contains a protected path or
 //!   belongs to IronCurtain.
 
 use super::arguments::with_added;
@@ -15,7 +15,7 @@ use std::path::Path;
 /// Suffixes of temporary files, locks and backups that programs create next to a settings file.
 const BESIDE: [&str; 3] = [".lock", ".tmp", ".backup"];
 
-/// Inputs of a plan in addition to the profile.
+/// Inputs from which a plan is made, in addition to the profile.
 #[derive(Debug, Clone, Copy)]
 pub struct PlanContext<'a> {
     /// IronCurtain's own directories.
@@ -51,7 +51,7 @@ pub struct RunPlan {
     pub logins: Vec<CanonicalPath>,
 }
 
-/// Error for a profile path that a run must not access.
+/// Error about a profile path that a run must not access.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("run profile `{profile}`, `{field}`: `{path}` {problem}")]
 pub struct RunPlanError {
@@ -104,7 +104,7 @@ impl RunPlan {
                 PathKind::Missing | PathKind::Special => {}
             }
         }
-        // Omits paths that are mounted for another reason or are already settings.
+        // Omit paths that are already mounted as something else or are settings.
         let has = |folders: &[CanonicalPath], path: &CanonicalPath| {
             folders.iter().any(|folder| folder.contains(path)) || path.as_path().starts_with(context.cwd)
         };
@@ -127,7 +127,7 @@ impl RunPlan {
         Ok(Self { argv, programs, folders, files, read, logins, profile })
     }
 
-    /// Returns the protected paths for this run, without the paths that the profile opens to its agent.
+    /// Returns the protected paths for this run. Excludes paths that the profile lets its agent access.
     #[must_use]
     pub fn protection(&self, protected: &ProtectedPaths) -> ProtectedPaths {
         let settings: Vec<CanonicalPath> = self.folders.iter().chain(&self.files).cloned().collect();
@@ -323,7 +323,7 @@ mod tests {
         };
         assert!(is_kept(&before, ".claude/settings.json") && !is_kept(&opened, ".claude/settings.json"));
         assert!(is_kept(&opened, ".codex/config.toml") && opened.covers(&scene.at(".codex/auth.json")));
-        // A symlink to a protected key opens nothing.
+        // A symlink to a protected key gives no access.
         std::os::unix::fs::symlink(scene.at(".ssh/id").as_path(), scene.at(".x").as_path()).unwrap();
         let to_keys = RunProfile { logins: vec!["~/.x".into()], ..profile(&["~/.x"], &[]) };
         assert!(scene.plan(to_keys).unwrap_err().contains("is protected, because of"));

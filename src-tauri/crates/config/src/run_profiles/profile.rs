@@ -192,13 +192,13 @@ impl RunProfile {
         self.args.extend(other.args);
     }
 
-    /// Returns this profile with the values of another one added.
+    /// Returns this profile extended with the values of another one.
     pub(super) fn with(mut self, other: Self) -> Self {
         self.add(other);
         self
     }
 
-    /// Returns `true` if the run gets this variable of the user's environment.
+    /// Returns `true` if the run receives this variable from the user's environment.
     #[must_use]
     pub fn passes(&self, name: &str) -> bool {
         self.env.iter().any(|pattern| match pattern.strip_suffix('*') {

@@ -10,7 +10,7 @@ use std::path::{Component, Path, PathBuf};
 /// Maximum length of a script's first line, in bytes.
 const FIRST_LINE: u64 = 256;
 
-/// System folders that every run sees.
+/// System folders that every run can see.
 const SYSTEM: [&str; 7] = ["/usr", "/bin", "/sbin", "/lib", "/lib64", "/nix", "/gnu"];
 
 /// A program and its executable file.
@@ -58,7 +58,7 @@ impl FoundProgram {
     /// Returns the files that the kernel opens to start the program: its executable and the interpreter. System files
     /// are omitted.
     ///
-    /// These files must be mounted, because a run cannot ask for files before it has started.
+    /// These files must be mounted, because a run can request access to files only after it has started.
     pub(super) fn started_files(&self) -> Vec<PathBuf> {
         let interpreter = interpreter(&self.real, "").and_then(|file| file.canonicalize().ok());
         let mut all: Vec<PathBuf> = std::iter::once(self.real.clone()).chain(interpreter).collect();
@@ -105,8 +105,8 @@ fn ends_with(folder: &Path, names: &[&str]) -> bool {
     })
 }
 
-/// Returns the part of an installation that an executable needs: the outermost `node_modules`, its folder in `/opt`,
-/// the prefix with its libraries, or only the file.
+/// Returns the part of an installation that an executable needs: the outermost `node_modules` folder, the program's
+/// folder in `/opt`, the libraries in its prefix, or only the file.
 fn installed_in(file: &Path, home: &CanonicalPath) -> Vec<PathBuf> {
     let modules = file.ancestors().filter(|folder| folder.ends_with("node_modules")).last();
     if let Some(modules) = modules {
@@ -125,7 +125,7 @@ fn installed_in(file: &Path, home: &CanonicalPath) -> Vec<PathBuf> {
     if libraries.is_empty() && !is_environment {
         return alone;
     }
-    // These prefixes also contain other programs and data.
+    // A shared prefix also contains other programs and data.
     let is_shared = home.as_path().starts_with(prefix) || prefix == home.as_path().join(".local");
     if is_shared { alone.into_iter().chain(libraries).collect() } else { vec![prefix.to_path_buf()] }
 }
@@ -221,7 +221,7 @@ mod tests {
         assert!(is("n/bin/agent", "project") && is(".local/bin/agent", "project"));
         assert!(!is("other/agent", "project"), "the name alone does not suffice");
         assert!(!is(".local/share/agent/versions/2", "project"), "nor the folder alone");
-        // A project may contain a program of any name, but the home directory is not a project.
+        // A project may contain a program with any name, but the home directory is not a project.
         assert!(!is("n/bin/agent", "n") && is("n/bin/agent", ""));
     }
 
@@ -239,7 +239,7 @@ mod tests {
     fn the_install_tree_follows_how_a_program_was_installed() {
         let scene = Scene::new();
         let node = "#!/usr/bin/env node\n";
-        // nvm: the package and the interpreter are in the folder of the version.
+        // nvm: the package and the interpreter are both in the folder for the version.
         scene.put(".nvm/v22/lib/node_modules/a/cli.js", node);
         scene.put(".nvm/v22/bin/node", "");
         scene.link(".nvm/v22/lib/node_modules/a/cli.js", ".nvm/v22/bin/a");
@@ -259,13 +259,13 @@ mod tests {
         scene.put("uv/tools/t/bin/t", &format!("#!{}\n", scene.at("uv/tools/t/bin/python").display()));
         scene.link("uv/tools/t/bin/t", ".local/bin/t");
         assert_eq!(scene.tree(".local/bin/t", "", &[]), ["uv/python/cpython-3.12", "uv/tools/t"]);
-        // Cargo installs one file. Volta's folder contains everything that it manages.
+        // Cargo installs a single file. Volta's folder contains everything that Volta manages.
         scene.put(".cargo/bin/c", "");
         assert_eq!(scene.tree(".cargo/bin/c", "", &[]), [".cargo/bin/c"]);
         scene.put(".volta/bin/volta-shim", "");
         scene.link(".volta/bin/volta-shim", ".volta/bin/v");
         assert_eq!(scene.tree(".volta/bin/v", "", &[]), [".volta"]);
-        // Folder of a native installer.
+        // Folder that a native installer creates.
         scene.put(".local/share/agent/versions/2", "");
         assert_eq!(
             scene.tree(".local/share/agent/versions/2", "", &["~/.local/share/agent"]),

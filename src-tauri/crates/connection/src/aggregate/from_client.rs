@@ -1,7 +1,8 @@
-//! Handles the client's messages: answers requests that concern all servers, and routes the others to one server.
+//! Handles the client's messages: answers requests that concern all servers, and routes each other request to one
+//! server.
 //!
-//! - INVARIANT: the session of the addressed server receives the request under the server's own names, judges and
-//!   records it.
+//! - INVARIANT: each routed request reaches its server's session with the server's own names, and that session judges
+//!   and records it.
 //! - Requests that are rejected before they reach a session are recorded here.
 
 use super::initialize::Unanswered;
@@ -121,7 +122,7 @@ impl Aggregate {
         }
     }
 
-    /// Returns the time at which the first held request times out, or `None` if no request is held.
+    /// Returns the time at which the next held request times out, or `None` if no request is held.
     pub(super) fn waits_until(&self) -> Option<Instant> {
         self.waiting
             .iter()
@@ -292,7 +293,7 @@ impl Aggregate {
         }
     }
 
-    /// Sends the client a message that does not come from a server.
+    /// Sends the client a message that IronCurtain itself created.
     pub(super) fn reply(&self, line: Vec<u8>) {
         let unread = self.unread.clone().try_acquire_owned().ok();
         self.to_client.send(Outgoing::line(line).holding(unread));
@@ -313,7 +314,7 @@ impl Aggregate {
         }
     }
 
-    /// Records that a line was dropped, and answers it with an error.
+    /// Records that a line was dropped, and sends the client an error for it.
     async fn reject_line(&mut self, id: Option<&Id>, code: i32, text: &str) {
         self.dropped(text).await;
         self.reply(error_line(id, code, text));
@@ -340,7 +341,7 @@ impl Aggregate {
         self.fail(id, code, text);
     }
 
-    /// Records a rejected request, without its secrets.
+    /// Records a rejected request. Secrets in it are redacted.
     async fn record_rejection(&self, id: &Id, method: &str, params: Option<&RawValue>, text: &str) {
         let params: Map<String, Value> =
             params.and_then(|params| serde_json::from_str(params.get()).ok()).unwrap_or_default();

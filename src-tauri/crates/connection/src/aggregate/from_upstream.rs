@@ -14,7 +14,7 @@ use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 
-/// Log levels above `warning`. A client that set one of them receives no warnings about servers.
+/// Log levels above `warning`. A client that has set one of them receives no warnings about servers.
 const QUIET: [&str; 4] = ["error", "critical", "alert", "emergency"];
 
 impl Aggregate {
@@ -142,7 +142,7 @@ impl Aggregate {
         self.to_client.send(Outgoing::line(notification_line(method, params.as_deref())).holding_what(held));
     }
 
-    /// Sends an upstream a request of our own, instead of the client's.
+    /// Sends an upstream a request from IronCurtain itself rather than from the client.
     pub(super) fn ask_upstream(
         &mut self,
         upstream: u64,
@@ -155,7 +155,7 @@ impl Aggregate {
         }
     }
 
-    /// Sends `initialize` to an upstream that has a session, if the client has initialized.
+    /// Sends `initialize` to an upstream, if it has a session and the client has sent its own `initialize`.
     pub(super) fn initialize_upstream(&mut self, upstream: u64) {
         let Some(of) = self.upstreams.values_mut().find(|of| of.number == upstream) else { return };
         let Some(params) = self.initialize_request.as_ref().map(|greeting| greeting.params.clone()) else {
@@ -218,7 +218,8 @@ impl Aggregate {
         self.refresh();
     }
 
-    /// Requests the first page of a list from a server, or marks a running request as outdated.
+    /// Requests the first page of a list from a server. If a request for the list is already in flight, marks it as
+    /// outdated instead.
     fn fetch(&mut self, upstream: u64, kind: CatalogueKind) {
         let Some(of) = self.upstreams.values_mut().find(|of| of.number == upstream) else { return };
         if of.phase != Phase::Up || !of.has(kind.capability()) {
@@ -293,7 +294,7 @@ impl Aggregate {
         }
     }
 
-    /// Logs a warning and sends it to the client, unless it was sent before.
+    /// Logs a warning and sends it to the client. Does nothing if it was sent before.
     pub(super) fn warn(&mut self, text: String) {
         let text = visible::line(&text);
         if self.initialize_request.is_none()

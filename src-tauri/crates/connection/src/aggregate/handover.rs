@@ -1,4 +1,4 @@
-//! Hands a connection over to another trusted process: all its sessions, and the state that it keeps for the client.
+//! Hands a connection over to another daemon process, with all its sessions and the state that it keeps for the client.
 //!
 //! - INVARIANT: no message is routed to a session after its handover starts, so no message is lost.
 //! - The other process starts missing servers from scratch.
@@ -17,29 +17,29 @@ use std::io;
 use std::path::Path;
 use tokio::sync::mpsc;
 
-/// State of a connection that is handed over to another trusted process.
+/// State of a connection that is handed over to another daemon process.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct AggregateHandover {
     pub(super) id: String,
     client: String,
     profile: Option<String>,
-    /// Parameters of the client's `initialize`, or `None` if it has not sent the request.
+    /// Parameters of the client's `initialize`, or `None` if the client has not sent it.
     pub(super) greeting: Option<Box<RawValue>>,
     pub(super) level: Option<Box<RawValue>>,
     pub(super) tasks: HashMap<String, String>,
     /// Handed-over sessions by server name.
     pub(super) upstreams: BTreeMap<String, UpstreamHandover>,
     pub(super) version: ClientVersion,
-    /// Client bytes that must be processed first. They start at a message boundary.
+    /// Bytes from the client that must be processed first. They start at a message boundary.
     #[serde(with = "as_base64")]
     pub(super) unread: Vec<u8>,
 }
 
-/// Session of one server that is handed over with its connection.
+/// Session with one server, handed over together with its connection.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct UpstreamHandover {
     pub(super) ticket: String,
-    /// Capabilities of the server, because it does not repeat the handshake.
+    /// The server's capabilities. The handshake that reported them is not repeated.
     pub(super) capabilities: Fields,
 }
 
@@ -59,10 +59,10 @@ impl AggregateHandover {
         }
     }
 
-    /// Redeems a ticket, which becomes invalid, and returns the state of its connection.
+    /// Redeems a ticket, which can then not be used again, and returns the state of its connection.
     ///
     /// # Errors
-    /// Returns [`TicketError`] if the ticket is invalid for this client and profile, or the state cannot be read.
+    /// Returns [`TicketError`] if the ticket is invalid for this client and profile, or if the state cannot be read.
     pub fn take(
         sessions: &Path,
         ticket: &str,
@@ -79,8 +79,8 @@ impl AggregateHandover {
 }
 
 impl Aggregate {
-    /// Hands the connection over to the process that replaces this one. Returns `false` on failure; the connection must
-    /// then be closed.
+    /// Hands the connection over to the process that replaces this one. Returns `false` on failure, after which the
+    /// caller must close the connection.
     pub(super) async fn hand_over(
         &mut self,
         (unread, version): (&[u8], &(dyn Fn() -> ClientVersion + Send + Sync)),

@@ -1,4 +1,4 @@
-//! Answers the client's `initialize`, with the instructions of all servers.
+//! Answers the client's `initialize`, including the instructions of all servers.
 //!
 //! - The response waits briefly for servers whose instructions are unknown. Instructions are remembered per command
 //!   line.
@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// Maximum length of one server's instructions, in characters. Longer instructions are truncated.
 const LONGEST: usize = 4000;
 
-/// Client's `initialize` request that has not been answered.
+/// The client's `initialize` request while it is unanswered.
 #[derive(Debug)]
 pub(super) struct Unanswered {
     id: Id,
@@ -27,7 +27,7 @@ pub(super) struct Unanswered {
 }
 
 impl Unanswered {
-    /// Creates the entry for a request that just arrived.
+    /// Creates the state for a request that has just arrived.
     pub(super) fn new(id: Id) -> Self {
         Self { id, until: Instant::now() + PATIENCE }
     }
@@ -46,7 +46,7 @@ impl Aggregate {
         self.initialized_upstreams.push((upstream, capabilities.unwrap_or_default()));
     }
 
-    /// Answers the client's `initialize` when it is due, and then marks the servers that have responded as running.
+    /// Answers the client's `initialize` if the response is due, then marks the servers that have responded as running.
     pub(super) fn settle_initialize(&mut self) {
         if let Some(unanswered) = &self.unanswered {
             let is_unknown = self.upstreams.values().any(|of| {
@@ -88,7 +88,7 @@ impl Aggregate {
         }
     }
 
-    /// Returns the time at which the response is due, or `None` if no response is pending.
+    /// Returns the time at which the response is due, or `None` if the client is not waiting for one.
     pub(super) fn initialize_waits_until(&self) -> Option<Instant> {
         self.unanswered.as_ref().map(|unanswered| unanswered.until)
     }

@@ -1,4 +1,4 @@
-//! Finds the server for a client request by tool or prompt name, URI or task id.
+//! Finds the server for a client's request by tool or prompt name, URI or task id.
 
 use super::Aggregate;
 use super::upstream::Phase;
@@ -18,13 +18,13 @@ const LONGEST_NAME: usize = 200;
 
 /// Destination of a client request.
 pub(super) enum Destination {
-    /// Name of the server, and the parameters with the server's own names.
+    /// Name of the server, and the request's parameters with the server's own names.
     Server(String, Fields),
-    /// No server can handle the request; the client receives this error.
+    /// No server can handle the request. Contains the error to send to the client.
     Nowhere(ErrorCode, String),
 }
 
-/// Reason why no server can handle a request. Its text is sent to the client.
+/// Reason why no server can handle a request. The message is sent to the client.
 #[derive(Debug, thiserror::Error)]
 enum NoServerError {
     /// The field is invalid JSON or has the wrong type.
@@ -33,7 +33,7 @@ enum NoServerError {
     /// The completion request has no `ref`.
     #[error("`params.ref` is missing")]
     NoRef,
-    /// No server has a name that matches the prefix of the tool or prompt.
+    /// The prefix of the tool or prompt name matches no server's name.
     #[error("no {what} is called `{name}`; `{list}` lists the available ones")]
     Unknown { what: &'static str, name: String, list: &'static str },
     /// The server has no tool or prompt with this name.
@@ -50,7 +50,7 @@ enum NoServerError {
     /// The server is still starting.
     #[error("the server `{0}` has not started yet; try again")]
     Coming(String),
-    /// The server has failed to start or has exited.
+    /// The server failed to start or has exited.
     #[error("the server `{server}` is missing: {why}")]
     Missing { server: String, why: String },
     /// The user closed the session with the server.
@@ -60,7 +60,7 @@ enum NoServerError {
 
 impl Aggregate {
     /// Returns the time until which a request may be held, or `None` if it must not wait. A call waits for the server
-    /// in its name, any other request for all servers.
+    /// in its name; any other request waits for all servers.
     pub(super) fn patience(&self, method: &str, params: Option<&RawValue>) -> Option<Instant> {
         let mut coming = self.upstreams.values().filter(|upstream| !upstream.is_settled());
         match name_in(method, params) {
@@ -115,7 +115,8 @@ impl Aggregate {
         }
     }
 
-    /// Returns the server of a tool or prompt, and replaces the name in the parameters by the server's own name.
+    /// Returns the server that provides a tool or prompt, and replaces the name in the parameters with the server's own
+    /// name.
     fn named(&self, kind: CatalogueKind, fields: &mut Fields) -> Result<String, NoServerError> {
         let name: String =
             fields.get("name").and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
@@ -140,7 +141,7 @@ impl Aggregate {
         })
     }
 
-    /// Returns the server of a resource, and replaces the URI in the fields by the server's own URI.
+    /// Returns the server that provides a resource, and replaces the URI in the fields with the server's own URI.
     fn of_resource(&self, fields: &mut Fields, field: &'static str) -> Result<String, NoServerError> {
         let uri: String =
             fields.get("uri").and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
@@ -153,7 +154,7 @@ impl Aggregate {
         Ok(server.to_owned())
     }
 
-    /// Returns the server of a completion reference, and replaces the reference by the server's own name or URI.
+    /// Returns the server that a completion refers to, and replaces the reference with the server's own name or URI.
     fn completed(&self, fields: &mut Fields) -> Result<String, NoServerError> {
         let unreadable = |problem| NoServerError::Unreadable("params.ref", problem);
         let of = fields.get("ref").ok_or(NoServerError::NoRef)?;

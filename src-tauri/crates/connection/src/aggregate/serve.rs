@@ -1,4 +1,4 @@
-//! Serves the client of a connection until the connection closes.
+//! Serves a connection's client until the connection closes.
 
 use super::upstream::{FromUpstream, Upstream};
 use super::{Aggregate, COPIES, OpenedAggregate};
@@ -9,7 +9,7 @@ use tokio::net::UnixStream;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-/// Time for which a client that closed its input can still receive pending responses.
+/// Time during which a client that has closed its input can still receive pending responses.
 const ANSWERS_BOUND: Duration = Duration::from_secs(15);
 
 /// Maximum time to wait for all sessions to close.
@@ -21,12 +21,12 @@ enum Ending {
     HungUp,
     /// The shim disconnected, the client closed its output, or the user or shutdown closed the connection.
     Over,
-    /// Another trusted process replaces this one.
+    /// Another daemon process is replacing this one.
     TakenOver,
 }
 
 impl OpenedAggregate {
-    /// Returns the id of the connection.
+    /// Returns the connection's id.
     #[must_use]
     pub fn id(&self) -> &str {
         &self.aggregate.id

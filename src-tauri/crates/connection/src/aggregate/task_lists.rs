@@ -1,7 +1,7 @@
 //! Merges the task lists of all servers when the client requests `tasks/list`.
 //!
-//! - A server that does not respond in time delays nothing: its tasks are left out.
-//! - INVARIANT: a task is listed only if its server created it for a call of this client.
+//! - A server that does not respond in time does not delay the response: its tasks are left out.
+//! - INVARIANT: a task is listed only if its server created it for a call by this client.
 
 use super::Aggregate;
 use super::upstream::Phase;
@@ -17,27 +17,27 @@ use tokio::time::Instant;
 /// MCP method that lists tasks.
 pub(super) const METHOD: &str = "tasks/list";
 
-/// Field of a response that holds the tasks, and field of a task that holds its id.
+/// Name of the response field that contains the tasks, and name of the task field that contains its id.
 const SHAPE: (&str, &str) = ("tasks", "taskId");
 
-/// Maximum time to wait for the servers' task lists. After it, the client receives the tasks that have arrived.
+/// Maximum time to wait for the servers' task lists. After it, the client receives the tasks that have arrived so far.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Maximum number of pending `tasks/list` requests per client.
 const MOST: usize = 8;
 
-/// Pending `tasks/list` request of the client, with the tasks that have arrived.
+/// The client's pending `tasks/list` request, with the tasks that have arrived so far.
 #[derive(Debug)]
 pub(super) struct TaskList {
     pub(super) id: Id,
-    /// Upstream numbers of the servers that have not responded.
+    /// Upstream numbers of the servers that have not responded yet.
     awaited: BTreeSet<u64>,
     until: Instant,
     tasks: Vec<Fields>,
 }
 
 impl Aggregate {
-    /// Requests the tasks from every server that lists tasks.
+    /// Requests the tasks from every server that supports `tasks/list`.
     pub(super) fn list_tasks(&mut self, id: Id, params: Option<&RawValue>) {
         let params = params.and_then(|params| serde_json::from_str::<Fields>(params.get()).ok());
         if params.is_some_and(|params| params.get("cursor").is_some()) {

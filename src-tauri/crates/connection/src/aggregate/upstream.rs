@@ -1,4 +1,4 @@
-//! One server of a client's connection, with its own independent session.
+//! One server in a client's connection, with its own independent session.
 //!
 //! - The session judges, asks and records as if it were the client's only one. Lines are passed to it in memory.
 //! - A server whose tools are remembered, and that has nothing but tools, has no session until its first call.
@@ -29,14 +29,14 @@ const COMING_BOUND: Duration = Duration::from_secs(30);
 /// Capabilities of a server that may stay unstarted while its tools are listed.
 const ONLY_TOOLS: [&str; 2] = ["tools", "logging"];
 
-/// Event with the number of the upstream that sent it.
+/// Event, preceded by the number of the upstream that sent it.
 pub(super) type FromUpstream = (u64, UpstreamEvent);
 
 /// Event from an upstream's session.
 pub enum UpstreamEvent {
     /// The tools that the server listed last, if it is known and needs no session until its first call.
     Remembered(Option<RememberedTools>),
-    /// The session was opened; cancelling this token closes it.
+    /// The session was opened. Cancelling this token closes it.
     Began(CancellationToken),
     /// The session or its server sent a line.
     Line(Outgoing),
@@ -46,7 +46,7 @@ pub enum UpstreamEvent {
     Over(Option<String>),
 }
 
-/// State of a server as the client observes it.
+/// A server's state as the client observes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Phase {
     /// The session is opening, or the server has not answered `initialize`.
@@ -55,15 +55,15 @@ pub(super) enum Phase {
     Remembered,
     /// The server is initialized.
     Up,
-    /// The server is not running, for this reason.
+    /// The server is not running. Contains the reason.
     Missing(String),
-    /// The session was closed and is not retried.
+    /// The session was closed and is not opened again.
     Ended,
 }
 
-/// State of one server of a client's connection.
+/// State of one server in a client's connection.
 pub(super) struct Upstream {
-    /// Unique number of the upstream; a restarted server gets another one.
+    /// Unique number of the upstream. A restarted server gets a new one.
     pub(super) number: u64,
     pub(super) config: ServerConfig,
     pub(super) phase: Phase,
@@ -79,9 +79,9 @@ pub(super) struct Upstream {
     pub(super) is_waking: bool,
     /// Tools that are remembered for it.
     pub(super) remembered: Option<RememberedTools>,
-    /// Lists that are being fetched. `true` if the list has changed since the request.
+    /// Lists that are being fetched, with `true` if the list has changed since the request.
     pub(super) awaited: BTreeMap<CatalogueKind, bool>,
-    /// Time of the next retry, or of the warning that a starting server is late.
+    /// Time of the next retry or, while the server is starting, of the warning that it is slow.
     pub(super) retry: Option<Instant>,
     /// Time until which calls wait for the server to start.
     pub(super) comes_until: Instant,
@@ -90,15 +90,15 @@ pub(super) struct Upstream {
     memory: Allowance,
 }
 
-/// Request to open the session of one server.
+/// Request to open a session with one server.
 pub struct UpstreamSession {
     /// Identifier of the connection.
     pub connection: String,
-    /// Server entry from `mcp-servers.json`.
+    /// The server's entry in `mcp-servers.json`.
     pub config: ServerConfig,
-    /// Ticket that continues a session from another process, or `None` for a new session.
+    /// Ticket for continuing a session from another daemon process, or `None` for a new session.
     pub ticket: Option<String>,
-    /// Client messages for the session.
+    /// Messages from the client to the session.
     pub lines: mpsc::UnboundedReceiver<HandedLine>,
     /// Sender for the session's events.
     pub events: UpstreamEvents,
@@ -112,7 +112,7 @@ pub struct ToolLookup {
     pub client: String,
 }
 
-/// Sender of one upstream's events.
+/// Sender for one upstream's events.
 #[derive(Debug, Clone)]
 pub struct UpstreamEvents {
     number: u64,
@@ -166,8 +166,8 @@ impl Upstream {
         }
     }
 
-    /// Passes a line to the session, with its share of the memory budget, so that a server that stops reading cannot
-    /// use up the memory that others need.
+    /// Passes a line to the session, and charges it to the server's share of the memory budget. A server that stops
+    /// reading therefore cannot use up the memory that others need.
     pub(super) fn send(&self, mut line: Vec<u8>, held: MemoryShare) -> Result<(), Full> {
         if line.last() == Some(&b'\n') {
             line.pop();
@@ -186,12 +186,12 @@ impl Upstream {
         Ok(())
     }
 
-    /// Closes the session's input. The session then answers pending requests, and closes or is handed over.
+    /// Closes the session's input. The session then answers pending requests, and is either closed or handed over.
     pub(super) fn hang_up(&mut self) {
         self.to_session = None;
     }
 
-    /// Closes the session at once.
+    /// Closes the session immediately.
     pub(super) fn end(&mut self) {
         self.hang_up();
         if let Some(session) = &self.session {
@@ -281,7 +281,7 @@ impl Upstream {
         tasks.is_some_and(|tasks| tasks.get("list").is_some())
     }
 
-    /// Returns `true` once the server's lists have been fetched, or it is missing or closed.
+    /// Returns `true` if the server's lists have been fetched, or if the server is missing or closed.
     pub(super) fn is_settled(&self) -> bool {
         match self.phase {
             Phase::Coming => false,
@@ -290,7 +290,7 @@ impl Upstream {
         }
     }
 
-    /// Returns the number of list entries that were left out because they are invalid or too many.
+    /// Returns the number of list entries that were left out because they are invalid or there are too many.
     pub(super) fn left_out(&self) -> usize {
         self.lists.values().map(ListEntries::left_out).sum()
     }

@@ -1,9 +1,9 @@
-//! Tests of each [`QuestionOutcome`].
+//! Tests each [`QuestionOutcome`].
 
 use super::super::tests::{broker, question, scope};
 use super::*;
 
-/// Front end that keeps the slots so that the test can answer them.
+/// Front end that stores the slots, so that the test can answer them.
 #[derive(Default)]
 struct Kept {
     slots: Mutex<Vec<Slot>>,

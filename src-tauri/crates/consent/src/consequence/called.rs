@@ -1,4 +1,4 @@
-//! Builds the effect line of a tool with unknown effects: its name and its first argument.
+//! Builds the effect line for a tool with unknown effects: its name and its first argument.
 
 use super::{CallEffects, ConsequenceLines, foreign};
 use crate::{Piece, binary};
@@ -25,7 +25,7 @@ impl<'a> CallEffects<'a> {
     }
 }
 
-/// Formats a value for display: text unchanged, other values as JSON, binary content as a description.
+/// Formats a value for display: text is left unchanged, binary content is described, and other values become JSON.
 pub(crate) fn text_of(value: &Value) -> String {
     match &*binary::without_binaries(value) {
         Value::String(text) => visible::lines(text),

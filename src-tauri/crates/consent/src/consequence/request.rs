@@ -1,4 +1,4 @@
-//! Builds the effect line of a request that is neither a tool call nor a file request.
+//! Builds the effect line for a request that is neither a tool call nor about a file.
 
 use super::{CallEffects, ConsequenceLines, foreign};
 use crate::{Consequence, Piece};

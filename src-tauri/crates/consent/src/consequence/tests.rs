@@ -1,4 +1,4 @@
-//! Tests of effect lines, from annotations and arguments.
+//! Tests the effect lines that annotations and arguments lead to.
 
 use super::*;
 use ironcurtain_paths::{CanonicalPath, Link, Resolution};
@@ -31,7 +31,7 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// Returns the lines as text, and the arguments that they cover.
+    /// Returns the effect lines as text, and the arguments that they mention.
     fn shown(&self) -> (Vec<String>, Vec<String>) {
         let tools = json!([{ "toolName": self.tool, "serverName": "s", "args": self.roles }]);
         let text = json!({ "servers": { "s": { "tools": tools } } }).to_string();

@@ -1,6 +1,6 @@
 //! Finds text in a tool's definition that a model reads but a user may not notice. Pure.
 //!
-//! - Hints are not findings: a harmless tool may have some, and a harmful one none.
+//! - Hints prove nothing: a harmless tool may have some, and a harmful tool none.
 
 use ironcurtain_visible as visible;
 use std::fmt;
@@ -25,7 +25,7 @@ const ADDRESSES_MODEL: [&str; 16] = [
     "instead of any other tool",
 ];
 
-/// Characters that look like an ASCII letter or digit, with that letter or digit.
+/// Characters that look like an ASCII letter or digit, each with the character it resembles.
 const LOOKALIKES: [(char, char); 12] = [
     ('0', 'o'),
     ('1', 'l'),
@@ -65,7 +65,7 @@ impl fmt::Display for ToolHint {
     }
 }
 
-/// Returns hints about a tool with this name and description. `names` are those of all tools.
+/// Returns hints about a tool with this name and description. `names` are the names of all tools.
 #[must_use]
 pub fn hints(name: &str, description: &str, names: &[&str]) -> Vec<ToolHint> {
     let is_hidden = |c: &char| visible::is_deceptive(*c) && !matches!(c, '\n' | '\t' | '\r');
@@ -81,7 +81,7 @@ pub fn hints(name: &str, description: &str, names: &[&str]) -> Vec<ToolHint> {
     found
 }
 
-/// Returns the name in a form that is equal for names that look alike: no case, separators or invisible characters.
+/// Normalizes a name so that names that look alike become equal. Removes case, separators and invisible characters.
 fn skeleton(name: &str) -> String {
     let unified = |c: char| LOOKALIKES.iter().find(|(from, _)| *from == c).map_or(c, |(_, to)| *to);
     let lower = name.chars().flat_map(char::to_lowercase);

@@ -8,7 +8,7 @@ use ironcurtain_paths::CanonicalPath;
 const MARKS: [&str; 3] = [".git", ".jj", ".hg"];
 
 /// Returns the project that contains all paths: the nearest folder with a mark that is or contains each of them.
-/// Returns `None` if a path is in no project or in another one.
+/// Returns `None` if a path is in no project, or if the paths are in different ones.
 #[must_use]
 pub fn project_around<'a>(mut paths: impl Iterator<Item = &'a CanonicalPath>) -> Option<CanonicalPath> {
     let first = nearest(paths.next()?)?;

@@ -7,8 +7,8 @@ use ironcurtain_grants::GrantLimits;
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{Access, AccessSet};
 
-/// Returns the offers to read and to change the project, narrower first. Reading is offered only if the call only
-/// reads and the folder has no other offer. Returns no offers if the project may not be granted.
+/// Returns the offers to read and to change the project, narrower first. Reading is offered only if the call only reads
+/// and no other offer is for this folder. Returns no offers if the project may not be granted.
 pub(super) fn project_offers(client: &str, grantable: &Grantable, limits: GrantLimits<'_>) -> Vec<Offer> {
     let Some(root) = grantable.project.as_ref().filter(|root| limits.may_be_granted(root)) else {
         return Vec::new();
@@ -28,8 +28,8 @@ pub(super) fn project_offers(client: &str, grantable: &Grantable, limits: GrantL
     to_read.into_iter().chain([offer(Reach::ProjectToChange, change)]).collect()
 }
 
-/// Returns the offer to change a folder that is open for reading. Returns `None` if another offer covers the folder or
-/// it may not be granted.
+/// Returns the offer to change a folder that is already open for reading. Returns `None` if another offer includes the
+/// folder or the folder may not be granted.
 pub(super) fn open_folder_offer(
     client: &str,
     grantable: &Grantable,

@@ -1,4 +1,4 @@
-//! Tests of the offers for each kind of call.
+//! Tests the offers for each kind of call.
 
 use super::*;
 use crate::tests::question;

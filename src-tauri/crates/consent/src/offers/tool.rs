@@ -16,8 +16,8 @@ const RUNS: [&str; 13] = [
 /// Maximum length of a value within a label, in characters. The effect line shows more of it.
 const LONGEST: usize = 200;
 
-/// Returns the offers that let `client` use tools of `server` again, narrowest first. Set `runs` if the tool executes
-/// its input.
+/// Returns the offers that let `client` use tools of `server` again, narrowest first. `runs` is `true` if the tool
+/// executes its input.
 pub(crate) fn tool_offers(client: &str, server: &str, grantable: &Grantable, runs: bool) -> Vec<Offer> {
     let own = grantable.tool.as_ref().map(|tool| tool_offer(client, server, tool, runs));
     let mut offers: Vec<Offer> = own.into_iter().collect();
@@ -42,7 +42,8 @@ pub(crate) fn tool_offers(client: &str, server: &str, grantable: &Grantable, run
     offers
 }
 
-/// Returns the offer that lets `client` use the tool with the same values. Set `runs` if the tool executes its input.
+/// Returns the offer that lets `client` use the tool again with the same values. `runs` is `true` if the tool executes
+/// its input.
 fn tool_offer(client: &str, server: &str, tool: &ToolUse, runs: bool) -> Offer {
     if let Some(request) = JudgedRequest::parse(tool.tool()) {
         return request_offer(client, server, (request, tool));
@@ -71,13 +72,14 @@ fn tool_offer(client: &str, server: &str, tool: &ToolUse, runs: bool) -> Offer {
     }
 }
 
-/// Returns the fixed values as words, or `None` if the tool has none.
+/// Returns a phrase for the fixed values, or `None` if the tool has none.
 fn values(tool: &ToolUse) -> Option<String> {
     let show = |text: &str| visible::quoted(&visible::line(&visible::ends(text, LONGEST)));
     Some(tool.bounds(show)).filter(|bounds| !bounds.is_empty())
 }
 
-/// Returns "this exact text to x, any number of times" if a text and its recipients are the only fixed values.
+/// Returns a phrase such as "this exact text to x, any number of times" if a text and its recipients are the only fixed
+/// values.
 fn bound_text(tool: &ToolUse) -> Option<String> {
     let of = |role| tool.values().iter().filter(move |bound| bound.role == role);
     let only = of(Role::EmailAddress).count() + of(Role::EmailBody).count() == tool.values().len();

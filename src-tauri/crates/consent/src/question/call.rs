@@ -1,7 +1,7 @@
-//! Builds the question about an escalated call. Pure.
+//! Builds the question about a call that requires approval. Pure.
 //!
-//! - Shows the call exactly as it would be sent, including secrets, because the user approves that data. Only the
-//!   audit entry is redacted.
+//! - Shows the call exactly as it would be sent, including secrets, because the user approves that data. Only the audit
+//!   entry is redacted.
 //! - Omits nothing. Binary content is described by type, size and hash.
 
 use super::host_offer;
@@ -37,11 +37,11 @@ pub struct CallQuestion<'a> {
     pub found: &'a FoundPaths,
     /// Diff of the file that the call would write, or `None` if it could not be computed.
     pub compared: Option<&'a FileComparison>,
-    /// Calls that a denial for the rest of the session would cover.
+    /// Calls to which a session-long denial would apply.
     pub scope: &'a DenialScope,
     /// Limits on the paths that can be granted.
     pub limits: GrantLimits<'a>,
-    /// Maximum time without activity of the user; the call is then denied.
+    /// Time without user activity after which the call is denied.
     pub deadline: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! Builds the question about a connection of a sandboxed program to a host or to a service on this computer. Pure.
+//! Builds the question about a sandboxed program's connection to a host or to a service on this computer. Pure.
 
 use super::known_service::{LOCAL_REASON, service_effects};
 use crate::offers::{STANDING, limit};
@@ -9,7 +9,7 @@ use ironcurtain_policy::{HostConnection, RuleReason};
 use ironcurtain_visible as visible;
 use std::time::Duration;
 
-/// Parts of a question about a connection.
+/// Inputs of a question about a connection.
 #[derive(Debug)]
 pub struct ConnectionQuestion<'a> {
     /// Question id.
@@ -20,7 +20,7 @@ pub struct ConnectionQuestion<'a> {
     pub target: &'a HostPort,
     /// Rule that requires the question.
     pub by: &'a RuleReason,
-    /// Maximum time without activity of the user; the connection is then denied.
+    /// Time without user activity after which the connection is denied.
     pub deadline: Duration,
 }
 

@@ -8,7 +8,7 @@ use ironcurtain_egress::HostPort;
 use ironcurtain_visible as visible;
 use std::time::Duration;
 
-/// Rule name of these questions. The network setting requires them, not a policy rule.
+/// Rule name of these questions, which are required by the network settings rather than by a policy rule.
 pub const RULE: &str = "network.askUnknown";
 
 /// Inputs of a question about a host.
@@ -20,7 +20,7 @@ pub struct HostQuestion<'a> {
     pub principal: &'a Principal,
     /// Host and port that the server wants to reach.
     pub target: &'a HostPort,
-    /// Maximum time without activity of the user; the connection is then denied.
+    /// Time without user activity after which the connection is denied.
     pub deadline: Duration,
 }
 

@@ -24,7 +24,7 @@ const KNOWN: &[(u16, &str)] = &[
     (27017, "MongoDB"),
 ];
 
-/// Returns the name of the service that usually has this port.
+/// Returns the name of the service that uses this port by default, or a generic name.
 fn usual_service(port: u16) -> &'static str {
     KNOWN.iter().find(|(known, _)| *known == port).map_or("the service", |(_, name)| name)
 }

@@ -18,7 +18,7 @@ pub struct SamplingQuestion<'a> {
     pub principal: &'a Principal,
     /// Parameters of the `sampling/createMessage` request.
     pub params: &'a Map<String, Value>,
-    /// Maximum time without activity of the user; the request is then denied.
+    /// Time without user activity after which the request is denied.
     pub deadline: Duration,
 }
 
@@ -82,7 +82,7 @@ fn texts(params: &Map<String, Value>) -> Vec<(String, String)> {
     all
 }
 
-/// Returns the text of a content block. For an image or audio, returns the claimed type, the size and the hash.
+/// Returns the text of a content block. For an image or audio, returns its claimed type, its size and its hash.
 fn block_text(block: &Value) -> String {
     let text = |field: &str| block.get(field).and_then(Value::as_str);
     match (text("type"), text("text"), text("data")) {

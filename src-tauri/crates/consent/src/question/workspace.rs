@@ -35,7 +35,7 @@ impl WorkspaceSource {
         }
     }
 
-    /// Returns the summary of the question's audit entry.
+    /// Returns the summary for the question's audit entry.
     #[must_use]
     pub fn on_record(self) -> &'static str {
         match self {
@@ -64,7 +64,7 @@ pub struct WorkspaceQuestion<'a> {
     pub source: WorkspaceSource,
     /// Offers for the project, in addition to those for the path.
     pub offered: &'a [Reach],
-    /// Maximum time without activity of the user; access is then denied.
+    /// Time without user activity after which access is denied.
     pub deadline: Duration,
 }
 

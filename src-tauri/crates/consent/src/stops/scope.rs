@@ -1,4 +1,4 @@
-//! Scope of a denial for the rest of a session: a tool and the places at which it is denied.
+//! Scope of a session-long denial: a tool, and the places for which it is denied.
 
 use super::super::grantable::{RequestedAccess, folders};
 use super::super::offers::joined;
@@ -8,10 +8,10 @@ use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{ApprovalSubject, PendingApproval};
 use ironcurtain_visible as visible;
 
-/// Maximum length of a place in a question, in characters.
+/// Maximum displayed length of a place, in characters.
 const LONGEST_PLACE: usize = 200;
 
-/// Calls that a denial covers beyond its own: those of a tool at certain places.
+/// Calls to which a denial applies besides its own: those of the same tool with the same places.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DenialScope {
     /// Name of the tool, or `None` if the server asks without a tool call.
@@ -85,7 +85,8 @@ impl DenialScope {
         }
     }
 
-    /// Returns `true` if this denial covers a call with the other scope: the same tool and a common place.
+    /// Returns `true` if this denial applies to a call with the other scope, which requires the same tool and a common
+    /// place.
     pub(super) fn covers(&self, other: &Self) -> bool {
         let is_denied = |place: &DeniedPlace| self.at.iter().any(|denied| denied.covers(place));
         self.tool == other.tool && other.at.iter().any(is_denied)

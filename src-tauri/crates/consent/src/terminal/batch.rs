@@ -1,7 +1,7 @@
-//! Allows several calls of one agent together on a terminal.
+//! Allows several calls by one agent together on a terminal.
 //!
 //! - INVARIANT: a batch allows each of its calls once, and only calls that were shown in full, to the last line.
-//!   Questions that arrive later are asked separately, and questions that have ended are skipped.
+//!   Questions that arrive later are asked separately, and closed questions are skipped.
 //! - Each question gets its own answer and is judged and recorded like any other.
 
 use super::inbox::Inbox;
@@ -11,11 +11,11 @@ use super::{Answer, Lifetime, PROMPT, Question, Slot, rows, show_pages};
 /// Answer that allows a question's first offer once.
 const ONCE: Answer = Answer::Allow { offer: 0, lifetime: Lifetime::Once };
 
-/// Pending calls of one agent. The first is the question on the screen.
+/// Pending calls by one agent. The first is the question on the screen.
 pub(super) struct Batch(Vec<Question>);
 
 impl Batch {
-    /// Returns this call with all pending calls that can be allowed together with it, or `None` if there are none.
+    /// Returns this call together with all pending calls that can be allowed with it, or `None` if there are none.
     pub(super) fn around(question: &Question, inbox: &Inbox) -> Option<Self> {
         let mut batch = vec![question.clone()];
         for other in inbox.waiting(|other| other.joins(std::iter::once(question))) {

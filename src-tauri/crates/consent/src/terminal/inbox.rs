@@ -1,6 +1,6 @@
 //! Queue of questions and notices for the terminal thread.
 //!
-//! - A question that has ended is removed immediately, even while it waits in the queue.
+//! - A closed question is removed immediately, even if it is still queued.
 
 use super::super::{Question, Slot, Withdrawn};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -25,7 +25,7 @@ pub(super) struct Inbox {
     woken: UnixStream,
 }
 
-/// Next item that the terminal shows.
+/// Next item for the terminal to show.
 #[derive(Debug)]
 pub(super) enum Next {
     /// A question and the slot for its answer.
@@ -34,14 +34,14 @@ pub(super) enum Next {
     Notice(String),
 }
 
-/// Maximum number of notices kept while a question is on the screen.
+/// Maximum number of notices to keep while a question is on the screen.
 const MOST_NOTICES: usize = 10;
 
 #[derive(Debug, Default)]
 struct Waiting {
     notices: VecDeque<String>,
     queue: VecDeque<(Question, Slot)>,
-    /// Id of the question on the screen and, if it has ended, the reason.
+    /// Id of the question on the screen, and the reason if it was closed.
     drawn: Option<(String, Option<Withdrawn>)>,
     closed: bool,
 }
@@ -98,7 +98,7 @@ impl Drop for Outbox {
 }
 
 impl Inbox {
-    /// Waits for a notice or the next question that has not ended. Returns `None` when the sending end is closed.
+    /// Waits for a notice or the next open question. Returns `None` when the sending end is closed.
     pub(super) fn next(&self) -> Option<Next> {
         loop {
             self.drain();
@@ -134,21 +134,21 @@ impl Inbox {
             .collect()
     }
 
-    /// Removes a queued question and returns its slot, unless the question has ended.
+    /// Removes a queued question and returns its slot, or `None` if the question was already closed.
     pub(super) fn take(&self, id: &str) -> Option<Slot> {
         let mut waiting = lock(&self.waiting);
         let at = waiting.queue.iter().position(|(question, _)| question.id == id)?;
         waiting.queue.remove(at).map(|(_, slot)| slot)
     }
 
-    /// Returns `true` if the question on the screen has ended, and consumes the pending wake-ups.
+    /// Returns `true` if the question on the screen was closed. Consumes the pending wake-ups.
     pub(super) fn is_over(&self) -> bool {
         self.drain();
         let waiting = lock(&self.waiting);
         waiting.closed || waiting.drawn.as_ref().is_some_and(|(_, over)| over.is_some())
     }
 
-    /// Returns the reason why the question on the screen has ended.
+    /// Returns the reason why the question on the screen was closed.
     pub(super) fn why_over(&self) -> Withdrawn {
         let drawn = lock(&self.waiting).drawn.clone();
         drawn.and_then(|(_, over)| over).unwrap_or(Withdrawn::SessionEnded)

@@ -1,4 +1,4 @@
-//! Shortens or splits foreign text to a number of terminal columns.
+//! Shortens or splits other programs' text to fit a number of terminal columns.
 //!
 //! - INVARIANT: no line exceeds its width. A non-ASCII character counts as two columns, the most that a terminal uses.
 
@@ -12,7 +12,7 @@ pub(super) fn line(text: &str) -> String {
     visible::path(text)
 }
 
-/// Returns the start of a line that fits the width, with the number of omitted characters.
+/// Returns as much of the start of a line as fits, followed by the number of omitted characters.
 pub(super) fn head(text: &str, width: usize) -> String {
     if columns(text) <= width {
         return text.to_owned();
@@ -36,7 +36,7 @@ pub(super) fn ends(text: &str, width: usize) -> String {
     format!("{head}{}{tail}", left_out(head.chars().count() + tail.chars().count()))
 }
 
-/// Splits text into pieces of at most `width` columns, after a nearby space if possible. An empty line is one piece.
+/// Splits text into pieces of at most `width` columns, preferably after a space. An empty line is one piece.
 pub fn pieces(text: &str, width: usize) -> Vec<String> {
     let text = text.replace('\t', "    ");
     let mut all = Vec::new();

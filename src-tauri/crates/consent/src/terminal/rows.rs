@@ -1,7 +1,7 @@
-//! Lays out a question as terminal rows: a label, a mark and foreign text.
+//! Lays out a question as terminal rows: a label, a mark and text from other programs.
 //!
-//! - INVARIANT: foreign text appears only after the label and the mark; all other rows contain only IronCurtain's
-//!   words and numbers. No row is wider than the terminal, so the terminal never wraps one.
+//! - INVARIANT: text from other programs appears only after the label and the mark; all other rows contain only
+//!   IronCurtain's words and numbers. No row is wider than the terminal, so the terminal never wraps one.
 //! - A screen that omits part of the sent data says so and accepts no approval.
 //! - Every label starts with a Latin letter, because some terminals derive a row's direction from its first letter.
 
@@ -25,11 +25,11 @@ const LINES_OF_AN_ARGUMENT: usize = 4;
 enum Row {
     /// IronCurtain's own words.
     Ours(String),
-    /// A label and foreign text.
+    /// A label and text from another program.
     Foreign(String, Text),
 }
 
-/// Foreign text and the way in which it is shortened.
+/// Text from another program, and the way in which it is shortened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Text {
     /// Only the start, on one row.
@@ -117,7 +117,7 @@ fn is_cut(row: &Row, width: usize) -> bool {
     }
 }
 
-/// Returns the row of an argument, on at most `most` rows of the terminal.
+/// Returns the row for an argument, which takes up at most `most` rows of the terminal.
 fn with((name, value): &(String, String), most: usize) -> Row {
     Row::Foreign("with".to_owned(), Text::Lines(format!("{} = {value}", line(name)), most))
 }
@@ -143,7 +143,7 @@ pub(super) fn details(question: &Question, width: usize) -> Vec<String> {
     drawn(whole(rows), width)
 }
 
-/// Returns several questions of one agent without omissions, each with the effect of allowing it once.
+/// Returns several questions from one agent without omissions, each with the effect of allowing it once.
 pub(super) fn batch(questions: &[Question], width: usize) -> Vec<String> {
     let mut rows: Vec<Row> = questions.first().map(who).unwrap_or_default();
     for (n, question) in questions.iter().enumerate() {
@@ -180,7 +180,8 @@ fn effects(question: &Question, most: usize) -> Vec<Row> {
     rows
 }
 
-/// Repeats the worst of several effects next to the answers, because the first one may have scrolled away.
+/// Repeats the worst effect next to the answers if there are several effects, because the first line may have scrolled
+/// away.
 fn worst(question: &Question) -> Vec<Row> {
     match question.consequences.as_slice() {
         [worst, _, ..] => {
@@ -214,7 +215,7 @@ fn effect(effect: &Consequence) -> Vec<Row> {
     rows
 }
 
-/// Joins the pieces of an effect. Quotes foreign text so that it cannot look like IronCurtain's words.
+/// Joins an effect's pieces. Quotes text from other programs so that it cannot look like IronCurtain's words.
 fn object(pieces: &[Piece]) -> String {
     let quoted = |text: &str| match pieces {
         [_] => text.to_owned(),
@@ -278,7 +279,7 @@ fn foreign(label: &str, text: &str, how: impl Fn(String) -> Text) -> Row {
     Row::Foreign(label.to_owned(), how(line(text)))
 }
 
-/// Returns the number of columns that remain for text after its label.
+/// Returns the number of columns that remain after a label.
 fn room(width: usize) -> usize {
     width.saturating_sub(LABEL + 4)
 }

@@ -1,4 +1,4 @@
-//! Tests of the terminal front end on pseudoterminals.
+//! Tests the terminal front end on pseudoterminals.
 
 mod batches;
 mod denials;
@@ -51,7 +51,7 @@ fn read(path: &str, asked_for: &str) -> Consequence {
     }
 }
 
-/// Returns the rows that a terminal with this width displays, after wrapping long lines.
+/// Returns the rows that a terminal of this width displays, with long lines wrapped.
 fn rows(text: &str, columns: usize) -> Vec<String> {
     let broken = |line: &str| {
         let mut rows = vec![String::new()];

@@ -1,7 +1,7 @@
-//! The terminal device: its size, its modes, its input, and the half second in which input is discarded.
+//! Terminal device: its size, modes and input. Discards input that arrives within half a second of a change.
 //!
 //! - INVARIANT: the terminal's original modes are restored whenever the process stops using it; see [`Tty::restore`].
-//! - Other descriptors also work. They have no size and no modes.
+//! - Descriptors that are not terminals also work, but have no size and no modes.
 
 use super::Inbox;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Duration without input after which an answer is accepted. No user reads a question faster.
+/// Time without input after which an answer is accepted. No user reads a question faster.
 const QUIET: Duration = Duration::from_millis(500);
 
 /// Interval at which the size and the foreground process group are checked.
@@ -25,7 +25,7 @@ const TICK: Duration = Duration::from_millis(200);
 /// Maximum length of an answer, in bytes. A longer line is an invalid answer.
 const LONGEST: usize = 4096;
 
-/// Size of a terminal that does not report its size.
+/// Size to assume if the terminal does not report one.
 const USUAL: Size = Size { columns: 80, rows: 24 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,18 +39,18 @@ pub(super) struct Size {
 pub(super) struct Tty {
     input: File,
     output: File,
-    /// Original modes of the terminal, while they are changed.
+    /// The terminal's original modes while they are changed, otherwise `None`.
     own: Mutex<Option<Termios>>,
     /// `true` if the device supports cursor movement.
     moves: bool,
-    /// Number of lines that were drawn last and that the next drawing erases.
+    /// Number of lines in the last drawing, which the next one erases.
     drawn: AtomicUsize,
 }
 
-/// Reason that no line could be read.
+/// Reason why no line could be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NoInput {
-    /// The question has ended.
+    /// The question was closed.
     Over,
     /// The terminal was resized.
     Resized,
@@ -91,13 +91,13 @@ impl Tty {
         (&self.output).write_all(text.as_bytes())
     }
 
-    /// Erases the lines drawn last. Without cursor control, starts a new line instead.
+    /// Erases the last drawing. If the device has no cursor control, starts a new line instead.
     pub(super) fn erase(&self) -> io::Result<()> {
         let lines = self.drawn.load(Ordering::Relaxed);
         if self.moves { self.write(&format!("\r\x1b[{lines}A\x1b[J")) } else { self.write("\n") }
     }
 
-    /// Clears the whole screen, because a resize moves the lines on it.
+    /// Clears the whole screen. A resize moves lines, so the last drawing can no longer be erased precisely.
     pub(super) fn clear(&self) -> io::Result<()> {
         if self.moves { self.write("\x1b[H\x1b[2J") } else { self.write("\n") }
     }
@@ -167,7 +167,7 @@ impl Tty {
         }
     }
 
-    /// Reads the available bytes, if any. An empty read is a line end on a terminal and end of input on other
+    /// Reads the available bytes. Reading zero bytes means an empty line on a terminal and end of input on other
     /// descriptors.
     fn read(&self) -> Result<Option<Vec<u8>>, NoInput> {
         let mut piece = [0; LONGEST];
@@ -179,8 +179,8 @@ impl Tty {
         }
     }
 
-    /// Returns `true` if our process group is in the foreground. The kernel would stop us if we read from the terminal
-    /// of another group.
+    /// Returns `true` if our process group is in the foreground. Otherwise, the kernel would stop us if we read from
+    /// the terminal.
     fn is_ours(&self) -> bool {
         tcgetpgrp(&self.input).map_or(true, |group| group == rustix::process::getpgrp())
     }

@@ -1,5 +1,5 @@
-//! Measures calls through the daemon, and compares them with direct calls of the server and calls through a simple
-//! relay.
+//! Measures calls through the daemon, and compares them with calls sent directly to the server and calls through a
+//! simple relay.
 
 use crate::parts::Conversation;
 use crate::relay;
@@ -12,10 +12,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// Number of calls in flight in the benchmarks with pipelining.
+/// Number of in-flight calls in the benchmarks with pipelining.
 const PIPELINED: usize = 64;
 
-/// Number of repetitions of each benchmark with calls.
+/// Number of repetitions of each benchmark that makes calls.
 pub struct Amount {
     /// Number of sequential calls.
     pub calls: usize,
@@ -25,11 +25,11 @@ pub struct Amount {
     pub each: usize,
     /// Number of concurrent sessions.
     pub sessions: usize,
-    /// Number of measurements of a rate. The highest rate counts, because other processes disturbed it least.
+    /// Number of times that a rate is measured. The highest rate counts, because other processes disturbed it least.
     pub tries: usize,
 }
 
-/// Path that the calls take to the server.
+/// Route by which calls reach the server.
 #[derive(Clone, Copy)]
 enum Way {
     Ours,
@@ -65,7 +65,7 @@ impl Called<'_> {
         }
     }
 
-    /// Returns the name of a benchmark for the table.
+    /// Returns the name under which the table lists a benchmark.
     fn figure(self, what: &str) -> String {
         match self {
             Self::Embedded => what.to_owned(),
@@ -79,7 +79,7 @@ fn packages(script: &Path) -> Option<&Path> {
     script.ancestors().find(|folder| folder.ends_with("node_modules"))
 }
 
-/// Environment for benchmarks with calls: a daemon, and a folder for the server.
+/// Environment for the benchmarks that make calls: a daemon, and a folder for the server.
 pub struct Ground<'a> {
     trusted: &'a TrustedProcess,
     called: Called<'a>,
@@ -111,7 +111,7 @@ impl<'a> Ground<'a> {
         Ok(Talk { with, arguments: json!({ "path": path }) })
     }
 
-    /// Measures sequential reads of a small file, in turn through the daemon, directly and through the relay.
+    /// Measures sequential reads of a small file, alternating between the daemon, the direct connection and the relay.
     pub fn one_at_a_time(&self, amount: &Amount) -> anyhow::Result<Vec<Row>> {
         let ways = [Way::Ours, Way::Direct, Way::Relayed];
         let mut talks = ways.into_iter().map(|way| self.conversation(way)).collect::<Result<Vec<_>, _>>()?;
@@ -196,7 +196,7 @@ impl<'a> Ground<'a> {
         ))
     }
 
-    /// Measures the memory that idle sessions need in the daemon.
+    /// Measures the daemon's memory use for idle sessions.
     pub fn idle(&self, count: usize) -> anyhow::Result<Row> {
         let before = self.trusted.resident_kib()?;
         let sessions = (0..count).map(|_| self.trusted.session()).collect::<Result<Vec<_>, _>>()?;
@@ -213,7 +213,7 @@ impl<'a> Ground<'a> {
     }
 }
 
-/// Connection to a server, with the arguments of the call to repeat.
+/// Connection to a server, and the arguments of the call to repeat.
 struct Talk {
     with: Conversation,
     arguments: Value,

@@ -10,7 +10,8 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-/// Measures the time from the launch of `echo` to its first output byte, in our sandbox and in plain bubblewrap.
+/// Measures the time from the launch of `echo` to its first output byte, in IronCurtain's sandbox and in plain
+/// bubblewrap.
 pub fn sandbox_launch(base: &Path, starts: usize) -> anyhow::Result<Vec<Row>> {
     let session = base.join("session");
     std::fs::create_dir_all(&session)?;
@@ -103,7 +104,7 @@ impl Conversation {
         self.child.id()
     }
 
-    /// Calls a tool and waits for the response. Fails if that is an error.
+    /// Calls a tool and waits for the response. Fails if the response is an error.
     pub fn call(&mut self, tool: &str, arguments: &Value) -> anyhow::Result<()> {
         self.begin_call(tool, arguments)?;
         self.answered()
@@ -114,7 +115,7 @@ impl Conversation {
         self.send("tools/call", &json!({ "name": tool, "arguments": arguments }))
     }
 
-    /// Waits for the response to a call. Fails if it is an error.
+    /// Waits for the response to a call. Fails if the response is an error.
     pub fn answered(&mut self) -> anyhow::Result<()> {
         let answer = self.answer()?;
         ensure!(!answer.contains("\"isError\":true") && !answer.contains("\"error\""), "{answer}");

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::process::{Command, Stdio};
 
-/// Option that makes this program run as a relay. The server's command follows.
+/// Option that makes this program run as a relay. It is followed by the server's command.
 const OPTION: &str = "--relay";
 
 /// Size of the copy buffer, in bytes.
@@ -19,7 +19,7 @@ pub fn before(server: &Command) -> anyhow::Result<Command> {
     Ok(relay)
 }
 
-/// Runs as a relay until the client disconnects, if the option was given. Returns `None` otherwise.
+/// Runs as a relay until the client disconnects. Returns `None` if the option was not given.
 pub fn run_if_asked() -> Option<anyhow::Result<()>> {
     let mut words = std::env::args_os().skip(1);
     (words.next()? == OPTION).then(|| {
@@ -46,12 +46,12 @@ fn copy(mut from: impl Read, mut to: impl Write) -> io::Result<()> {
     }
 }
 
-/// Returns standard input without the buffer and lock of the standard library.
+/// Returns standard input, bypassing std's buffering and locking.
 fn raw_stdin() -> io::Result<File> {
     Ok(File::from(rustix::io::dup(rustix::stdio::stdin())?))
 }
 
-/// Returns standard output without the buffer and lock of the standard library.
+/// Returns standard output, bypassing std's buffering and locking.
 fn raw_stdout() -> io::Result<File> {
     Ok(File::from(rustix::io::dup(rustix::stdio::stdout())?))
 }

@@ -11,18 +11,18 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Maximum time to wait until the daemon accepts connections.
+/// Maximum time to wait for the daemon to accept connections.
 const BOUND: Duration = Duration::from_secs(20);
 
-/// Running daemon process, which is killed on drop.
+/// Running daemon process. Dropping it kills the process.
 pub struct TrustedProcess {
     child: Child,
     ours: PathBuf,
 }
 
 impl TrustedProcess {
-    /// Starts a daemon with its files below `below`. `entry` replaces the entry of the filesystem server. All questions
-    /// are denied.
+    /// Starts a daemon that stores its files in `below` and denies all questions. `entry` replaces the filesystem
+    /// server's entry.
     pub fn start(below: &Path, entry: Option<Value>) -> anyhow::Result<Self> {
         let (ours, person) = (below.join("ic"), below.join("person"));
         let home = Home::under(&ours, &person);

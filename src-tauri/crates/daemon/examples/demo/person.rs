@@ -1,10 +1,10 @@
-//! User with scripted answers.
+//! Simulated user with scripted answers.
 
 use crate::AnswerAll;
 use ironcurtain_consent::{Answer, Consent, DenialReach, Lifetime, Question, Reach, Slot, Withdrawn};
 use std::sync::{Mutex, PoisonError};
 
-/// User who answers every question automatically.
+/// Simulated user who answers every question automatically.
 pub struct Scripted {
     answer: AnswerAll,
     state: Mutex<State>,
@@ -13,7 +13,7 @@ pub struct Scripted {
 #[derive(Default)]
 struct State {
     asked: usize,
-    /// Slots of questions that are not answered.
+    /// Slots of questions that are left unanswered. Dropping a slot would deny its question.
     ignored: Vec<Slot>,
 }
 

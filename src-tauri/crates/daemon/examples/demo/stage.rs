@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// Maximum time to wait until the app accepts connections.
+/// Maximum time to wait for the app to accept connections.
 const APP_BOUND: Duration = Duration::from_secs(20);
 
 /// Configuration in which questions expire quickly.
@@ -28,14 +28,14 @@ pub struct Stage {
     home: Home,
 }
 
-/// Daemon in this process, or in the app.
+/// The daemon, running either in this process or in the app.
 #[expect(dead_code, reason = "held for its drop")]
 pub enum TrustedProcess {
     Here(Daemon),
     App(App),
 }
 
-/// App process, which is killed on drop.
+/// App process. Dropping it kills the process.
 pub struct App(std::process::Child);
 
 impl Drop for App {
@@ -133,7 +133,7 @@ impl Stage {
         Ok(said)
     }
 
-    /// Replaces the paths of temporary directories by short names.
+    /// Replaces the paths of temporary directories with short names.
     pub fn shortened(&self, text: &str) -> String {
         let short = text.replace(&*self.home.sessions().to_string_lossy(), "SESSIONS");
         short.replace(&*self.home.person.to_string_lossy(), "~")
@@ -164,12 +164,12 @@ impl Stage {
     }
 }
 
-/// Allows root, which is often the only user in a container.
+/// Permits running as root, which is often the only user in a container.
 fn allow_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Prints the steps of the demo and the time that each took.
+/// Prints the demo's steps and the time that each one took.
 pub struct StepLog {
     number: usize,
     began: Instant,

@@ -12,7 +12,7 @@ use ironcurtain_policy::{
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-/// Judges a call. If `prepare` is `true`, first converts its values to canonical form, as for a real call.
+/// Judges a call. If `prepare` is `true`, first converts the call's values to canonical form, as for a real call.
 pub fn evaluate(ground: &Ground, request: &Value, prepare: bool) -> anyhow::Result<Value> {
     let (server, _, _) = call(request)?;
     let list = |field: &str| request.get(field).and_then(Value::as_array).into_iter().flatten();

@@ -1,4 +1,4 @@
-//! Answers requests about the containment of servers, in the format of the other implementation.
+//! Answers requests about how servers are contained, in the other implementation's format.
 
 use crate::ground::Ground;
 use crate::text;
@@ -132,7 +132,7 @@ fn sandbox(server: &Value) -> anyhow::Result<Sandbox> {
     Ok(server.get("sandbox").map(Sandbox::deserialize).transpose()?.unwrap_or_default())
 }
 
-/// Parses sandbox settings in the format of the other implementation.
+/// Parses sandbox settings that are in the other implementation's format.
 fn profile(config: &Value) -> anyhow::Result<Profile> {
     let network = config.get("network").filter(|network| network.is_object());
     Ok(Profile {

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-/// Folder of the data files, home directory, and working directory.
+/// Data folder, home directory and working directory.
 pub struct Ground {
     data: PathBuf,
     pub home: CanonicalPath,
@@ -54,12 +54,13 @@ impl Ground {
         })
     }
 
-    /// Returns a resolver that interprets relative paths below `base`.
+    /// Returns a resolver that interprets relative paths relative to `base`.
     pub fn resolver(&self, base: &CanonicalPath) -> Resolver {
         Resolver::new(self.home.clone(), base.clone())
     }
 
-    /// Resolves a path relative to the working directory. Leaves the part after a symlink loop unresolved.
+    /// Resolves a path relative to the working directory. If the path contains a symlink loop, leaves the rest
+    /// unresolved.
     pub fn place(&self, raw: &str) -> anyhow::Result<CanonicalPath> {
         Ok(self.from(&self.here, raw)?)
     }
@@ -98,7 +99,7 @@ impl Ground {
         request.get("allowedDirectory").and_then(Value::as_str).map(|raw| self.place(raw)).transpose()
     }
 
-    /// Returns the policy that a request specifies. Without a file of lists, all lists are empty.
+    /// Returns the policy that a request specifies. If it specifies no lists file, all lists are empty.
     pub fn policy(&self, request: &Value) -> anyhow::Result<Rc<Policy>> {
         let policy = request.get("policy").context("`policy` is missing")?;
         let lists = request.get("lists").filter(|lists| !lists.is_null());
@@ -133,7 +134,7 @@ impl Ground {
         Ok(Annotations::from_json(&taking, "annotations")?)
     }
 
-    /// Returns the content of a data file, or of the request if that contains the content itself.
+    /// Returns the content of a data file. If the request contains the content itself, returns that.
     fn content(&self, folder: &str, named: &Value) -> anyhow::Result<String> {
         let Some(name) = named.as_str() else { return Ok(named.to_string()) };
         let file = self.data.join(folder).join(format!("{name}.json"));

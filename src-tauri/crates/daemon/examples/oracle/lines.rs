@@ -1,6 +1,7 @@
 //! Answers requests, one line at a time.
 //!
-//! - An invalid line does not affect others. An empty line is skipped, and a line that is not JSON gets an error.
+//! - An invalid line does not affect other lines. An empty line is skipped, and a line that is not JSON is answered
+//!   with an error.
 
 use serde_json::{Value, json};
 

@@ -1,7 +1,7 @@
 //! Revokes a grant: denies its use at once, then waits until the access is proven to be removed and the revocation is
 //! stored.
 //!
-//! - INVARIANT: the grant is removed from the published table before waiting for anything, so it allows no further call
+//! - INVARIANT: the grant is removed from the published table before anything is awaited, so it allows no further call
 //!   or connection.
 
 use super::failed;
@@ -15,7 +15,7 @@ use ironcurtain_grants::{EndReason, Ended, Ending, GrantState, RevokedGrant, Sta
 use ironcurtain_protocol::{ErrorCode, Reply};
 use std::sync::Arc;
 
-/// Active sessions, each with the number of its server's restarts so far.
+/// Active sessions, each preceded by its server's restart count.
 type Sessions = Vec<(u64, Arc<Session>)>;
 
 /// Revokes the grant with this id, and reports the result.
@@ -47,7 +47,7 @@ pub(super) async fn revoke(state: &Arc<DaemonState>, id: &str) -> Reply {
     }
 }
 
-/// Records that the user revoked a denial, so that a workspace may be proposed again.
+/// Records that the user revoked a denial, so that the workspace may be proposed again.
 async fn asked_again(state: &DaemonState, no: Declined) -> Reply {
     let mut entry =
         Entry::new(Event::Revoked, "a denial of a project was revoked; it will be proposed again");
@@ -62,7 +62,7 @@ async fn asked_again(state: &DaemonState, no: Declined) -> Reply {
     }
 }
 
-/// Waits until every session and run has lost the access of a standing grant, and the revocation is stored.
+/// Waits until every session and run has lost the grant's access and the revocation is stored.
 async fn standing(sessions: &Sessions, runs: &[Arc<Run>], taken: RevokedGrant) -> Reply {
     let (grant, version) = (taken.grant.clone(), taken.version);
     let proof = async {

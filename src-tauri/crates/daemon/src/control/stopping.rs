@@ -1,9 +1,10 @@
-//! Starts and ends lockdown, pauses and denials for the rest of a session, and denies pending questions.
+//! Starts and ends lockdown, pauses and session-long denials, and denies pending questions.
 //!
 //! - Starting one takes effect before it is recorded; ending one is recorded first. The audit log names the program
 //!   that requested it.
-//! - Every unsandboxed program of this user can request this. It could also kill the daemon, and it gains nothing,
-//!   because the user is asked again as before. If another program ends one, the user is notified.
+//! - Every unsandboxed program of this user can send these requests. That gives it no extra power: it could also kill
+//!   the daemon, and ending a denial only makes the daemon ask the user again. If another program ends one, the user is
+//!   notified.
 
 use super::{Asker, failed};
 use crate::daemon_state::DaemonState;
@@ -61,7 +62,7 @@ pub(super) async fn end_lockdown(state: &DaemonState, asker: Asker) -> Reply {
     Reply::Done
 }
 
-/// Denies pending questions. The result of each question is recorded separately.
+/// Denies pending questions. Each question's result is recorded separately.
 pub(super) async fn deny(
     state: &DaemonState,
     which: &WaitingChoice,
@@ -117,7 +118,7 @@ pub(super) async fn resume(state: &DaemonState, id: &str, asker: Asker) -> Reply
     Reply::Done
 }
 
-/// Forgets a question that expired, or revokes a denial that applies for the rest of a session.
+/// Removes an expired question, or revokes a session-long denial.
 pub(super) async fn forget(state: &DaemonState, id: &str, asker: Asker) -> Reply {
     let broker = &state.services.broker;
     if broker.missed().forget(id) {

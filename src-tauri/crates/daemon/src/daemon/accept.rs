@@ -76,7 +76,7 @@ pub(super) async fn accept(state: Arc<DaemonState>, listener: Listener) {
     state.services.shutdown.ended.cancel();
 }
 
-/// Records that the time limit for the shutdown was exceeded before the last check for autostart files was complete.
+/// Records that shutdown timed out before the last check for autostart files was complete.
 async fn record_timeout(state: &DaemonState) {
     let words = state.services.autostart.last_looks().words();
     let summary = format!(
@@ -101,7 +101,7 @@ async fn serve(state: Arc<DaemonState>, peer: Peer) {
 
 /// Shuts down so that the app's daemon, which can ask the user, takes over.
 ///
-/// The app starts its daemon when this connection closes.
+/// The app starts its daemon once this connection closes.
 async fn give_way(state: &DaemonState, mut peer: Peer) {
     if state.services.broker.can_ask() {
         let text = "IronCurtain is already running, and asks where it runs".to_owned();
@@ -242,10 +242,10 @@ async fn serve_aggregate(state: Arc<DaemonState>, mut peer: Peer, shim: ShimHell
     opened.serve(stdio, shim).await;
 }
 
-/// Reason why a server cannot be selected by name.
+/// Reason why no server can be selected by a name.
 #[derive(Debug, thiserror::Error)]
 enum NotConfiguredError {
-    /// The entry of the server disables it.
+    /// The server's entry disables it.
     #[error("the server `{0}` is disabled; remove `disabled` from its entry in `mcp-servers.json`")]
     Disabled(String),
     /// No entry has this name.
@@ -272,7 +272,7 @@ fn configured(now: &SessionSettings, name: &str) -> Result<ServerConfig, NotConf
     Err(NotConfiguredError::Unknown { name: name.to_owned(), known })
 }
 
-/// Returns the client's standard streams if the shim has passed them on, or `None` if it relays them.
+/// Returns the client's standard streams if the shim passed their descriptors, or `None` if the shim relays them.
 fn stdio_of(peer: &mut Peer, mode: StdioMode) -> io::Result<Option<ClientStdio>> {
     match mode {
         StdioMode::HandedOver => peer.take_stdio().map(Some),
@@ -280,7 +280,7 @@ fn stdio_of(peer: &mut Peer, mode: StdioMode) -> io::Result<Option<ClientStdio>>
     }
 }
 
-/// Returns the client's streams, and the shim's socket if the shim does not relay them.
+/// Returns the streams to the client. Also returns the shim's socket if it is not used as that stream.
 fn streams(stdio: Option<ClientStdio>, stream: UnixStream) -> (ClientStdio, Option<UnixStream>) {
     if let Some(stdio) = stdio {
         return (stdio, Some(stream));
@@ -290,7 +290,7 @@ fn streams(stdio: Option<ClientStdio>, stream: UnixStream) -> (ClientStdio, Opti
     (ClientStdio { input: Inlet::Stream(input), output: Outlet::Stream(output) }, None)
 }
 
-/// Refuses a session, and records that.
+/// Refuses a session, and records the refusal.
 async fn refuse(state: &DaemonState, peer: &mut Peer, client: &Client, code: RefusalCode, why: String) {
     let name = &client.view.name;
     let mut entry = Entry::new(Event::Session, format!("{name} was refused a session: {why}"));

@@ -9,7 +9,7 @@ use crate::identity_gate::trouble;
 pub struct ChangedServers {
     /// Server names, sorted.
     pub names: Vec<String>,
-    /// Message about these servers in the health status, or `None` if there are none.
+    /// Health message about these servers, or `None` if there are none.
     pub trouble: Option<String>,
 }
 
@@ -36,7 +36,7 @@ impl Daemon {
         self.0.services.changed();
     }
 
-    /// Applies the user's decision now, instead of at the next periodic check.
+    /// Applies the user's decision immediately, without waiting for the next periodic check.
     pub async fn server_decided(&self) {
         self.0.services.identities.is_suspending().await;
         self.0.services.changed();

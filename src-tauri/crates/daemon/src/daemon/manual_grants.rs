@@ -24,10 +24,10 @@ use ironcurtain_visible as visible;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Provenance of a grant that was not created with a file picker.
+/// Provenance recorded for a grant that was not created with a file picker.
 const BEFOREHAND: &str = "you granted it beforehand";
 
-/// Client that the kernel has identified, so that it can receive grants.
+/// Client that was identified by the kernel and can therefore receive grants.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VerifiedClient {
     /// Path of the client's executable.
@@ -36,9 +36,9 @@ pub struct VerifiedClient {
     pub name: String,
     /// Servers that the client is connected to or has grants for.
     pub servers: Vec<String>,
-    /// Servers with which the client has active sessions.
+    /// Servers that the client has active sessions with.
     pub live: Vec<String>,
-    /// Tools that can be granted as a whole ([`GrantTarget::Tool`]), by server name.
+    /// Tools that can be granted as a whole ([`GrantTarget::Tool`]), keyed by server name.
     pub tools: BTreeMap<String, Vec<String>>,
 }
 
@@ -71,14 +71,14 @@ pub enum GrantTarget {
     Tool(String),
 }
 
-/// Changes to a grant. A field that is `None` stays as it is.
+/// Changes to a grant. A `None` field keeps its current value.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GrantTerms {
-    /// New access, which must be part of the current access.
+    /// New access, which must not exceed the current access.
     pub access: Option<AccessSet>,
     /// New lifetime, which starts now.
     pub lifetime: Option<Lifetime>,
-    /// Path inside the granted folder to which the grant is reduced.
+    /// Path inside the granted folder to which the grant is narrowed.
     pub part: Option<PathBuf>,
 }
 
@@ -123,7 +123,7 @@ impl Daemon {
     /// Creates a grant, and returns its path, host or tool in canonical form.
     ///
     /// # Errors
-    /// Returns [`GrantRequestError`] if the request is invalid. Nothing is granted then.
+    /// Returns [`GrantRequestError`] if the request is invalid. In that case, nothing is granted.
     pub async fn grant(&self, request: GrantRequest) -> Result<String, GrantRequestError> {
         let known = self.known_clients().into_iter().find(|known| known.key == request.client);
         let known = known.ok_or_else(|| GrantRequestError::UnknownClient(visible::line(&request.client)))?;
@@ -159,7 +159,7 @@ impl Daemon {
     /// Restores a revoked grant with its original access, lifetime and subject.
     ///
     /// # Errors
-    /// Returns [`GrantRequestError`] if the grant would no longer be valid. Nothing is granted then.
+    /// Returns [`GrantRequestError`] if the grant would no longer be valid. In that case, nothing is granted.
     pub async fn restore_grant(&self, grant: StandingGrant) -> Result<(), GrantRequestError> {
         let subject = &grant.subject;
         let is_over = grant.expires_ms.is_some_and(|end| end <= now_ms());
@@ -179,11 +179,11 @@ impl Daemon {
         self.create(vec![StandingGrant { expires_ms: grant.expires_ms, ..again }]).await
     }
 
-    /// Replaces a grant by one with other terms.
+    /// Replaces a grant with one that has other terms.
     ///
     /// # Errors
-    /// Returns [`GrantRequestError`] if the change is invalid. Nothing is changed then, except for
-    /// [`GrantRequestError::OldOneStays`].
+    /// Returns [`GrantRequestError`] if the change fails. The old grant then remains unchanged. After
+    /// [`GrantRequestError::OldOneStays`], the new grant is active too.
     pub async fn change_grant(&self, id: &str, terms: GrantTerms) -> Result<(), GrantRequestError> {
         let old = self.active_grant(id).ok_or(GrantRequestError::Gone)?;
         let had = old.files().ok_or(GrantRequestError::Gone)?.clone();
@@ -251,7 +251,7 @@ impl Daemon {
         Ok(Files { path: found.path, kind, access })
     }
 
-    /// Records grants and adds them.
+    /// Records the grants in the audit log, then adds them.
     async fn create(&self, grants: Vec<StandingGrant>) -> Result<(), GrantRequestError> {
         let removes_for_always = |grant: &StandingGrant| {
             grant.lifetime == Lifetime::Always && grant.files().is_some_and(|files| files.access.delete)
@@ -269,7 +269,7 @@ impl Daemon {
     }
 }
 
-/// Returns a grant that starts now.
+/// Creates a grant that starts now.
 fn new_grant(
     what: Granted,
     subject: GrantSubject,

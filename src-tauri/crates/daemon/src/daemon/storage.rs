@@ -30,7 +30,7 @@ pub(super) async fn follow(folder: PathBuf, health: Health) {
 }
 
 impl Room {
-    /// Returns the free space, or `None` if it cannot be determined. The disk does not count as full then.
+    /// Returns the free space, or `None` if it cannot be determined, in which case the disk does not count as full.
     fn at(folder: &Path) -> Option<Self> {
         let found = rustix::fs::statvfs(folder).ok()?;
         let inodes = (found.f_files > 0).then_some(found.f_favail);

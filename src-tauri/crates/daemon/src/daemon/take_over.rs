@@ -1,6 +1,7 @@
-//! Takes over from another daemon of this user that cannot ask the user.
+//! Takes over from another daemon of this user if that daemon cannot ask the user.
 //!
-//! - Every process of the user can stop that daemon anyway (`ironcurtain stop`). A takeover also keeps its sessions.
+//! - This adds no risk: any process of the user can stop that daemon anyway (`ironcurtain stop`). A takeover also
+//!   preserves its sessions.
 
 use super::ENDING;
 use ironcurtain_config::home::Home;
@@ -10,20 +11,20 @@ use std::io::{self, BufReader, Read};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-/// Maximum number of attempts. Another process may take the lock first.
+/// Maximum number of attempts, because another process may take the lock first.
 const TRIES: usize = 3;
 
-/// Maximum time to wait until the other daemon has handed over its sessions and terminated its sandboxes.
+/// Maximum time for the other daemon to hand over its sessions and terminate its sandboxes.
 const BOUND: Duration = ENDING.saturating_add(Duration::from_secs(5));
 
-/// Maximum time to retry locks of a process that does not listen. It may have been killed, with its locks not yet
-/// released.
+/// Maximum time to retry if the locks are held but no process is listening. The owner may have been killed moments ago,
+/// before the kernel released its locks.
 const KILLED_BOUND: Duration = Duration::from_secs(1);
 
 /// Delay between two attempts to get the locks.
 const KILLED_PAUSE: Duration = Duration::from_millis(10);
 
-/// Binds the socket. Retries briefly if the locks are held but no process listens, as after a kill.
+/// Binds the socket. Retries briefly if the locks are held but no process is listening, which happens after a kill.
 pub(super) async fn bind(home: &Home) -> Result<Listener, ListenError> {
     let until = Instant::now() + KILLED_BOUND;
     loop {
@@ -38,7 +39,7 @@ pub(super) async fn bind(home: &Home) -> Result<Listener, ListenError> {
     }
 }
 
-/// Binds the socket. If another daemon is running, takes over from it if it agrees.
+/// Binds the socket. If another daemon is running and agrees, takes over from it.
 pub(super) async fn listen(home: &Home) -> Result<Listener, ListenError> {
     for _ in 0..TRIES {
         match bind(home).await {
@@ -63,7 +64,7 @@ pub(super) async fn listen(home: &Home) -> Result<Listener, ListenError> {
     bind(home).await
 }
 
-/// Asks the running daemon to hand over, and waits until it has exited. Returns `false` if it refuses.
+/// Asks the running daemon to hand over, and waits until it has exited. Returns `false` if the daemon refuses.
 fn ask(home: &Home) -> io::Result<bool> {
     let mut stream = match UnixStream::connect(&home.socket) {
         Ok(stream) => stream,

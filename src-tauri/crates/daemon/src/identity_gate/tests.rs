@@ -1,4 +1,4 @@
-//! Tests of identity bindings: matching and suspended ones, and the user's decisions on them.
+//! Tests that identity bindings match or suspend servers, and that the user's decisions take effect.
 
 use super::*;
 use ironcurtain_audit::Audit;

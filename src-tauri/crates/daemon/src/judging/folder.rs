@@ -1,4 +1,4 @@
-//! Judges an access to everything in a folder, without a specific tool.
+//! Judges access to everything in a folder, independently of any tool.
 
 use super::JudgingContext;
 use ironcurtain_paths::CanonicalPath;
@@ -6,14 +6,14 @@ use ironcurtain_policy::{Access, Annotations, Decision, Fact, Role, judge};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
-/// Name of a placeholder tool, which no rule matches.
+/// Name of a placeholder tool that no rule matches.
 const ANY_TOOL: &str = "any tool";
 
-/// Argument of the placeholder tool that holds the folder.
+/// Name of the placeholder tool's argument that contains the folder.
 const FOLDER: &str = "folder";
 
 impl JudgingContext {
-    /// Returns the decision on one kind of access to everything in a folder.
+    /// Decides on one kind of access to everything in a folder.
     pub(crate) fn decision_in(&self, folder: &CanonicalPath, access: Access) -> Decision {
         let role = match access {
             Access::Read => Role::ReadPath,

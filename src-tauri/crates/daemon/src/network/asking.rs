@@ -1,10 +1,11 @@
 //! Asks the user about hosts that no rule allows.
 //!
-//! - An approval for longer than the waiting connections is stored as a grant before they proceed, so that it can be
+//! - If the user approves more than the waiting connections, the approval is stored as a grant first, so that it can be
 //!   revoked.
-//! - The number of open questions per server is limited; further ones wait.
+//! - Limits the number of pending questions per server. Further questions wait.
 //! - Asks about a service of this computer by its port, and only if something listens there.
-//! - A denial holds for a moment, because programs retry automatically and the user must not have to repeat it.
+//! - Remembers a denial for a short time, because programs retry automatically and would trigger the same question
+//!   again.
 
 use super::caller::Caller;
 use super::reach::ReachableHosts;
@@ -25,7 +26,7 @@ use tokio::time::Instant;
 /// Maximum number of pending questions per server.
 const MOST_OPEN: usize = 4;
 
-/// Time for which a denial is remembered.
+/// Duration for which a denial is remembered.
 const NO_HOLDS: Duration = Duration::from_secs(30);
 
 /// Asks the user about hosts for one server.
@@ -53,7 +54,7 @@ impl AskHost for HostAsker {
 }
 
 impl Asking {
-    /// Returns the user's answer. Without an answer, denies the host with a reason.
+    /// Returns the user's answer. If the user does not answer, returns a denial with a reason.
     async fn ask(&self, target: &HostPort) -> HostAnswer {
         if let Some(why) = self.standing_denial(target) {
             return HostAnswer::No { why };
@@ -77,7 +78,7 @@ impl Asking {
         })
     }
 
-    /// Asks the user, and creates a grant if the user allows more than the waiting connections.
+    /// Asks the user. If the user allows more than the waiting connections, creates a grant.
     async fn put(&self, target: &HostPort) -> Result<HostAnswer, ExchangeError> {
         let caller = &self.caller;
         let principal = &caller.principal;
@@ -121,7 +122,7 @@ impl Asking {
         allow(&self.reach.rules().borrow(), target)
     }
 
-    /// Returns the reason if the target was denied recently.
+    /// Returns the reason for the denial if the target was denied recently.
     fn standing_denial(&self, target: &HostPort) -> Option<String> {
         let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
         refused.retain(|_, (at, _)| at.elapsed() < NO_HOLDS);

@@ -1,7 +1,8 @@
-//! Reasons why a host that no entry lists is reachable: a grant, an in-flight call, a policy rule, or the host list of
-//! a run.
+//! Reasons why a host is reachable although no server entry lists it: a grant, an in-flight call, a policy rule, or a
+//! run's host list.
 //!
-//! The proxy stores them as grant ids. A real grant id contains no space; the others start with a keyword and a space.
+//! The proxy stores a reason as a grant id. Real grant ids contain no space; ids for the other reasons start with a
+//! keyword and a space.
 
 /// Keyword before the request id of a call.
 const CALL: &str = "call ";
@@ -9,24 +10,24 @@ const CALL: &str = "call ";
 /// Keyword before the name of a rule.
 const RULE: &str = "rule ";
 
-/// Keyword before a pattern of a run's host list.
+/// Keyword before a pattern from a run's host list.
 const LIST: &str = "list ";
 
 /// Reason why a host is reachable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Basis<'a> {
-    /// A grant with this id.
+    /// Grant with this id.
     Grant(&'a str),
-    /// An approval for the in-flight call with this request id.
+    /// Approval for the in-flight call with this request id.
     Call(&'a str),
-    /// A policy rule with this name.
+    /// Policy rule with this name.
     Rule(&'a str),
-    /// This pattern in the host list of a run.
+    /// This pattern in a run's host list.
     List(&'a str),
 }
 
 impl<'a> Basis<'a> {
-    /// Parses an id from the proxy.
+    /// Parses an id that the proxy stored.
     pub(super) fn of(id: &'a str) -> Self {
         let prefixed = |prefix, basis: fn(&'a str) -> Self| id.strip_prefix(prefix).map(basis);
         prefixed(CALL, Self::Call)

@@ -1,4 +1,4 @@
-//! Server or run on whose behalf a proxy connects, for use in questions, audit entries and grants.
+//! The server or run on whose behalf a proxy connects, as identified in questions, audit entries and grants.
 
 use super::reach::ReachableHosts;
 use super::run_targets::{RunTargets, usable};
@@ -10,11 +10,11 @@ use ironcurtain_egress::{HostPort, HostRules};
 use ironcurtain_grants::StandingGrant;
 use std::sync::Arc;
 
-/// Server of a session, or run, that connects to hosts.
+/// A session's server, or a run, that connects to hosts.
 pub struct Caller {
-    /// Services of the daemon.
+    /// The daemon's services.
     pub services: Services,
-    /// Client and server, or program of the run, for questions and grants.
+    /// Client and server, or the run's program, as named in questions and grants.
     pub principal: Arc<Principal>,
     /// Source of the rules for reachable hosts.
     pub source: HostSource,
@@ -22,9 +22,9 @@ pub struct Caller {
 
 /// Source of the rules for reachable hosts. Grants apply in addition.
 pub enum HostSource {
-    /// Entry of the server in `mcp-servers.json`, together with policy rules.
+    /// The server's entry in `mcp-servers.json`, together with policy rules.
     Server(Box<Server>),
-    /// Policy rules and the host list of a run, which are applied to each host at the time of a connection.
+    /// Policy rules and a run's host list. They are applied to each host when the run connects to it.
     Run(Arc<RunTargets>),
 }
 
@@ -52,8 +52,7 @@ impl Caller {
     }
 }
 
-/// Returns the rules of a server's entry and the current policy. Returns rules that allow nothing if a pattern is
-/// invalid.
+/// Combines the rules in a server's entry with the current policy. If a pattern is invalid, the result allows nothing.
 fn rules(server: &Server, snapshot: &PolicySnapshot) -> HostRules {
     if let Some(remote) = &server.remote {
         return remote.rules().unwrap_or_default();

@@ -1,7 +1,7 @@
-//! Connections of a run to services of this computer (loopback ports). They wait until they are allowed.
+//! A run's connections to services on this computer (loopback ports). Each connection waits until it is allowed.
 //!
-//! - A connection to a port without a listener on this computer is refused without a question.
-//! - For an allowed port, a forwarder listens at the same port in the sandbox. Each connection is judged and recorded
+//! - A connection to a port that nothing on this computer listens on is refused without a question.
+//! - For an allowed port, a forwarder listens on the same port in the sandbox. Each connection is judged and recorded
 //!   before the service is dialled.
 //! - INVARIANT: once neither a rule nor a grant allows a port, its forwarder and connections are closed. An approval
 //!   for one connection stays valid until a rule denies the port.
@@ -23,10 +23,10 @@ use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::task::JoinHandle;
 
-/// Maximum number of times that one port is judged. Each change of rules or grants requires another time.
+/// Maximum number of times that one port is judged. It is judged again after each change of rules or grants.
 const MOST_ROUNDS: usize = 20;
 
-/// Connections of one run to services of this computer.
+/// One run's connections to services on this computer.
 pub(crate) struct LocalServices {
     caller: Arc<Caller>,
     asking: Arc<RunAsking>,
@@ -38,13 +38,13 @@ pub(crate) struct LocalServices {
 /// Ports that the user listed when starting the run.
 #[derive(Debug, Clone, Default)]
 pub struct RunPorts {
-    /// Ports of this computer that the run can use without a question.
+    /// Ports on this computer that the run can use without a question.
     pub named: BTreeSet<u16>,
-    /// Ports of the run that are published on this computer.
+    /// Ports in the run that are published on this computer.
     pub published: BTreeSet<u16>,
 }
 
-/// Listener in the sandbox, with its connections.
+/// Listener in the sandbox, and the connections that it accepted.
 struct Forwarder {
     port: u16,
     task: JoinHandle<()>,
@@ -56,7 +56,7 @@ struct Forwarder {
 enum Ground {
     /// The user approved one connection.
     Once,
-    /// A rule, a grant or the list of ports allows it. This is checked again after changes.
+    /// A rule, a grant or the user's list of ports allows the port. This is checked again after changes.
     Standing,
 }
 
@@ -70,10 +70,10 @@ impl LocalServices {
         Self { caller, asking, record, ports, open: Mutex::default() }
     }
 
-    /// Decides on a connection that waits in the run. Creates a forwarder if it is allowed.
+    /// Decides on a connection that is waiting in the run. Creates a forwarder if it is allowed.
     ///
     /// # Errors
-    /// Returns an error if the connection or its forwarder failed. The connection is then refused.
+    /// Returns an error if the connection or its forwarder failed. The caller then refuses the connection.
     pub(crate) async fn answer(self: &Arc<Self>, request: ServiceRequest) -> io::Result<()> {
         let port = request.port;
         // Refuse a published port, because it leads back to the run.
@@ -100,7 +100,7 @@ impl LocalServices {
         Ok(())
     }
 
-    /// Decides on a port, and asks the user if needed.
+    /// Decides on a port, and asks the user if necessary. Returns `None` if the port is denied.
     async fn decide(&self, port: u16) -> Option<Ground> {
         let target = target(port);
         for _ in 0..MOST_ROUNDS {
@@ -125,7 +125,7 @@ impl LocalServices {
         None
     }
 
-    /// Judges a port. The ports that the user listed need no question, but a rule can deny them.
+    /// Judges a port. A port that the user listed needs no question, but a rule can still deny it.
     fn verdict(&self, port: u16) -> TargetVerdict {
         let judged = self.asking.judge(&target(port));
         if matches!(judged, TargetVerdict::Ask(_)) && self.ports.named.contains(&port) {
@@ -250,7 +250,7 @@ impl LocalServices {
     }
 }
 
-/// Returns the host and port under which rules and grants refer to a port of this computer.
+/// Returns the host and port that rules and grants use for a port on this computer.
 fn target(port: u16) -> HostPort {
     HostPort { host: Host::Name("localhost".to_owned()), port }
 }

@@ -1,4 +1,4 @@
-//! Limits the rate of audit entries, because a server could otherwise fill the disk.
+//! Limits how fast a server can cause audit entries, because it could otherwise fill the disk.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -12,7 +12,7 @@ const STEP: Duration = Duration::from_millis(50);
 
 /// Rate limiter that permits bursts.
 pub(super) struct Pace {
-    /// Time at which all requests so far would have passed at the steady rate.
+    /// Time at which the steady rate alone would have admitted all requests so far.
     paid: Mutex<Instant>,
 }
 

@@ -1,6 +1,6 @@
-//! Hosts that one server or run may currently reach.
+//! Hosts that a server or run can currently reach.
 //!
-//! - Each change is published at once, so that no connection is judged by a partial update.
+//! - Each change is published as a whole, so no connection is judged by a partial update.
 
 use super::basis::Basis;
 use ironcurtain_egress::{GrantedHost, HostDecision, HostPort, HostRules};
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::watch;
 
-/// Rules of a server's entry, combined with grants and leases for calls.
+/// Rules in a server's entry, combined with grants and with leases for calls.
 pub struct ReachableHosts {
     known: Mutex<Known>,
     rules: watch::Sender<Arc<HostRules>>,
@@ -26,7 +26,7 @@ struct Known {
     lent: BTreeMap<u64, Vec<GrantedHost>>,
 }
 
-/// Makes hosts reachable for a call until it is dropped.
+/// Makes hosts reachable for one call. Dropping the lease makes them unreachable again.
 pub struct HostLease {
     number: u64,
     of: Arc<ReachableHosts>,
@@ -38,12 +38,12 @@ impl ReachableHosts {
         Self { rules, known: Mutex::new(Known { entry, ..Known::default() }) }
     }
 
-    /// Returns a receiver for the current rules and their changes.
+    /// Returns a receiver that holds the current rules and is notified of changes.
     pub(super) fn rules(&self) -> watch::Receiver<Arc<HostRules>> {
         self.rules.subscribe()
     }
 
-    /// Sets the entry's rules, as of this policy version. Ignores versions that are older than the current one.
+    /// Sets the entry's rules as of this policy version. Does nothing if the version is older than the current one.
     pub(super) fn set_entry_rules(&self, snapshot: u64, rules: impl FnOnce() -> HostRules) {
         self.change(|known| {
             if snapshot > known.snapshot {
@@ -52,8 +52,8 @@ impl ReachableHosts {
         });
     }
 
-    /// Sets the granted hosts, as of this version of the grant table. Ignores versions that are older than the current
-    /// one.
+    /// Sets the granted hosts as of this version of the grant table. Does nothing if the version is older than the
+    /// current one.
     pub(super) fn follow(&self, version: u64, granted: Vec<GrantedHost>) {
         self.change(|known| {
             if version > known.version {

@@ -12,7 +12,7 @@ use ironcurtain_egress::{BoxFuture, ConnectionVerdict, Host, HostPort, Permitted
 use ironcurtain_visible as visible;
 use std::sync::Arc;
 
-/// Records the decisions of one proxy.
+/// Recorder for the decisions of one proxy.
 pub(super) struct ConnectionRecorder {
     caller: Arc<Caller>,
     reach: Arc<ReachableHosts>,

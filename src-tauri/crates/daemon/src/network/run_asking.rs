@@ -1,11 +1,11 @@
-//! Decides on hosts that a run connects to, and asks the user if needed.
+//! Decides on hosts that a run connects to, and asks the user if necessary.
 //!
 //! - The connection waits for the answer. The proxy then checks the published rules again.
-//! - An approval for longer than the waiting connections is stored as a grant first, so that it is listed and can be
-//!   revoked.
+//! - If the user approves more than the waiting connections, the approval is stored as a grant first, so that it is
+//!   listed and can be revoked.
 //! - A denial applies for the rest of the run.
-//! - Questions appear in the same place as the run's questions about files. If those are denied automatically, so are
-//!   these.
+//! - Questions about hosts appear wherever the run's questions about files appear. If those are denied automatically,
+//!   so are these.
 
 use super::caller::Caller;
 use super::reach::ReachableHosts;
@@ -24,16 +24,16 @@ use serde_json::Map;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 
-/// Maximum number of pending questions of a run. Further questions wait.
+/// Maximum number of pending questions per run. Further questions wait.
 const MOST_OPEN: usize = 8;
 
-/// Maximum number of times that one connection is judged. Each change of rules or grants requires another time.
+/// Maximum number of times that one connection is judged. It is judged again after each change of rules or grants.
 const MOST_ROUNDS: usize = 20;
 
 /// Asks the user about hosts for one run.
 pub(super) struct RunAsker(pub(super) Arc<RunAsking>);
 
-/// State of the questions about hosts of one run.
+/// One run's state for questions about hosts.
 pub(super) struct RunAsking {
     caller: Arc<Caller>,
     targets: Arc<RunTargets>,
@@ -100,8 +100,8 @@ impl RunAsking {
         no("the rules changed too often")
     }
 
-    /// Asks the user once, and creates a grant if the user allows more than the waiting connections. Returns `None` if
-    /// the connection must be judged again.
+    /// Asks the user once. If the user allows more than the waiting connections, creates a grant. Returns `None` if the
+    /// connection must be judged again.
     pub(super) async fn question(&self, target: &HostPort) -> Result<Option<Lifetime>, ExchangeError> {
         // The semaphore is never closed.
         let _place = self.places.acquire().await;
@@ -172,7 +172,7 @@ impl RunAsking {
         self.notes.denied(&target.to_string(), why);
     }
 
-    /// Reports a host that the user did not approve. Adds the reason unless the user chose the denial.
+    /// Reports a host that the user did not approve. Includes the reason, unless the user denied the host explicitly.
     pub(super) fn note_unapproved(&self, target: &HostPort, problem: &ExchangeError) {
         let is_chosen = self.notes.ask() == RunAsk::Deny
             || matches!(problem, ExchangeError::NotApproved(NotApproved::Denied));

@@ -1,6 +1,6 @@
 //! Hosts that a run has connected to, and the rules or grants that currently allow each of them.
 //!
-//! - A connection is judged like a call with a URL. A deny rule overrides grants and the run's host list, and the list
+//! - A connection is judged like a call with a URL. A deny rule overrides grants and the run's host list; the host list
 //!   overrides a rule that requires approval.
 //! - INVARIANT: the published rules follow from the current policy and grants, for every host that the run has
 //!   connected to.
@@ -19,13 +19,14 @@ use serde_json::{Map, Value};
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Maximum number of different hosts per run, because all are judged again after each change. Further hosts are denied.
+/// Maximum number of distinct hosts per run. Further hosts are denied. All hosts are judged again after each change, so
+/// their number must be limited.
 const MOST_SEEN: usize = 4096;
 
-/// Host list of one run, and the hosts that it has connected to.
+/// One run's host list, and the hosts that it has connected to.
 pub struct RunTargets {
     resolver: Resolver,
-    /// Rules for the run's host list. These hosts need no question.
+    /// Rules from the run's host list. Connections to these hosts need no question.
     free: HostRules,
     patterns: Vec<String>,
     seen: Mutex<HashSet<HostPort>>,
@@ -34,7 +35,7 @@ pub struct RunTargets {
 /// Verdict on a connection.
 #[derive(Debug)]
 pub(super) enum TargetVerdict {
-    /// A rule or the host list allows the connection. Contains the id of a [`Basis`].
+    /// A rule or the host list allows the connection. Contains the id of the matching [`Basis`].
     Allow(String),
     /// A grant allows the connection.
     Granted,
@@ -45,7 +46,7 @@ pub(super) enum TargetVerdict {
 }
 
 impl RunTargets {
-    /// Creates the hosts of a run. `patterns` is its host list.
+    /// Creates the state for a new run. `patterns` is its host list.
     ///
     /// # Errors
     /// Returns [`RuleError`] if a pattern is invalid.
@@ -54,7 +55,7 @@ impl RunTargets {
         Ok(Self { resolver, free, patterns, seen: Mutex::default() })
     }
 
-    /// Returns the host list, followed by those of `hosts` that it does not cover.
+    /// Returns the host list, followed by those of `hosts` that the list does not already cover.
     pub(super) fn with_patterns(&self, hosts: Vec<String>) -> Vec<String> {
         let is_covered = |host: &String| {
             let target = HostPort::parse(host, Some(443));
@@ -63,7 +64,7 @@ impl RunTargets {
         self.patterns.iter().cloned().chain(hosts.into_iter().filter(|host| !is_covered(host))).collect()
     }
 
-    /// Remembers a host, so that it is judged again after each change. Returns `false` if there are too many.
+    /// Stores a host, so that it is judged again after each change. Returns `false` if there are already too many.
     pub(super) fn note(&self, target: &HostPort) -> bool {
         // Every update leaves the set consistent, so a poisoned lock is safe to use.
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
@@ -155,7 +156,7 @@ pub(super) fn usable<'a>(principal: &Principal, grants: &'a [StandingGrant]) -> 
     grants.iter().filter(|grant| principal.is_covered_by(&grant.subject)).collect()
 }
 
-/// Returns the arguments for judging a connection: a URL with the host.
+/// Builds the arguments under which a connection is judged: a URL with the host.
 fn arguments(target: &HostPort) -> Arc<Map<String, Value>> {
     let scheme = if target.port == 80 { "http" } else { "https" };
     let url = (HostConnection::URL.to_owned(), Value::String(format!("{scheme}://{target}/")));

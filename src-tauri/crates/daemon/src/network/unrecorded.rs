@@ -1,4 +1,4 @@
-//! Network access for a remote server that is inspected outside a session.
+//! Network access for inspecting a remote server outside a session.
 
 use ironcurtain_egress::{
     BoxFuture, ConnectionEvent, Connections, Dialer, HostRules, Proxy, ProxyLimits, Record, RecordError,
@@ -7,9 +7,9 @@ use ironcurtain_egress::{
 use std::sync::Arc;
 use tokio::sync::watch;
 
-/// Recorder that discards all events, because an inspection has no audit log.
+/// Recorder that discards all events. An inspection has no audit log.
 struct OffRecord {
-    /// Keeps the sender alive, because dropping it would revoke all permissions.
+    /// Sender that is never used but must be kept: dropping it would revoke all permissions.
     _rules: watch::Sender<Arc<HostRules>>,
 }
 

@@ -1,14 +1,14 @@
-//! Runs blocking work on separate threads, so that work that hangs delays neither other work nor shutdown.
+//! Runs blocking work on separate threads. Work that hangs then delays neither other work nor shutdown.
 
 use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-/// Maximum time to wait for one piece of work.
+/// Maximum time to wait for one job.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Maximum number of pieces of work that exceeded the time limit and still run. Beyond it, new work is refused.
+/// Maximum number of jobs that are still running after their time limit. Beyond it, new jobs are refused.
 const MOST_LATE: usize = 4;
 
 /// Runs work on a new thread. The channel closes without a result if the work panics or no thread can be spawned.
@@ -27,14 +27,14 @@ pub(super) fn spawn_thread<T: Send + 'static>(
     done
 }
 
-/// Runs blocking work with a time limit.
+/// Runs blocking jobs with a time limit.
 #[derive(Default)]
 pub(super) struct BoundedWork {
     late: JoinSet<()>,
 }
 
 impl BoundedWork {
-    /// Runs the work. Returns `None` if it exceeds the time limit or panics, or if too much work is overdue.
+    /// Runs a job. Returns `None` if it exceeds the time limit or panics, or if too many jobs are overdue.
     pub(super) async fn run<T: Send + 'static>(
         &mut self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -52,7 +52,7 @@ impl BoundedWork {
         }
     }
 
-    /// Completes when an overdue piece of work has finished.
+    /// Completes when an overdue job has finished.
     pub(super) async fn over(&mut self) {
         if self.late.join_next().await.is_none() {
             std::future::pending().await
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
     use std::sync::mpsc;
 
-    /// Returns work that hangs until the sender is used or dropped.
+    /// Returns a job that blocks until the sender is used or dropped.
     fn hanging() -> (mpsc::Sender<()>, impl FnOnce() -> bool + Send) {
         let (go, wait) = mpsc::channel();
         (go, move || wait.recv().is_ok())
@@ -95,7 +95,7 @@ mod tests {
         assert_eq!(bounded.run(|| 1).await, Some(1));
     }
 
-    /// Runs work with the real clock instead of the paused one.
+    /// Runs a job with the real clock instead of the paused one.
     async fn done(bounded: &mut BoundedWork) -> Option<u8> {
         tokio::time::resume();
         let done = bounded.run(|| 1).await;

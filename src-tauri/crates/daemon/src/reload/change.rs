@@ -6,7 +6,7 @@ use ironcurtain_policy::OpenFolder;
 use ironcurtain_policy_tools::diff::{Difference, diff, diff_rules};
 use std::collections::BTreeSet;
 
-/// Returns the audit entry for a changed policy.
+/// Creates the audit entry for a changed policy.
 pub(super) fn of_policy(before: &PolicySnapshot, now: &PolicySnapshot) -> Entry {
     let rules = diff_rules(&before.policy, &now.policy);
     let closed = closed(before, now);
@@ -41,8 +41,8 @@ fn closed(before: &PolicySnapshot, now: &PolicySnapshot) -> Vec<String> {
     closed.into_iter().collect()
 }
 
-/// Returns the audit entry for the effect of a policy change. Both policies judge synthetic calls, which is slow for
-/// many rules.
+/// Creates the audit entry for the effect of a policy change, determined by judging synthetic calls with both policies.
+/// Slow if there are many rules.
 pub(super) fn effect(before: &PolicySnapshot, now: &PolicySnapshot) -> Entry {
     let difference = diff(&before.policy, &now.policy, &now.annotations);
     let looser = difference.decisions.iter().filter(|change| change.is_looser()).count();
@@ -58,7 +58,7 @@ pub(super) fn effect(before: &PolicySnapshot, now: &PolicySnapshot) -> Entry {
     entry
 }
 
-/// Returns the audit entry for changed settings or servers.
+/// Creates the audit entry for changed settings or servers.
 pub(super) fn of_settings(before: &SessionSettings, now: &SessionSettings) -> Entry {
     let servers = (before.servers != now.servers).then(|| servers(&before.servers, &now.servers));
     let settings = (before.config != now.config).then(|| "the settings changed".to_owned());
@@ -112,7 +112,7 @@ mod tests {
     use ironcurtain_config::home::Home;
     use serde_json::json;
 
-    /// Returns a policy with rules for this number of folders. `first` is the decision of the first rule.
+    /// Returns a policy with one rule for each of this number of folders. `first` is the decision of the first rule.
     fn snapshot(home: &Home, folders: usize, first: &str) -> PolicySnapshot {
         let rule = |at: usize| {
             let then = if at == 0 { first } else { "escalate" };

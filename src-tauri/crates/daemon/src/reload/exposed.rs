@@ -1,4 +1,5 @@
-//! Detects configuration files and programs that a server can write to, so that an agent may have manipulated them.
+//! Detects configuration files and programs that a server can write to, and that an agent may therefore have
+//! manipulated.
 //!
 //! - Checks the real path of a file and every symlink that leads to it.
 
@@ -38,7 +39,7 @@ impl<'a> Writable<'a> {
         exposure.map_or(Ok(()), |exposure| Err(ExposedFile(exposure)))
     }
 
-    /// Refuses a server's program that another server can modify. A protected path counts as safe even in a writable
+    /// Refuses a server's program if another server can modify it. A protected path counts as safe even in a writable
     /// folder.
     pub(crate) fn refuse_program(
         &self,
@@ -54,19 +55,19 @@ impl<'a> Writable<'a> {
         exposure.map_or(Ok(()), |exposure| Err(ProgramError::Exposed(exposure)))
     }
 
-    /// Returns the first place of a file that is writable for a server other than `but`.
+    /// Returns the first of a file's `places` that a server other than `but` can write to.
     fn exposure(&self, file: &Path, places: Vec<CanonicalPath>, but: Option<&str>) -> Option<Exposure> {
         let writable = places.into_iter().find_map(|place| Some((self.writer(&place, but)?, place)));
         writable.map(|(by, place)| Exposure { file: file.to_path_buf(), place, by })
     }
 
-    /// Returns the real path of a file and all symlinks that lead to it. Empty if the path cannot be resolved, because
-    /// opening it fails later with a better error.
+    /// Returns the real path of a file and all symlinks that lead to it. Empty if the path cannot be resolved: opening
+    /// the file will then fail with a better error.
     fn places(&self, file: &Path) -> Vec<CanonicalPath> {
         file.to_str().and_then(|text| self.resolver.resolve(text).ok()).map(places).unwrap_or_default()
     }
 
-    /// Returns the server or grant that can write to a place, except for the server `but`.
+    /// Returns the server or grant that can write to a place. Ignores the server `but`.
     fn writer(&self, place: &CanonicalPath, but: Option<&str>) -> Option<WritableBy> {
         let granted = || self.granted(place, but);
         granted().or_else(|| self.of_sessions(place)).or_else(|| self.configured(place, but))
@@ -84,7 +85,7 @@ impl<'a> Writable<'a> {
         })
     }
 
-    /// Checks whether the place is in a private folder of a session or server.
+    /// Checks whether a session's or server's private folder contains the place.
     fn of_sessions(&self, place: &CanonicalPath) -> Option<WritableBy> {
         let theirs = [self.home.sessions(), self.home.data.join("servers")];
         let is_theirs = |dir: &std::path::PathBuf| {
@@ -93,7 +94,8 @@ impl<'a> Writable<'a> {
         theirs.iter().any(is_theirs).then_some(WritableBy::Session)
     }
 
-    /// Checks whether an `allowWrite` setting includes the place. Such settings never include IronCurtain's own folders.
+    /// Checks whether an `allowWrite` setting includes the place. Such a setting never includes IronCurtain's own
+    /// folders.
     fn configured(&self, place: &CanonicalPath, but: Option<&str>) -> Option<WritableBy> {
         if self.own.iter().any(|own| own.contains(place)) {
             return None;

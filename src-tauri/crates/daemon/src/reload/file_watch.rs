@@ -1,5 +1,5 @@
-//! Detects changes of files: written in place, replaced by a rename or with their directory, or changed at a symlink's
-//! target.
+//! Detects changes to files: writes in place, replacement of a file or its directory by a rename, and changes to a
+//! symlink's target.
 //!
 //! - Watches directories instead of files, because a replaced file has a new inode.
 //! - If a directory does not exist, watches its nearest existing ancestor.
@@ -15,16 +15,16 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout_at};
 
-/// Delay after the last event before files are read, because many programs write in several steps.
+/// Time without events after which files are read. Many programs write in several steps.
 const QUIET: Duration = Duration::from_millis(50);
 
-/// Maximum delay after the first event, even if further events arrive.
+/// Maximum time between the first event and the reading of files, even if events keep arriving.
 const LONGEST: Duration = Duration::from_secs(1);
 
 /// Device and inode numbers.
 type Identity = (u64, u64);
 
-/// Files to follow by their real paths, and the directories to watch for that.
+/// Real paths of the files to follow, and the directories that must be watched for this.
 pub(super) struct WatchedPaths {
     files: BTreeSet<PathBuf>,
     /// Folders with secrets, in which only new symlinks and folders matter.
@@ -38,7 +38,7 @@ pub(super) struct FileWatch {
     watcher: Result<RecommendedWatcher, Arc<notify::Error>>,
     events: mpsc::UnboundedReceiver<Vec<PathBuf>>,
     watched: BTreeMap<PathBuf, Identity>,
-    /// Real paths of the followed files and of their symlinks.
+    /// Real paths of the followed files and of the symlinks that lead to them.
     places: BTreeSet<PathBuf>,
     /// Folders with secrets, in which only new symlinks and folders matter.
     secret: BTreeSet<PathBuf>,
@@ -47,7 +47,7 @@ pub(super) struct FileWatch {
 /// Reason why changes cannot be detected.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum FileWatchError {
-    /// The operating system's watcher is not available.
+    /// The operating system's file watcher is not available.
     #[error(transparent)]
     NoWatcher(Arc<notify::Error>),
     /// A directory cannot be watched.
@@ -55,13 +55,13 @@ pub(super) enum FileWatchError {
     Unwatched {
         /// Path of the directory.
         dir: PathBuf,
-        /// Error of the watcher.
+        /// Error from the watcher.
         source: notify::Error,
     },
 }
 
 impl FileWatch {
-    /// Creates a watcher without directories. Call [`FileWatch::arm`] next.
+    /// Creates a watcher that watches no directories. Call [`FileWatch::arm`] next.
     pub(super) fn new() -> Self {
         let (send, events) = mpsc::unbounded_channel();
         let tell = move |event: notify::Result<Event>| {
@@ -74,7 +74,7 @@ impl FileWatch {
         Self { watcher, events, watched: BTreeMap::new(), places: BTreeSet::new(), secret: BTreeSet::new() }
     }
 
-    /// Replaces the set of watched directories. Detects all changes from now on.
+    /// Replaces the set of watched directories. From then on, all changes in them are detected.
     ///
     /// # Errors
     /// Returns [`FileWatchError`] if the watcher is not available or a directory cannot be watched.
@@ -104,7 +104,7 @@ impl FileWatch {
         Ok(())
     }
 
-    /// Completes after a change, once no further event has arrived for [`QUIET`], or after [`LONGEST`].
+    /// Completes after a change, once no event has arrived for [`QUIET`], or at the latest after [`LONGEST`].
     pub(super) async fn changed(&mut self) {
         self.touched().await;
         let last = Instant::now() + LONGEST;
@@ -128,8 +128,8 @@ impl FileWatch {
         }
     }
 
-    /// Returns `true` if an event concerns a followed file, a directory that leads to it, or a new symlink among
-    /// secrets. An event without paths may concern any file.
+    /// Returns `true` if an event concerns a followed file, a directory that leads to one, or a new symlink in a folder
+    /// with secrets. An event without paths may concern any file.
     fn concern(&self, paths: &[PathBuf]) -> bool {
         let is_on_the_way = |path: &PathBuf| self.places.iter().any(|place| place.starts_with(path));
         paths.is_empty() || paths.iter().any(|path| is_on_the_way(path) || self.is_new_link(path))
@@ -141,7 +141,7 @@ impl FileWatch {
     }
 }
 
-/// Returns the paths of an event, or `None` if the event is only a read access.
+/// Returns an event's paths, or `None` if the event is only a read access.
 fn touched(event: notify::Result<Event>) -> Option<Vec<PathBuf>> {
     match event {
         // The watcher may have lost events.
@@ -154,7 +154,7 @@ fn touched(event: notify::Result<Event>) -> Option<Vec<PathBuf>> {
 }
 
 impl WatchedPaths {
-    /// Finds the current real paths of the files. Blocks on file access.
+    /// Determines the current real paths of the files. Blocks on file access.
     pub(super) fn find(files: &[PathBuf], secret: Vec<PathBuf>) -> Self {
         let directories = secret.iter().filter_map(|dir| there(dir)).collect();
         let mut found = Self { files: BTreeSet::new(), secret: secret.into_iter().collect(), directories };
@@ -173,7 +173,7 @@ impl WatchedPaths {
     }
 }
 
-/// Resolves all symlinks in a path except for its last component.
+/// Resolves all symlinks in a path except one in its last component.
 fn spelled(file: &Path) -> PathBuf {
     let real = file.ancestors().skip(1).find_map(|above| Some((above, above.canonicalize().ok()?)));
     real.and_then(|(above, real)| Some(real.join(file.strip_prefix(above).ok()?)))

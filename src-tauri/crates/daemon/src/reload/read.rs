@@ -18,16 +18,16 @@ pub(super) struct Current {
     pub(super) snapshot: Arc<PolicySnapshot>,
 }
 
-/// Result of reading the files.
+/// Result of reading the configuration files.
 #[derive(Debug)]
 pub(super) struct Reading {
-    /// New state. A file that was rejected keeps its previous value.
+    /// New state. Where a file was rejected, it contains that file's previous value.
     pub(super) now: Current,
-    /// Reasons for rejected files.
+    /// Reasons why files were rejected.
     pub(super) refused: Refused,
 }
 
-/// Reasons why files were rejected, by kind of file. `None` if the files were accepted.
+/// Reasons why files were rejected, by kind of file. A field is `None` if its files were accepted.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Refused {
     pub(super) config: Option<String>,
@@ -44,10 +44,10 @@ enum ReadError {
     /// The policy in the files is invalid.
     #[error(transparent)]
     Policy(#[from] SnapshotError),
-    /// A server can write to the file.
+    /// A server has write access to the file.
     #[error(transparent)]
     Exposed(#[from] ExposedFile),
-    /// The file was removed after it had been loaded.
+    /// The file was removed after it was loaded.
     #[error("`{path}` was removed; restore it, or restart IronCurtain to continue without it", path = .0.display())]
     Gone(PathBuf),
 }
@@ -59,7 +59,7 @@ pub(super) fn files(home: &Home) -> Vec<PathBuf> {
 }
 
 impl Current {
-    /// Reads the files at startup. Every error is fatal.
+    /// Reads the files at startup. Any error is fatal.
     pub(super) fn read(home: &Home) -> Result<Self, SnapshotError> {
         let config = Config::text(home)?;
         let config = (config.clone(), Config::of(&config)?);
@@ -107,7 +107,7 @@ pub(super) fn read_again(home: &Home, before: &Current, grants: &GrantTable) -> 
     Reading { now: Current { config, servers, snapshot }, refused }
 }
 
-/// Returns the previous policy with the current hosts and protected paths.
+/// Returns the previous policy with the current host settings and protected paths.
 fn with_hosts_of_now(home: &Home, before: &PolicySnapshot, hosts: Hosts) -> PolicySnapshot {
     let snapshot = before.with_hosts(hosts);
     match protection(home, &before.home) {
@@ -169,7 +169,7 @@ fn still_there(before: &Text, now: &Text) -> Result<(), ReadError> {
     Err(ReadError::Gone(now.path.clone()))
 }
 
-/// Checks that a directory, if it exists, is accessible to this user only.
+/// Checks that a directory, if it exists, is accessible only to this user.
 fn closed(dir: &Path) -> Result<(), HomeError> {
     if dir.symlink_metadata().is_ok() { private_dir(dir) } else { Ok(()) }
 }

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot, watch};
 
-/// Maximum number of waiting reload requests.
+/// Maximum number of reload requests that are waiting.
 const QUEUE: usize = 16;
 
 pub(super) fn start(current: Current, parts: ReloaderParts) -> Reloader {
@@ -40,7 +40,7 @@ struct ReloadTask {
     current: Current,
     snapshots: watch::Sender<Arc<PolicySnapshot>>,
     settings: watch::Sender<Arc<SessionSettings>>,
-    /// `true` while a change is pending because it could not be recorded.
+    /// `true` while a change has not taken effect because it could not be recorded.
     unrecorded: bool,
     audit_troubles: watch::Receiver<BTreeMap<Concern, String>>,
 }
@@ -122,7 +122,7 @@ impl ReloadTask {
         self.parts.changes.send_modify(|n| *n += 1);
     }
 
-    /// Records a change, then applies it. If recording fails, the change stays pending.
+    /// Records a change, then applies it. If the change cannot be recorded, it stays pending.
     async fn publish(&mut self, now: Current, snapshot: Option<Entry>) -> Result<(), AuditError> {
         let (old, new) = (self.current.settings(), now.settings());
         if old != new {
@@ -141,7 +141,7 @@ impl ReloadTask {
     }
 }
 
-/// Computes and records the effect of a change. Runs in the background, because the change must not wait for it.
+/// Determines and records the effect of a change. Runs in the background, so that the change need not wait.
 async fn note_effect(audit: Audit, before: Arc<PolicySnapshot>, now: Arc<PolicySnapshot>) {
     if before.policy == now.policy {
         return;

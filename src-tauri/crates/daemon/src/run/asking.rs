@@ -1,7 +1,7 @@
-//! Decides on a run's access to a file: judges it, and asks the user if needed.
+//! Decides on a run's access to a file: judges it, and asks the user if necessary.
 //!
-//! - An answer applies to the file as it was shown. The access is judged again afterwards, and a difference leads to a
-//!   new question.
+//! - An answer applies to the file as it was shown. The access is judged again afterwards; if anything has changed, the
+//!   user is asked again.
 //! - A denial applies for the rest of the run, to this kind of access to the path and everything below it.
 
 use super::Run;
@@ -29,13 +29,13 @@ use tokio::sync::watch;
 /// Maximum number of times that one access is judged. It is judged again whenever a similar question is answered.
 const MOST_ROUNDS: usize = 200;
 
-/// Number of questions about files in one folder, after which the folder is offered first.
+/// Number of questions about files in one folder after which the user is offered the folder first.
 const OFTEN: u32 = 2;
 
 /// Maximum number of folders for which questions are counted.
 const MOST_FOLDERS: usize = 10_000;
 
-/// Maximum number of questions about one access. New ones are needed if the file changes.
+/// Maximum number of questions about one access. The user is asked again only if the file has changed.
 const MOST_QUESTIONS: usize = 3;
 
 /// Access that a program is waiting for.
@@ -48,20 +48,21 @@ pub(super) struct AskedByProgram {
 
 /// Accesses that a question covers.
 pub(super) enum Together {
-    /// A single access. The receiver, if any, changes when a search starts that may include the access.
+    /// A single access. If there is a receiver, it changes when a search starts that may include the access.
     Alone(Option<watch::Receiver<u64>>),
     /// This number of accesses to files in one folder.
     With(usize),
-    /// No access yet: the user raised the question in advance.
+    /// No access yet, because the user raised the question in advance.
     Raised,
 }
 
-/// Number of questions so far about files in each folder.
+/// Number of questions asked so far about files in each folder.
 #[derive(Debug, Default)]
 pub(super) struct AskedFolders(Mutex<HashMap<PathBuf, u32>>);
 
 impl AskedFolders {
-    /// Counts a question. Returns `true` if the folder has had enough questions to be offered first.
+    /// Counts a question. Returns `true` if there have been enough questions about the folder to offer the folder
+    /// first.
     fn is_often(&self, path: &str) -> bool {
         let Some(folder) = Path::new(path).parent() else { return false };
         let mut folders = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -75,7 +76,8 @@ impl AskedFolders {
 }
 
 impl Run {
-    /// Decides on an access. If it stays permitted, the view has received the permission when this returns.
+    /// Decides on an access. If the access is permitted permanently, the file view has the permission when this
+    /// returns.
     pub(super) async fn decide(self: &Arc<Self>, asked: AskedByProgram) -> AccessAnswer {
         let mut why = None;
         let answer = self.decided(&asked, &mut why).await;
@@ -93,7 +95,7 @@ impl Run {
         answer
     }
 
-    /// Decides on an access. Sets `why` for a denial, unless the user chose it just now.
+    /// Decides on an access. For a denial, sets `why`, unless the user has just chosen the denial.
     async fn decided(self: &Arc<Self>, asked: &AskedByProgram, why: &mut Option<String>) -> AccessAnswer {
         let wanted = &asked.wanted;
         let (mut approved, mut answers) = (Vec::new(), 0);
@@ -168,7 +170,7 @@ impl Run {
         }
     }
 
-    /// Asks once about a folder in which many reads are waiting.
+    /// Asks once about a folder for which many reads are waiting.
     async fn search(
         self: &Arc<Self>,
         asked: &AskedByProgram,
@@ -192,8 +194,8 @@ impl Run {
         answered.map(|_| answer)
     }
 
-    /// Records an allowed access, and permits it permanently unless it was a one-time approval. Returns `None` if
-    /// the access must be judged again.
+    /// Records an allowed access. Unless it was approved only once, permits it permanently. Returns `None` if the
+    /// access must be judged again.
     async fn allow(
         &self,
         wanted: &PermittedAccess,
@@ -231,7 +233,8 @@ impl Run {
         }
     }
 
-    /// Asks the user once. Returns the values approved for this access only, or `None` if it must be judged again.
+    /// Asks the user once. Returns the values approved for this access only, or `None` if the access must be judged
+    /// again.
     pub(super) async fn question(
         self: &Arc<Self>,
         AskedByProgram { wanted, programs }: &AskedByProgram,
@@ -327,7 +330,7 @@ impl Run {
         Ok(Some(Vec::new()))
     }
 
-    /// Completes when the access no longer needs its own question, because of a new grant, a new policy or a question
+    /// Completes when the access no longer needs its own question because of a new grant, a new policy or a question
     /// about its folder.
     async fn no_question_left(
         self: &Arc<Self>,
@@ -375,7 +378,7 @@ impl Run {
     }
 }
 
-/// Removes all lifetimes that `accepted` rejects, and offers without a lifetime.
+/// Removes all lifetimes that `accepted` rejects, and then offers that have no lifetime left.
 fn only(offers: &mut Vec<Offer>, accepted: impl Fn(&Lifetime) -> bool) {
     offers.iter_mut().for_each(|offer| offer.lifetimes.retain(&accepted));
     offers.retain(|offer| !offer.lifetimes.is_empty());

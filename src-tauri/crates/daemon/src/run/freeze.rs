@@ -1,4 +1,4 @@
-//! Suspends all programs of a run while it is paused, and resumes them.
+//! Suspends all of a run's programs while the run is paused, and resumes them afterwards.
 
 use super::Run;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
@@ -8,7 +8,7 @@ use std::fs;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Maximum time until all programs must be suspended. Otherwise the run is terminated.
+/// Maximum time for all programs to become suspended. After it, the run is terminated.
 const STOP_BOUND: Duration = Duration::from_secs(2);
 
 /// Interval between two checks.
@@ -47,7 +47,7 @@ impl Run {
 /// Suspends all processes in the sandbox. Returns `false` if that takes longer than [`STOP_BOUND`].
 ///
 /// A process with a pending stop signal no longer runs its own code, but a `fork` in progress can still create a
-/// process. Repeats until all processes are suspended.
+/// process. Therefore repeats until all processes are suspended.
 fn freeze(supervisor: u32) -> bool {
     let deadline = Instant::now() + STOP_BOUND;
     loop {
@@ -64,8 +64,8 @@ fn freeze(supervisor: u32) -> bool {
     }
 }
 
-/// Sends a signal to all processes. Parents are suspended before and resumed after their children, so that they do not
-/// notice.
+/// Sends a signal to all processes. Parents are suspended before their children and resumed after them, so that parents
+/// do not notice their children stopping.
 fn signal_all(supervisor: u32, signal: Signal) {
     let mut all = inside(supervisor);
     if signal == Signal::CONT {

@@ -20,7 +20,7 @@ pub(super) struct JudgedAccess {
     pub(super) inspected: InspectedCall,
     pub(super) snapshot: Arc<PolicySnapshot>,
     pub(super) grants_version: u64,
-    /// `true` if other programs run the file automatically. Changing it then always requires its own approval.
+    /// `true` if other programs run the file automatically. Each change to such a file requires its own approval.
     pub(super) runs_later: bool,
 }
 
@@ -89,7 +89,8 @@ fn judged(
     Ok((judgement.verdict, judgement.inspected))
 }
 
-/// Denies an access that a rule or grant allows, because only the working folder is watched for autostart files.
+/// Denies the access unless the user approved this single access: only the working folder is watched for autostart
+/// files, so elsewhere no rule or grant may allow changing one.
 fn asked_each_time(verdict: Verdict) -> Verdict {
     match verdict {
         Verdict::Allow(permit) if permit.allowed_by() != AllowedBy::Answer => {
@@ -101,7 +102,7 @@ fn asked_each_time(verdict: Verdict) -> Verdict {
     }
 }
 
-/// Returns the file operation under which an access is judged.
+/// Returns the file operation as which an access is judged.
 pub(super) fn operation(access: FileAccess) -> FileOperation {
     match access {
         FileAccess::Read => FileOperation::Read,

@@ -1,4 +1,4 @@
-//! Connection to the file view of a run. Receives questions, and sends answers and permissions.
+//! Connection to a run's file view. Receives questions, and sends answers and permissions.
 
 use super::Run;
 use super::asking::AskedByProgram;

@@ -1,4 +1,4 @@
-//! Starts a run: its program in a sandbox.
+//! Starts a run's program in a sandbox.
 
 use super::asking::AskedFolders;
 use super::network;
@@ -54,10 +54,10 @@ pub(crate) enum RunError {
     /// The profile does not exist or is invalid.
     #[error(transparent)]
     Profile(#[from] ProfileError),
-    /// The grants of the profile cannot be created.
+    /// The profile's grants cannot be created.
     #[error(transparent)]
     Grant(#[from] GrantError),
-    /// A directory of the run cannot be created.
+    /// A directory for the run cannot be created.
     #[error(transparent)]
     Home(#[from] HomeError),
     /// The working folder cannot be watched for autostart files.
@@ -66,7 +66,7 @@ pub(crate) enum RunError {
     /// A pattern in the host list is invalid.
     #[error(transparent)]
     Host(#[from] RuleError),
-    /// A port of the run cannot be published.
+    /// A port in the run cannot be published.
     #[error(transparent)]
     Publish(#[from] PublishError),
     /// The sandbox cannot be launched.
@@ -75,10 +75,10 @@ pub(crate) enum RunError {
     /// The supervisor failed to start the program.
     #[error(transparent)]
     Supervisor(#[from] SupervisorError),
-    /// The start of the run cannot be recorded.
+    /// The start cannot be recorded in the audit log.
     #[error(transparent)]
     Audit(#[from] AuditError),
-    /// Another operation of the operating system failed.
+    /// Another system call failed.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
@@ -87,16 +87,16 @@ pub(crate) enum RunError {
 pub(crate) struct RunOptions {
     /// Program that requested the run.
     pub(crate) starter: ClientView,
-    /// Program to run, with its folder, environment and options.
+    /// Program to run, including its folder, environment and options.
     pub(crate) request: RunHello,
-    /// Standard streams, link to the starter, and terminal for questions.
+    /// Standard streams, the connection to the process that started the run, and the terminal for questions.
     pub(crate) descriptors: RunDescriptors,
 }
 
-/// Top-level folders that are not served, because the sandbox has its own.
+/// Top-level folders that the file view does not serve, because the sandbox has its own versions.
 const OWN: [&str; 8] = ["/boot", "/dev", "/etc", "/proc", "/run", "/sys", "/tmp", "/usr"];
 
-/// Alternative path of `/etc/machine-id`, which some programs read if that does not exist.
+/// Alternative path of `/etc/machine-id`, which some programs read if the latter does not exist.
 const MACHINE: &str = "/var/lib/dbus/machine-id";
 
 /// Maximum size of the run's private `/tmp`, in bytes.
@@ -109,7 +109,7 @@ impl Run {
     /// Starts a run. Call [`OpenedRun::serve`] next.
     ///
     /// # Errors
-    /// Returns [`RunError`] if the run cannot be started. No program runs then.
+    /// Returns [`RunError`] if the run cannot be started. In that case, no program is running.
     pub(crate) async fn open(services: Services, options: RunOptions) -> Result<OpenedRun, RunError> {
         let RunOptions { starter, request, descriptors } = options;
         let RunDescriptors { streams, link, questions } = descriptors;
@@ -233,7 +233,7 @@ impl Run {
         Ok(OpenedRun { run, control, kill, exit, view, network, orders, for_starter })
     }
 
-    /// Returns the audit entry for the start of the run.
+    /// Creates the audit entry for the start of the run.
     fn started(&self) -> Entry {
         let plan = &self.profile.plan;
         let summary =
@@ -244,7 +244,7 @@ impl Run {
     }
 }
 
-/// Removes the state of a run that could not be started, unless it is disarmed before the drop.
+/// Guard that removes the state of a run that could not be started. Disarm it after a successful start.
 struct OpenRecord {
     autostart: Autostart,
     grants: Grants,
@@ -275,7 +275,7 @@ fn canonical(path: &Path) -> io::Result<CanonicalPath> {
     CanonicalPath::assume_canonical(text).map_err(io::Error::other)
 }
 
-/// Returns the principal `run:NAME` for the program. Its grants are valid only for the same program file.
+/// Returns the principal `run:NAME` for the program. Its grants apply only to the same program file.
 fn principal(
     session: &str,
     starter: ClientView,
@@ -346,7 +346,8 @@ fn environment(
     env
 }
 
-/// Returns the folders that the view serves: the home directory, and top-level folders that the sandbox does not have.
+/// Returns the folders that the file view serves: the home directory, and top-level folders that the sandbox does not
+/// provide.
 fn view(home: &CanonicalPath, protected: &ProtectedPaths) -> View {
     let is_served = |path: &PathBuf| {
         let is_folder = std::fs::symlink_metadata(path).is_ok_and(|found| found.is_dir());

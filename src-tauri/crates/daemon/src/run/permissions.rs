@@ -1,7 +1,7 @@
-//! Accesses that the view permits without a question.
+//! Accesses that a run's file view permits without a question.
 //!
-//! - INVARIANT: an access is added only if grants and policy are unchanged since it was judged. Each later change
-//!   judges all accesses again, so that none stays permitted without a reason.
+//! - INVARIANT: an access is added only if grants and policy are unchanged since it was judged. After each later
+//!   change, all accesses are judged again, and those that are no longer allowed are removed.
 
 use super::Run;
 use ironcurtain_config::PolicySnapshot;
@@ -14,7 +14,7 @@ use tokio::sync::watch;
 /// Maximum number of permitted accesses. Further accesses are denied.
 const MOST: usize = 100_000;
 
-/// Permitted accesses, and the version of the grants that the view has applied.
+/// Permitted accesses, and the version of the grants that the file view has applied.
 #[derive(Debug)]
 pub(super) struct Permissions {
     permitted: Mutex<HashSet<PermittedAccess>>,
@@ -39,12 +39,12 @@ pub(super) enum Permitting {
 }
 
 impl Permissions {
-    /// Creates the permissions of a new run. The accesses in `permitted` are judged before the view receives them.
+    /// Creates the permissions of a new run. `permitted` is judged before the file view receives it.
     pub(super) fn new(permitted: impl Iterator<Item = PermittedAccess>) -> Self {
         Self { permitted: Mutex::new(permitted.collect()), applied: watch::Sender::new(0) }
     }
 
-    /// Records that the view has applied the permissions of this version.
+    /// Records that the file view has applied the permissions of this version.
     pub(super) fn applied(&self, version: u64) {
         self.applied.send_if_modified(|applied| {
             let is_newer = version > *applied;
@@ -92,8 +92,8 @@ impl Run {
         }
     }
 
-    /// Judges the permitted accesses by the grants of at least this version. Accesses that are added in the meantime
-    /// were judged by such a version too.
+    /// Judges the permitted accesses by grants of this version or a newer one. Accesses that are added concurrently
+    /// have been judged by such grants too.
     fn judge_again(&self, version: u64) {
         let permitted = || self.permissions.permitted.lock().unwrap_or_else(PoisonError::into_inner);
         let before = permitted().clone();
@@ -105,7 +105,7 @@ impl Run {
         self.tell(ToView::Permissions { version, permitted: permitted.iter().cloned().collect() });
     }
 
-    /// Waits until neither the view nor a connection uses grants older than this version, or the run has ended.
+    /// Waits until neither the file view nor a connection uses grants older than this version, or the run has ended.
     pub(crate) async fn is_within(&self, version: u64) {
         let mut applied = self.permissions.applied.subscribe();
         let within = async {
@@ -127,7 +127,7 @@ impl Run {
         }
     }
 
-    /// Sends a message to the view.
+    /// Sends a message to the file view.
     pub(super) fn tell(&self, message: ToView) {
         // Ignore the error, which occurs only if the run has ended.
         let _ = self.to_view.send(message);

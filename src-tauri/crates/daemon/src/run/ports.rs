@@ -1,4 +1,4 @@
-//! Ports of a run: services of this computer that the run uses, and ports that it publishes on this computer.
+//! A run's ports: services on this computer that the run uses, and ports that it publishes on this computer.
 
 use crate::network::LocalServices;
 use ironcurtain_sandbox::{PROXY_PORT, ServiceLink};
@@ -13,10 +13,10 @@ use tokio::task::JoinSet;
 /// Maximum number of open connections per published port.
 const MOST_CONNECTIONS: usize = 256;
 
-/// Stack size of the thread that waits for requests, in bytes.
+/// Stack size for the thread that waits for requests, in bytes.
 const STACK: usize = 64 * 1024;
 
-/// Port of the run that is published on this computer.
+/// Port in the run that is published on this computer.
 #[derive(Debug)]
 pub(super) struct PublishedPort {
     port: u16,
@@ -26,21 +26,21 @@ pub(super) struct PublishedPort {
 /// Reason why a port cannot be published.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PublishError {
-    /// The port is the proxy's port in the run.
+    /// The run's proxy uses the port.
     #[error("port {PROXY_PORT} cannot be published, because the run's proxy uses it")]
     Proxy,
     /// The port cannot be bound on this computer.
     #[error("failed to publish port {port}: {problem}")]
     Listen {
-        /// Number of the port.
+        /// Port number.
         port: u16,
-        /// Error of the operating system.
+        /// Operating system error.
         problem: io::Error,
     },
 }
 
 impl PublishedPort {
-    /// Binds a port of this computer's loopback interface.
+    /// Binds a port on this computer's loopback interface.
     pub(super) fn listen(port: u16) -> Result<Self, PublishError> {
         if port == PROXY_PORT {
             return Err(PublishError::Proxy);
@@ -52,7 +52,7 @@ impl PublishedPort {
     }
 }
 
-/// Serves the ports of a run until the link closes or the returned set is dropped.
+/// Serves a run's ports until the link closes or the returned set is dropped.
 pub(super) fn serve(
     services: Option<Arc<LocalServices>>,
     link: ServiceLink,

@@ -1,8 +1,8 @@
-//! Profile of a run: the access that it has from the start, as grants for the session.
+//! Profile of a run: the access that the run has from the start, as grants for the session.
 //!
-//! - Settings folders are mounted, because programs map their databases into memory. Single files are served by the
-//!   view.
-//! - INVARIANT: the run can access the agent's logins only while all grants for its settings are in force.
+//! - Settings folders are mounted, because programs map their databases into memory. Individual files are served by the
+//!   file view.
+//! - INVARIANT: the run can access the agent's logins only while all grants for its settings are active.
 
 use super::Run;
 use crate::services::Services;
@@ -25,7 +25,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
 
-/// Maximum number of files that are remembered for proposing a profile.
+/// Maximum number of files to remember for proposing a profile.
 const MOST_LEARNED: usize = 10_000;
 
 /// Reason why a profile cannot be used for a run.
@@ -42,28 +42,30 @@ pub(crate) enum ProfileError {
     Folder {
         /// Path of the folder.
         folder: CanonicalPath,
-        /// Error of the operating system.
+        /// Operating system error.
         source: io::Error,
     },
 }
 
-/// Request to the task that owns the supervisor connection, with the channel for the answer.
+/// Request to the task that owns the supervisor connection, with a channel for the answer.
 pub(super) type SandboxOrder = (ControlOp, oneshot::Sender<Option<ControlAnswer>>);
 
-/// Grants and mounts of a run that come from its profile.
+/// Grants and mounts that a run's profile adds.
 pub(super) struct ProfileGrants {
     pub(super) plan: RunPlan,
-    /// Ids of the grants for settings.
+    /// Ids of the grants for settings files and folders.
     settings: Vec<String>,
     /// Mounted folders, by the id of their grant.
     mounted: Mutex<BTreeMap<String, CanonicalPath>>,
-    /// Policy from which the profile has removed protections, preceded by the policy that it was derived from.
+    /// Cached policy without the protections that the profile removes, preceded by the policy from which it was
+    /// derived.
     opened: Mutex<Option<(Arc<PolicySnapshot>, Arc<PolicySnapshot>)>>,
-    /// Used files, with `true` if they were changed. `None` unless the starter requested this list.
+    /// Used files, with `true` for those that were changed. `None` unless the process that started the run requested
+    /// this list.
     learned: Option<Mutex<BTreeMap<String, bool>>>,
 }
 
-/// Creates the plan of a run, and creates missing settings folders. Blocks on file access.
+/// Plans a run's access, and creates missing settings folders. Blocks on file access.
 pub(super) fn plan(
     services: &Services,
     request: &RunHello,
@@ -93,7 +95,7 @@ pub(super) fn plan(
     Ok(plan)
 }
 
-/// Returns the mounts of a plan.
+/// Converts a plan to its mounts.
 pub(super) fn mounts(plan: &RunPlan) -> Vec<Mount> {
     let mount = |access| move |path: &CanonicalPath| Mount::new(path.as_str(), access);
     let programs = plan.programs.iter().map(mount(MountAccess::ReadOnly));
@@ -101,7 +103,7 @@ pub(super) fn mounts(plan: &RunPlan) -> Vec<Mount> {
 }
 
 impl ProfileGrants {
-    /// Creates the grants of a plan, each with its audit entry.
+    /// Creates a plan's grants, each with its audit entry.
     pub(super) fn new(
         plan: RunPlan,
         principal: &Principal,
@@ -152,12 +154,13 @@ impl ProfileGrants {
         }
     }
 
-    /// Returns the settings file that a path is, or belongs to as a lock or temporary file. Returns `None` for other paths.
+    /// Returns the settings file that `path` denotes, or that it belongs to as a lock or temporary file. Returns `None`
+    /// for other paths.
     pub(super) fn settings_file(&self, path: &str, grants: &GrantTable) -> Option<&CanonicalPath> {
         self.plan.settings_file(path).filter(|_| self.is_in_force(grants))
     }
 
-    /// Returns the accesses that are permitted at the start, because the view does not ask about them.
+    /// Returns the accesses that are permitted from the start, so that the file view does not ask about them.
     pub(super) fn permitted(&self) -> impl Iterator<Item = PermittedAccess> {
         // A lock is a folder. The view creates folders without a question, but creates real ones only if they are
         // permitted.
@@ -168,7 +171,7 @@ impl ProfileGrants {
         self.plan.files.iter().map(lock)
     }
 
-    /// Remembers an allowed access, if the starter requested the list of used files.
+    /// Remembers an allowed access if the process that started the run requested the list of used files.
     pub(super) fn note(&self, access: &PermittedAccess) {
         let Some(learned) = &self.learned else { return };
         let mut learned = lock(learned);

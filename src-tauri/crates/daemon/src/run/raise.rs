@@ -15,13 +15,13 @@ pub(crate) enum RaiseError {
     /// The path cannot be resolved.
     #[error(transparent)]
     Path(#[from] PathError),
-    /// The policy denies the access without a question.
+    /// The policy denies the access, so there is nothing to ask.
     #[error("denied without a question: {0}")]
     Denied(Arc<str>),
     /// The access is already permitted. Contains the name of the operation.
     #[error("the run may already {0} this path")]
     Allowed(&'static str),
-    /// The question was closed before the user saw it, for this reason.
+    /// The question was closed before the user saw it. Contains the reason.
     #[error("{0}")]
     Unasked(String),
 }

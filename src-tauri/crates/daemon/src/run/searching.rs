@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
-/// Number of files that must wait at the same time to be combined, unless the limit for questions is lower.
+/// Number of files that must be waiting at the same time for their reads to be combined. Lower if the limit on
+/// questions is lower.
 const MANY: usize = 20;
 
 /// Reads of a run that are waiting for an answer.
@@ -14,7 +15,7 @@ const MANY: usize = 20;
 pub(super) struct Searches {
     many: usize,
     state: Mutex<State>,
-    /// Number of searches that have started.
+    /// Number of searches that have started so far.
     begun: watch::Sender<u64>,
 }
 
@@ -23,11 +24,11 @@ struct State {
     waiting: BTreeMap<u64, String>,
     last: u64,
     current: Option<(PathBuf, watch::Receiver<Option<SearchAnswer>>)>,
-    /// Folders for which a question is not possible.
+    /// Folders that the user cannot be asked about.
     unaskable: HashSet<PathBuf>,
 }
 
-/// Answer for all reads that wait in a folder.
+/// Answer for all reads that are waiting in a folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SearchAnswer {
     /// Each read is judged again.
@@ -36,17 +37,17 @@ pub(super) enum SearchAnswer {
     Denied,
 }
 
-/// Role of a read among the waiting ones.
+/// Role of a read among those that are waiting.
 pub(super) enum Part<'a> {
     /// The read needs its own question.
     Alone(WaitingRead<'a>),
-    /// The read waits for the answer about its folder.
+    /// The read waits for the answer about the folder.
     Joins(watch::Receiver<Option<SearchAnswer>>),
     /// The read must ask about the folder, on behalf of all reads in it.
     Asks(Search),
 }
 
-/// Question about a folder. Dropping it without an answer makes all its reads be judged again.
+/// Question about a folder. If it is dropped without an answer, all its reads are judged again.
 pub(super) struct Search {
     pub(super) folder: String,
     /// Number of files that are waiting.
@@ -54,7 +55,7 @@ pub(super) struct Search {
     answer: watch::Sender<Option<SearchAnswer>>,
 }
 
-/// Read that is waiting until this value is dropped.
+/// Read that counts as waiting until this value is dropped.
 pub(super) struct WaitingRead<'a> {
     searches: &'a Searches,
     id: u64,
@@ -70,8 +71,7 @@ impl Search {
 }
 
 impl Searches {
-    /// Creates the state. `limit` is the maximum number of questions per minute, above which they are denied
-    /// automatically.
+    /// Creates the state. `limit` is the number of questions per minute above which questions are denied automatically.
     pub(super) fn new(limit: usize) -> Self {
         let many = MANY.min(limit.saturating_sub(1)).max(2);
         Self { many, state: Mutex::default(), begun: watch::Sender::new(0) }
@@ -115,7 +115,7 @@ impl Searches {
         Part::Alone(WaitingRead { searches: self, id, begun: self.begun.subscribe() })
     }
 
-    /// Records that a question about this folder is not possible.
+    /// Records that the user cannot be asked about this folder.
     pub(super) fn is_unaskable(&self, folder: &str) {
         self.lock().unaskable.insert(folder.into());
     }

@@ -1,4 +1,4 @@
-//! Serves a run until its program exits, its starter disconnects or the user terminates it.
+//! Serves a run until its program exits, the process that started it disconnects, or the user terminates it.
 
 use super::Run;
 use super::link;
@@ -20,13 +20,13 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{AbortHandle, JoinSet};
 
-/// Maximum time for a sandbox to exit after its connection was closed. Then it is killed.
+/// Maximum time for a sandbox to exit after its connection was closed. After it, the sandbox is killed.
 const EXIT_BOUND: Duration = Duration::from_secs(5);
 
-/// Exit status that is reported for a terminated program: that of `SIGKILL`.
+/// Exit status to report for a terminated program, as if `SIGKILL` had killed it.
 const KILLED: i32 = 128 + 9;
 
-/// Started run that can be served.
+/// Run that has been started and must now be served.
 pub(crate) struct OpenedRun {
     pub(crate) run: Arc<Run>,
     pub(super) control: SupervisorControl,
@@ -34,14 +34,14 @@ pub(crate) struct OpenedRun {
     pub(super) exit: oneshot::Receiver<SandboxExit>,
     pub(super) view: (UnixStream, mpsc::UnboundedReceiver<ToView>),
     pub(super) network: (Serving, JoinSet<()>),
-    /// Requests to the supervisor from other tasks.
+    /// Requests from other tasks to the supervisor.
     pub(super) orders: mpsc::UnboundedReceiver<SandboxOrder>,
     /// Notes for the process that started the run.
     pub(super) for_starter: mpsc::Receiver<RunNote>,
 }
 
 impl OpenedRun {
-    /// Serves the run, and finally reports the exit status to its starter.
+    /// Serves the run, and finally reports the exit status to the process that started it.
     pub(crate) async fn serve(self, starter: UnixStream) {
         let Self { run, mut control, kill, mut exit, view, network, mut orders, for_starter } = self;
         let (view, for_view) = view;
@@ -117,7 +117,7 @@ impl OpenedRun {
         let _ = tokio::time::timeout(EXIT_BOUND, noting).await;
     }
 
-    /// Terminates a run whose starter disconnected before [`serve`](Self::serve) was called.
+    /// Terminates the run, because the process that started it disconnected before [`serve`](Self::serve) was called.
     pub(crate) async fn unserved(self) {
         self.run.end.cancel();
         drop(self.control);
@@ -153,7 +153,7 @@ impl Run {
     }
 }
 
-/// Writes notes in order, and the final one at the end.
+/// Writes notes in order, followed by the final one.
 async fn write_notes(
     mut starter: OwnedWriteHalf,
     first: RunNote,
@@ -175,7 +175,7 @@ async fn write_notes(
     }
 }
 
-/// Completes when the starter disconnects. Ignores bytes that it sends.
+/// Completes when the process that started the run disconnects. Discards bytes that it sends.
 async fn disconnected(starter: &mut OwnedReadHalf) {
     let mut byte = [0; 64];
     while matches!(starter.read(&mut byte).await, Ok(1..)) {}

@@ -1,4 +1,4 @@
-//! Actor that owns the process and the mounts of one server.
+//! Actor that owns a server's process and mounts.
 //!
 //! - Only active grants, leases of in-flight calls and folders that the policy opens add mounts (see [`reconcile`]).
 //! - A policy change is handled like a grant change: paths that it no longer opens are unmounted, and the unmount is
@@ -42,10 +42,10 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-/// Minimum uptime. A server that repeatedly exits sooner is not restarted immediately.
+/// Minimum uptime. A server that repeatedly exits sooner is restarted only after a delay.
 const STEADY: Duration = Duration::from_secs(2);
 
-/// Maximum number of processes in a row that exit before they answer `initialize`.
+/// Maximum number of consecutive processes that exit before they answer `initialize`.
 const MOST_HANDSHAKES: u32 = 3;
 
 #[derive(Debug)]
@@ -67,8 +67,7 @@ pub(super) enum Command {
     Start(oneshot::Sender<Result<(), DownReason>>),
     Restart(oneshot::Sender<Result<(), DownReason>>),
     Lease(Vec<Need>, Vec<CanonicalPath>, oneshot::Sender<Result<MountLease, ServerError>>),
-    /// Updates the mounts for a call that needs no further access, without waiting until the server has confirmed its
-    /// roots.
+    /// Updates the mounts for a call that needs no further access, without waiting for the server to confirm its roots.
     Refresh(oneshot::Sender<()>),
     Release(u64),
 }
@@ -117,7 +116,7 @@ pub(super) fn start(
     (ActorView { state: state_seen, applied: applied_seen, roots: roots_seen, starts }, task)
 }
 
-/// State of an actor that its handle can read.
+/// Part of an actor's state that its handle can read.
 #[derive(Debug, Clone)]
 pub(super) struct ActorView {
     pub(super) state: watch::Receiver<ServerState>,
@@ -134,7 +133,7 @@ struct Leased {
 
 struct Actor {
     options: ActorOptions,
-    /// Sender for the leases that the actor creates. It is weak, so that the actor does not keep itself alive.
+    /// Sender for the actor's leases. It is weak, so that the actor does not keep itself alive.
     commands: mpsc::WeakUnboundedSender<Command>,
     inbox: mpsc::UnboundedReceiver<Command>,
     /// Commands that arrived while the actor was busy, oldest first.
@@ -145,32 +144,32 @@ struct Actor {
     roots: watch::Sender<ServerView>,
     running: Option<Running>,
     server_rules: ServerRules,
-    /// `true` if more paths must be hidden than when the process was started.
+    /// `true` if more paths must be hidden now than when the process was started.
     hides_too_little: bool,
     mounted: Vec<Mounted>,
     leases: BTreeMap<u64, Leased>,
-    /// Autostart files that the user approved, which are not quarantined.
+    /// Autostart files that the user approved, and that are therefore not quarantined.
     named: BTreeSet<CanonicalPath>,
     next_lease: u64,
-    /// `true` if the server requests roots, or `None` if that is unknown.
+    /// `true` if the server requests roots, `false` if it does not, or `None` if that is unknown.
     asks_for_roots: Option<bool>,
-    /// Version of the roots that the process has confirmed, or has had enough time to confirm.
+    /// Newest version of the roots that the process has confirmed, or has had enough time to confirm.
     confirmed_version: u64,
-    /// Version of the roots in the last `roots/list_changed` notification to the process.
+    /// Version of the roots at the time of the last `roots/list_changed` notification to the process.
     announced: u64,
     started: Instant,
     quick_ends: u32,
-    /// Number of processes in a row that exited before they answered `initialize`.
+    /// Number of consecutive processes that exited before they answered `initialize`.
     unanswered: u32,
-    /// Number of restarts because the server kept using access that was revoked.
+    /// Number of restarts because the server kept using revoked access.
     restarts: u64,
     /// Number of started processes. Shared with the handle.
     starts: Arc<AtomicU64>,
-    /// Limits on the server because it recreated quarantined files.
+    /// Limits that apply because the server recreated quarantined files.
     recreating: RecreatedFiles,
-    /// Number of attempts to start a process. Makes the name of each sandbox unique.
+    /// Number of attempts to start a process, used for unique sandbox names.
     tries: u64,
-    /// Files of an `srt` sandbox, which are removed after the process has been killed.
+    /// Files for an `srt` sandbox. They are removed after the process has been killed.
     _files: Option<SessionFiles>,
 }
 
@@ -217,8 +216,8 @@ impl Actor {
         }
     }
 
-    /// Waits until the server may start. Nothing is mounted until then, so every revocation takes effect at once.
-    /// Returns `None` if the session closes.
+    /// Waits until the server may start. Until then nothing is mounted, so revocations take effect at once. Returns
+    /// `None` if the session closes.
     async fn wait_to_start(&mut self) -> Option<()> {
         let (may_start, mut grants) = (self.options.may_start.clone(), self.options.grants.clone());
         while !may_start.is_cancelled() {
@@ -301,7 +300,7 @@ impl Actor {
         }
     }
 
-    /// Handles the result of the process's `initialize`.
+    /// Handles the result of the `initialize` handshake.
     async fn handshake_ended(&mut self, outcome: HandshakeOutcome) {
         let Some(running) = &mut self.running else { return };
         match outcome {
@@ -325,7 +324,7 @@ impl Actor {
         self.down(why).await;
     }
 
-    /// Handles the exit of the process: records it, and starts a new process if that is allowed.
+    /// Handles the exit of the process: records it, and starts a new process if a restart is allowed.
     async fn process_ended(&mut self) {
         let Some(mut running) = self.running.take() else { return };
         let status = match running.control() {
@@ -383,7 +382,7 @@ impl Actor {
         self.not_running(reason);
     }
 
-    /// Reports to all waiting callers that the server is not running.
+    /// Notifies all waiting callers that the server is not running.
     fn not_running(&self, reason: DownReason) {
         self.replay.give_up(&reason);
         self.state.send_replace(ServerState::Down(reason));
@@ -402,7 +401,7 @@ impl Actor {
     }
 }
 
-/// Returns the next command, starting with the postponed ones. Returns `None` once all senders are dropped.
+/// Returns the next command; postponed commands precede new ones. Returns `None` once all senders are dropped.
 async fn next_command(
     postponed: &mut VecDeque<Command>,
     inbox: &mut mpsc::UnboundedReceiver<Command>,

@@ -1,7 +1,7 @@
 //! Control connection to the supervisor of a server's sandbox.
 //!
-//! - INVARIANT: the sandbox is watched while processes run in it. The final check starts after the supervisor has
-//!   exited, even if the connection was dropped earlier. Dropping the connection terminates the sandbox.
+//! - INVARIANT: the sandbox is watched for as long as processes run in it. The final check starts only after the
+//!   supervisor has exited, even if the connection was dropped earlier. Dropping the connection terminates the sandbox.
 
 use ironcurtain_autostart::SandboxWatch;
 use ironcurtain_sandbox::{ControlAnswer, ControlOp, ControlRequest, FromSupervisor, SandboxEvent};
@@ -12,23 +12,23 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
 use tokio::net::unix::OwnedReadHalf;
 
-/// Maximum time to wait for an answer. The supervisor never waits for other processes, so a late answer means that it
-/// hangs.
+/// Maximum time to wait for an answer. The supervisor never waits for other processes, so if its answer is late, it has
+/// hung.
 const ANSWER_BOUND: Duration = Duration::from_secs(10);
 
-/// Maximum time that a supervisor may take to clean up its sandbox.
+/// Maximum time for a supervisor to clean up its sandbox.
 pub(super) const CLEANING: Duration = Duration::from_secs(5);
 
-/// Time after which a supervisor that was asked to exit has exited or was killed.
+/// Time after which a supervisor that was asked to exit has either exited or been killed.
 pub(crate) const LISTENING: Duration = CLEANING.saturating_add(Duration::from_secs(5));
 
 /// Error on the connection to a supervisor.
 #[derive(Debug, thiserror::Error)]
 pub enum SupervisorError {
-    /// The supervisor could not create the sandbox, for this reason.
+    /// The supervisor could not create the sandbox. Contains its reason.
     #[error("{0}")]
     Failed(String),
-    /// The server exited with this status before the sandbox was ready.
+    /// The server exited before the sandbox was ready. Contains the exit status.
     #[error("exit status {0}")]
     Exited(i32),
     /// The supervisor did not answer in time.
@@ -45,7 +45,7 @@ pub enum SupervisorError {
     Io(#[from] io::Error),
 }
 
-/// Control connection. Handles one request at a time, and queues events that arrive before its answer.
+/// Control connection. Handles one request at a time, and queues events that arrive before the answer.
 #[derive(Debug)]
 pub struct SupervisorControl {
     lines: Lines,
@@ -53,11 +53,11 @@ pub struct SupervisorControl {
     next: u64,
     events: VecDeque<SandboxEvent>,
     look: Option<SandboxWatch>,
-    /// Masks that were lost, but have not been reported to the user.
+    /// Masks that were lost and have not been reported to the user.
     uncovered: Vec<LostMask>,
 }
 
-/// Path in a sandbox that was briefly not masked.
+/// Path in a sandbox whose mask was missing for a moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LostMask {
     /// Absolute path.
@@ -79,7 +79,7 @@ impl SupervisorControl {
         Self::new(stream, None)
     }
 
-    /// Creates a connection to a supervisor. `look` watches its sandbox for autostart files.
+    /// Creates a connection to a supervisor. `look` watches the supervisor's sandbox for autostart files.
     pub(crate) fn new(
         stream: std::os::unix::net::UnixStream,
         look: Option<SandboxWatch>,
@@ -119,7 +119,7 @@ impl SupervisorControl {
         }
     }
 
-    /// Sends a request and waits for its answer. After an error, the connection must no longer be used.
+    /// Sends a request and waits for its answer. Do not use the connection after an error.
     pub(crate) async fn ask(&mut self, op: ControlOp) -> Result<ControlAnswer, SupervisorError> {
         let answer = tokio::time::timeout(ANSWER_BOUND, self.exchange(op)).await;
         answer.unwrap_or(Err(SupervisorError::Slow))
@@ -140,8 +140,8 @@ impl SupervisorControl {
         }
     }
 
-    /// Waits until the server has exited, and returns its exit status. Returns `None` if the supervisor failed to
-    /// report it.
+    /// Waits until the server has exited, and returns its exit status, or `None` if the supervisor failed to report
+    /// one.
     pub async fn exit(&mut self) -> Option<i32> {
         loop {
             let event = match self.events.pop_front() {
@@ -164,7 +164,7 @@ impl SupervisorControl {
         }
     }
 
-    /// Returns the watch of the sandbox, or `None` if it is not watched.
+    /// Returns the sandbox's watch, or `None` if the sandbox is not watched.
     pub(crate) fn look(&self) -> Option<&SandboxWatch> {
         self.look.as_ref()
     }

@@ -11,22 +11,22 @@ pub(super) const INITIALIZE_BOUND: Duration = Duration::from_secs(30);
 /// Reason why a server is not running. The messages continue "the server `x` is not running: …".
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum DownReason {
-    /// Its process could not be started.
+    /// The server's process could not be started.
     #[error(transparent)]
     NotStarted(Arc<ServerStartError>),
-    /// It exited this many times right after its start, so the next start is delayed.
+    /// The server exited this many times immediately after its start, so the next start is delayed.
     #[error("it ended {0} times right after its start; it will be restarted later")]
     EndsTooSoon(u32),
-    /// Its process exited.
+    /// The server's process exited.
     #[error("{0}")]
     Ended(Arc<ServerExit>),
-    /// It was restarted, and then rejected the client's `initialize` with this error.
+    /// After a restart, the server rejected the client's `initialize` with this error.
     #[error("it rejected `initialize`: {0}")]
     InitializeRejected(String),
-    /// It kept recreating quarantined files, so it is not restarted in this session.
+    /// The server kept recreating quarantined files, so it is not restarted in this session.
     #[error("it was stopped and will not be restarted in this session, because {0}")]
     Recreates(String),
-    /// It was restarted, and then did not answer `initialize` in time.
+    /// After a restart, the server did not answer `initialize` in time.
     #[error("it did not answer `initialize` within {n} s", n = INITIALIZE_BOUND.as_secs())]
     InitializeUnanswered,
 }

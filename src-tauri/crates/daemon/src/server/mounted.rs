@@ -1,5 +1,5 @@
-//! Mounts of one sandbox. A mount shows the file or folder that was at its path when it was created, even if that was
-//! replaced later.
+//! A sandbox's mounts. A mount keeps showing the file or folder that was at its path when it was created, even if that
+//! was replaced later.
 
 use ironcurtain_grants::mounts::Need;
 use ironcurtain_paths::CanonicalPath;
@@ -13,20 +13,20 @@ type Identity = (u64, u64);
 pub struct Mounted {
     /// Path and access that the mount provides.
     pub need: Need,
-    /// Paths in the mount that are read-only although it is writable.
+    /// Paths inside the mount that are read-only although the mount is writable.
     closed: Vec<String>,
     identity: Option<Identity>,
 }
 
 impl Mounted {
-    /// Creates the record of a mount. Call this before mounting, so that every later replacement of the file is
+    /// Creates the record of a mount. Call this before mounting, so that a replacement of the file at any later time is
     /// detected.
     pub(super) fn about_to_be(need: Need) -> Self {
         let identity = identity(&need.path);
         Self { need, closed: Vec::new(), identity }
     }
 
-    /// Sets the read-only paths inside the mount.
+    /// Sets the read-only paths inside the mount, and returns the record.
     pub(super) fn closing(self, closed: Vec<String>) -> Self {
         Self { closed, ..self }
     }

@@ -40,7 +40,7 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 pub enum Containment {
     /// Our own sandbox. Its mounts change with the grants while the server runs.
     Native(Box<Profile>, FileView),
-    /// Sandbox that `srt` creates. It is recreated when grants change. The directory holds its configuration files.
+    /// Sandbox created by `srt`, and recreated when grants change. The directory holds its configuration files.
     Srt(Box<Profile>, PathBuf),
     /// No sandbox. The server has all rights of the user.
     Plain,
@@ -72,7 +72,7 @@ impl Containment {
         }
     }
 
-    /// Returns a copy that also makes `folder` readable.
+    /// Returns a copy of the containment that also makes `folder` readable.
     fn showing(&self, folder: &str) -> Self {
         let mut containment = self.clone();
         match &mut containment {
@@ -82,7 +82,7 @@ impl Containment {
         containment
     }
 
-    /// Returns the paths that the server's entry makes writable and that need separate mounts.
+    /// Returns the paths that the server's entry makes writable and that must be mounted separately.
     pub(super) fn standing(&self, around: &Surroundings) -> Vec<Need> {
         match self {
             Self::Native(profile, FileView::Roots) => around.mounted(profile),
@@ -100,13 +100,13 @@ pub(super) struct Start<'a> {
     pub(super) around: &'a Surroundings,
     /// Network access of the server, or `None` if it has none.
     pub(super) network: Option<&'a dyn ServesNetwork>,
-    /// Mounts in addition to the session folder.
+    /// Paths to mount in addition to the session folder.
     pub(super) needs: &'a [Need],
-    /// Watch for autostart files, or `None` if all writable folders are removed with the sandbox.
+    /// Watch for autostart files, or `None` if no writable folder outlives the sandbox.
     pub(super) watch: Option<Watch<'a>>,
-    /// Read-only paths in writable folders that are not watched.
+    /// Read-only paths in writable folders. Used only if the folders are not watched.
     pub(super) closed: BTreeMap<CanonicalPath, Vec<String>>,
-    /// Connection parameters, if the server is remote.
+    /// Connection parameters, which are needed if the server is remote.
     pub(super) transport: Option<RemoteTransport>,
     /// Refuses the server if data under its name belongs to another program. `None` if the server is only inspected.
     pub(super) gate: Option<&'a IdentityGate>,
@@ -116,7 +116,7 @@ pub(super) struct Start<'a> {
 pub(super) struct RemoteTransport {
     /// Opens the network connections.
     pub(super) dialer: Dialer,
-    /// Memory budget for messages of the server.
+    /// Memory budget for the server's messages.
     pub(super) memory: Allowance,
     /// Token that keeps the daemon from exiting while the connection is open.
     pub(super) waited_for: Option<TaskTrackerToken>,
@@ -126,7 +126,7 @@ impl Start<'_> {
     /// Returns the path of the server's program.
     ///
     /// # Errors
-    /// Returns [`ServerStartError`] if the program does not exist or another server can modify it.
+    /// Returns [`ServerStartError`] if the program does not exist or if another server can modify it.
     fn program(&self) -> Result<PathBuf, ServerStartError> {
         self.find(&self.server.command)
     }
@@ -144,7 +144,7 @@ impl Start<'_> {
         Ok(Some(gate.admit(self.server, package).await?))
     }
 
-    /// Returns the path of another program that the server needs, after the same checks.
+    /// Finds another program that the server needs, and checks it like the server's own program.
     fn find(&self, command: &str) -> Result<PathBuf, ServerStartError> {
         let ours = &self.programs.dir;
         (self.refuses_program)(&named_program(command, ours)?)?;
@@ -152,12 +152,12 @@ impl Start<'_> {
     }
 }
 
-/// Options for watching a sandbox for autostart files.
+/// Parameters for watching a sandbox for autostart files.
 #[derive(Clone, Copy)]
 pub(super) struct Watch<'a> {
     pub(super) autostart: &'a Autostart,
     pub(super) watched: WatchedServer<'a>,
-    /// Autostart files that the user approved, which are not quarantined.
+    /// Autostart files that the user approved, and that are therefore not quarantined.
     pub(super) named: &'a BTreeSet<CanonicalPath>,
 }
 
@@ -174,7 +174,7 @@ pub struct Process {
     pub stderr: ServerStderr,
     /// Keeps the process running. Dropping it terminates the process.
     pub hold: ProcessHold,
-    /// Read-only paths in each folder that the server can write to.
+    /// Read-only paths, keyed by the writable folder that contains them.
     pub(super) closed: BTreeMap<CanonicalPath, Vec<String>>,
 }
 
@@ -185,7 +185,7 @@ pub enum ProcessHold {
     Live {
         /// Control connection to the supervisor. Closing it terminates the sandbox.
         control: Box<SupervisorControl>,
-        /// Proxy for the sandbox's network, which stops on drop.
+        /// Proxy for the sandbox's network. Dropping it stops the proxy.
         _serving: Option<Serving>,
         /// Kills the supervisor if it does not exit after the drop.
         _killer: Killer,
@@ -211,8 +211,8 @@ pub enum ProcessHold {
 }
 
 impl ProcessHold {
-    /// Returns the exit status, or 128 plus the signal number. Returns `None` if a supervisor reports the status
-    /// instead.
+    /// Returns the process's exit status, or 128 plus the number of the signal that killed it. Returns `None` if a
+    /// supervisor reports the status instead.
     pub(super) fn status(&self) -> Option<i32> {
         match self {
             Self::Live { .. } | Self::Remote(_) => None,
@@ -237,7 +237,7 @@ impl ProcessHold {
         }
     }
 
-    /// Keeps the lock on the package folder until the process has exited.
+    /// Stores the lock on the package folder, which is released when this handle is dropped.
     fn keep(&mut self, lock: FolderLock) {
         match self {
             Self::Live { package, .. } | Self::Fixed { package, .. } | Self::Plain { package, .. } => {
@@ -249,7 +249,7 @@ impl ProcessHold {
     }
 }
 
-/// Kills the supervisor if it is still running some time after this handle was dropped.
+/// Kills the supervisor if it is still running some time after this value was dropped.
 #[derive(Debug)]
 pub struct Killer(KillHandle);
 
@@ -314,7 +314,7 @@ async fn run(containment: &Containment, start: Start<'_>) -> Result<Process, Ser
     }
 }
 
-/// Returns the mount for a need, with `closed` as its read-only paths.
+/// Converts a need to a mount with `closed` as its read-only paths.
 pub(super) fn mount(need: &Need, closed: Vec<String>) -> Mount {
     let access = if need.writable { MountAccess::ReadWrite } else { MountAccess::ReadOnly };
     let mount = Mount { named: need.named, ..Mount::new(need.path.as_str(), access).closing(closed) };

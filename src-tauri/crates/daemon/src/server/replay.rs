@@ -1,7 +1,7 @@
-//! Client state that each new process of a server must receive before it takes a call: `initialize`, `initialized`, the
-//! log level and the subscriptions.
+//! Client state that each new server process must receive before it takes calls: `initialize`, `initialized`, the log
+//! level and the subscriptions.
 //!
-//! - The client performs one handshake only: if a process exits before it answers, the next process answers.
+//! - The client performs only one handshake: if a process exits before it answers, the next process answers.
 
 use super::down::DownReason;
 use ironcurtain_mcp::request::ServerRequest;
@@ -26,7 +26,7 @@ pub(super) enum HandshakeOutcome {
     Accepted,
     /// The server rejected `initialize`, and the client has received the error.
     Rejected,
-    /// A restarted server rejected `initialize` with this error. The client was initialized earlier.
+    /// A restarted server rejected `initialize` with this error. The client completed its handshake earlier.
     RejectedAfterRestart(String),
     /// The process exited before it answered.
     Failed,
@@ -50,14 +50,14 @@ struct Parts {
     subscriptions: BTreeMap<String, Box<RawValue>>,
 }
 
-/// Client state that is handed over together with a session.
+/// Client state that is handed over together with its session.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct ReplayState {
     greeting: Option<Box<RawValue>>,
     /// The `notifications/initialized` message, as one line.
     initialized: Option<String>,
     level: Option<Box<RawValue>>,
-    /// Parameters of each subscription, by the JSON encoding of its URI.
+    /// Parameters of each subscription, keyed by the JSON encoding of its URI.
     subscriptions: BTreeMap<String, Box<RawValue>>,
 }
 
@@ -102,7 +102,7 @@ impl Replay {
         parts.waiting = Some(waiting);
     }
 
-    /// Returns the client's `initialize` parameters and their number, or `None` if it has not sent them.
+    /// Returns the parameters and the number of the client's last `initialize`, or `None` if it has not sent one.
     pub(super) fn initialize_params(&self) -> Option<(Box<RawValue>, u64)> {
         let parts = self.parts();
         Some((parts.greeting.clone()?, parts.number))
@@ -113,12 +113,12 @@ impl Replay {
         self.parts().number
     }
 
-    /// Returns `true` while the client waits for the response to its `initialize`.
+    /// Returns `true` while the client is waiting for the response to its `initialize`.
     pub(super) fn is_awaited(&self) -> bool {
         self.parts().waiting.is_some()
     }
 
-    /// Answers a pending `initialize` with the reason why the server is not running. The client may then retry.
+    /// Answers a pending `initialize` with the reason why the server is not running, so that the client can retry.
     pub(super) fn give_up(&self, why: &DownReason) {
         let mut parts = self.parts();
         let Some(waiting) = parts.waiting.take() else { return };
@@ -127,8 +127,8 @@ impl Replay {
         waiting(Err(why.clone()), None);
     }
 
-    /// Handles a process's response to `initialize`: replays the other state, calls `up`, then answers a pending
-    /// `initialize`.
+    /// Handles a process's response to `initialize`. Replays the rest of the state and calls `up`, then answers the
+    /// client's `initialize` if it is still pending.
     pub(super) fn answered(
         &self,
         connection: &ServerConnection,
@@ -163,7 +163,7 @@ impl Replay {
         outcome
     }
 
-    /// Stores the client's `initialized` message, and forwards it if a process has answered `initialize`.
+    /// Stores the client's `initialized` message. Also forwards it if a process has already answered `initialize`.
     pub(super) fn initialized(&self, line: Vec<u8>, now: impl FnOnce() -> Option<ServerConnection>) {
         let mut parts = self.parts();
         if let Some(connection) = now() {
@@ -208,7 +208,7 @@ impl Replay {
 }
 
 impl Parts {
-    /// Sends the stored state to a process that has answered `initialize`.
+    /// Sends the stored state to a process once it has answered `initialize`.
     fn replay_to(&self, connection: &ServerConnection) {
         let Some(line) = &self.initialized else { return };
         connection.send_initialized(line);

@@ -1,5 +1,5 @@
-//! Computes the mounts and roots of a server from grants and leases. Roots are always derived, and never decide on
-//! access.
+//! Computes a server's mounts and roots from grants and leases. Roots only reflect access; they never
+//! grant it.
 
 use ironcurtain_grants::mounts::Need;
 use ironcurtain_grants::{Files, StandingGrant};
@@ -12,16 +12,16 @@ use tokio::sync::watch;
 /// Mounts and roots that a server should have.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ServerView {
-    /// Number that increases whenever `roots` changes.
+    /// Counter that increases whenever `roots` changes.
     pub version: u64,
-    /// Mounts in addition to the session folder.
+    /// Paths to mount in addition to the session folder.
     pub needs: Vec<Need>,
-    /// Roots, starting with the session folder. Empty only until the server is started.
+    /// Roots, with the session folder first. Empty only until the server is started.
     pub roots: Vec<RootView>,
 }
 
 impl ServerView {
-    /// Converts the roots to the format of the MCP response.
+    /// Converts the roots to an MCP `roots/list` result.
     fn root_list(&self) -> RootList {
         let canonical =
             self.roots.iter().filter_map(|r| CanonicalPath::assume_canonical(&r.path).ok().zip(Some(r)));
@@ -38,7 +38,7 @@ impl ServerView {
     }
 }
 
-/// Roots source that always returns the newest roots.
+/// Source of roots that always returns the newest ones.
 #[derive(Debug)]
 pub(super) struct ViewedRoots(pub(super) watch::Receiver<ServerView>);
 
@@ -48,7 +48,7 @@ impl RootsSource for ViewedRoots {
     }
 }
 
-/// Computes the mounts and roots. Omits a grant if its path was removed, has become a symlink, or would now expose a
+/// Computes the mounts and roots. Omits a grant if its path was removed, became a symlink, or would now expose a
 /// protected path. In-flight calls keep their own mounts.
 #[must_use]
 pub fn shown(
@@ -146,9 +146,9 @@ pub enum Suspension {
     /// The granted path is or contains a symlink.
     #[error("`{path}` is now a symlink to `{to}`")]
     Link {
-        /// Path in the grant.
+        /// Path that was granted.
         path: CanonicalPath,
-        /// Resolved path.
+        /// Path that the symlink leads to.
         to: CanonicalPath,
     },
     /// The granted path does not exist.
@@ -156,7 +156,7 @@ pub enum Suspension {
     Gone(CanonicalPath),
 }
 
-/// Checks that a granted path contains no symlink, and returns the type of its target.
+/// Checks that a granted path contains no symlink. Returns whether it is a file or a folder.
 pub fn still_there(files: &Files, resolver: &Resolver) -> Result<PathKind, Suspension> {
     let found = resolver.resolve(files.path.as_str())?;
     if found.path != files.path {

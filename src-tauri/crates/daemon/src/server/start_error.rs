@@ -1,4 +1,4 @@
-//! Reasons why a server is not started.
+//! Reasons why a server cannot be started.
 
 use super::control::SupervisorError;
 use ironcurtain_autostart::WatchError;
@@ -14,7 +14,7 @@ use std::io;
 use std::path::PathBuf;
 use tokio::task::JoinError;
 
-/// Reason why no containment is available for a server.
+/// Reason why a server cannot be contained.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum ContainmentError {
     /// This machine cannot create sandboxes.
@@ -28,31 +28,31 @@ pub enum ContainmentError {
 /// Reason why a server cannot be started. The messages continue "the server `x` is not running: …".
 #[derive(Debug, thiserror::Error)]
 pub enum ServerStartError {
-    /// No containment is available for it.
+    /// The server cannot be contained.
     #[error(transparent)]
     Containment(#[from] ContainmentError),
-    /// Its package is not installed or was modified.
+    /// The server's package is not installed or was modified.
     #[error(transparent)]
     Package(#[from] PackageError),
-    /// Its identity cannot be determined, or data under its name belongs to another server.
+    /// The server's identity cannot be determined, or data under its name belongs to another server.
     #[error(transparent)]
     Identity(#[from] IdentityError),
-    /// Its program does not exist or must not be started.
+    /// The server's program does not exist or must not be started.
     #[error(transparent)]
     Program(#[from] ProgramError),
-    /// Its entry opens a path that must not be opened.
+    /// The server's entry requests access to a path that must not be opened.
     #[error(transparent)]
     View(#[from] ViewError),
-    /// Its writable folders cannot be watched for autostart files.
+    /// The server's writable folders cannot be watched for autostart files.
     #[error(transparent)]
     Watch(#[from] WatchError),
-    /// Its sandbox cannot be launched.
+    /// The server's sandbox cannot be launched.
     #[error(transparent)]
     Launch(#[from] SandboxLaunchError),
-    /// Its supervisor failed to create the sandbox.
+    /// The server's supervisor failed to create the sandbox.
     #[error(transparent)]
     Supervisor(#[from] SupervisorError),
-    /// A variable or header refers to a secret that is not available.
+    /// An environment variable or header refers to a secret that is not available.
     #[error(transparent)]
     Secret(#[from] UnfilledError),
     /// The connection to the remote server failed.
@@ -61,10 +61,10 @@ pub enum ServerStartError {
     /// The server is remote, but the caller supports local servers only.
     #[error("it is a remote server, but the caller provided no connection")]
     NoTransport,
-    /// Its directory cannot be created.
+    /// A directory for the server cannot be created.
     #[error(transparent)]
     Directory(#[from] HomeError),
-    /// The settings of its `srt` sandbox cannot be written.
+    /// The settings for the server's `srt` sandbox cannot be written.
     #[error(transparent)]
     SrtSettings(#[from] SrtSettingsError),
     /// The command line for `srt` cannot be quoted.
@@ -75,16 +75,16 @@ pub enum ServerStartError {
     Spawn {
         /// Path of the program.
         program: PathBuf,
-        /// Error of the operating system.
+        /// Operating system error.
         source: io::Error,
     },
     /// The path is not valid UTF-8.
     #[error("the path `{0}` is not valid UTF-8")]
     NotUtf8(PathBuf),
-    /// Its streams or its network listener cannot be used.
+    /// The server's streams or its network listener cannot be used.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// The thread that was starting it panicked.
+    /// The thread that was starting the server panicked.
     #[error(transparent)]
     Thread(#[from] JoinError),
 }

@@ -35,22 +35,22 @@ impl JudgedBy {
     }
 }
 
-/// Permit for a call, with its resolved paths and the mounts that it needs.
+/// Permit for a call, with the call's resolved paths and required mounts.
 pub(super) struct Authorization {
     pub(super) permit: Permit,
     pub(super) inspected: InspectedCall,
-    /// Paths that must be mounted for the call, in addition to the server's permanent mounts.
+    /// Paths that must be mounted for the call in addition to the server's permanent mounts.
     pub(super) needs: Vec<Need>,
-    /// Paths in `needs` that standing grants mount.
+    /// Paths in `needs` that standing grants already mount.
     granted: Vec<Need>,
     /// Approvals that the user gave for this call only.
     pub(super) approved: Vec<PendingApproval>,
     /// Approved paths that are autostart files.
     pub(super) named: Vec<CanonicalPath>,
     pub(super) snapshot: Arc<PolicySnapshot>,
-    /// Versions of the grants and the policy against which the call was judged.
+    /// Versions of the grants and the policy by which the call was judged.
     pub(super) versions: Versions,
-    /// Reach of the server when the call was judged.
+    /// The server's reach when the call was judged.
     reach: ServerReach,
 }
 
@@ -76,7 +76,7 @@ impl Authorization {
 }
 
 impl Session {
-    /// Returns the inputs for judging a call, according to `by`.
+    /// Returns the inputs for judging a call by this policy and these grants.
     fn setting(&self, by: &JudgedBy, approved: &[PendingApproval]) -> Arc<JudgingContext> {
         Arc::new(JudgingContext {
             snapshot: by.snapshot.clone(),
@@ -126,7 +126,8 @@ impl Session {
         Judged { verdict, inspected, by }
     }
 
-    /// Returns the authorization of a permitted call: the mounts that it needs, and which standing grants provide them.
+    /// Creates the authorization of a permitted call. Determines the mounts that the call needs, and which of them
+    /// standing grants provide.
     pub(super) fn authorize(
         &self,
         permit: Permit,
@@ -166,8 +167,8 @@ impl Session {
         }
     }
 
-    /// Returns `true` unless the server has gained reach since the call was judged. A gain means that the call must be
-    /// judged again.
+    /// Returns `true` unless the server's reach has grown since the call was judged. If it has, the call must be judged
+    /// again.
     pub(super) fn reach_not_grown(&self, authorization: &Authorization) -> bool {
         authorization.reach != ServerReach::Nothing || self.reach() == ServerReach::Nothing
     }
@@ -190,7 +191,7 @@ impl Session {
             && authorization.inspected.paths.first_of(&applied.failed).is_none()
     }
 
-    /// Returns the current access of the server beyond its own folders.
+    /// Returns the server's current access beyond its own folders.
     fn reach(&self) -> ServerReach {
         self.own_folders.as_ref().map_or(ServerReach::Something, |own| self.server.reach_beyond(own))
     }

@@ -1,5 +1,5 @@
-//! Adds a hint to an error response if the sandbox blocked a file that it mentions, or a host that the server cannot
-//! reach. Other responses stay unchanged.
+//! Adds a hint to an error response that mentions a file that the sandbox blocked or a host that the server cannot
+//! reach. Other responses are not changed.
 
 use ironcurtain_containment::annotate;
 use ironcurtain_egress::Host;
@@ -7,7 +7,7 @@ use ironcurtain_mcp::server::ServerAnswer;
 use ironcurtain_mcp::wire::{Fields, Response};
 use serde_json::value::{RawValue, to_raw_value};
 
-/// Phrases that programs print if they cannot resolve or reach a host.
+/// Phrases that programs print when they cannot resolve or reach a host.
 const NO_HOST: [&str; 6] = [
     "getaddrinfo",
     "EAI_AGAIN",
@@ -79,7 +79,7 @@ fn past_the_proxy(text: &str) -> Option<String> {
     })
 }
 
-/// Appends advice for the user to an error text that reports an unreachable host.
+/// Appends advice for the user to an error text that reports an unreachable host. Returns `None` for any other text.
 fn without_network(text: &str, server: &str) -> Option<String> {
     if !NO_HOST.iter().any(|words| text.contains(words)) {
         return None;

@@ -1,5 +1,5 @@
-//! Handles calls: `tools/call`, and other requests that are judged like it. Judges a call, asks the user if needed,
-//! records the decision, and forwards the call.
+//! Handles calls, which are `tools/call` and other requests that are judged like it. Judges a call, asks the user if
+//! necessary, records the decision, and forwards the call.
 //!
 //! - After the user's answer, resolves and judges the call again. If anything has changed, including the type of file
 //!   at one of its paths, the user is asked again.
@@ -35,7 +35,7 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-/// Call that has not been answered.
+/// Call that has not been answered yet.
 struct Call {
     ticket: Ticket,
     tool: ToolCall,
@@ -49,8 +49,8 @@ impl Call {
     }
 }
 
-/// Handles one call. Adds it to `batch` if it can be forwarded without waiting. Otherwise first forwards the batch, to
-/// keep the calls in order, and then spawns a task for the call.
+/// Handles one call. Adds it to `batch` if it can be forwarded without waiting. Otherwise, forwards the batch to keep
+/// the calls in order, then spawns a task for the call.
 pub(super) async fn handle_call(
     session: &Arc<Session>,
     ticket: Ticket,
@@ -101,7 +101,7 @@ pub(super) async fn handle_call(
     }
 }
 
-/// Audit entry of a decision, and data for handling the response.
+/// Audit entry for a decision, and data for handling the response.
 #[derive(Clone, Copy)]
 struct Decided {
     decision: u64,
@@ -138,7 +138,7 @@ fn spawn<F: Future<Output = ()> + Send + 'static>(
     session.track(&ticket, wait(session.clone(), call));
 }
 
-/// Response of the server, passed to the task that waits for it.
+/// The server's response, passed to the task that waits for it.
 struct Answered {
     decision: u64,
     answer: ServerAnswer,
@@ -191,7 +191,7 @@ impl Session {
     }
 }
 
-/// Waits for the response and forwards it. Removes the access that was added for this call only.
+/// Waits for the response and forwards it. Removes the access that was added only for this call.
 async fn deliver(
     session: Arc<Session>,
     call: Call,
@@ -222,7 +222,7 @@ async fn close_early(session: &Session, call: &Call, resources: CallResources, w
     session.closed_early(&call.tool.tool, closed, why).await;
 }
 
-/// Waits for the response. Removes access that was added for this call only when the response arrives, when the policy
+/// Waits for the response. Removes access that was added only for this call when the response arrives, when the policy
 /// denies the call, or when the approval is revoked or expires.
 async fn answer(
     session: &Session,

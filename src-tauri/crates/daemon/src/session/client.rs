@@ -39,13 +39,13 @@ const NO_ROOM: &str = "not enough memory for a message of this length while othe
 pub(super) enum ReadEnd {
     /// The client disconnected.
     HungUp,
-    /// The client sends our own messages back to us.
+    /// The client is sending our own messages back to us.
     Echo,
-    /// Another trusted process replaces this one.
+    /// Another daemon process is replacing this one.
     TakenOver {
-        /// Start of an incomplete message, or `None` if it was discarded.
+        /// Beginning of an incomplete message, or `None` if it was discarded.
         unread: Option<Vec<u8>>,
-        /// Returns the client's protocol version, once the session has closed.
+        /// Returns the client's protocol version. Call this once the session has closed.
         version: Box<dyn Fn() -> ClientVersion + Send + Sync>,
     },
 }
@@ -95,7 +95,7 @@ pub(super) async fn read(session: &Arc<Session>, mut lines: ClientReader) -> Rea
     }
 }
 
-/// Handles a line. Breaks if the client echoes our messages.
+/// Handles a line. Returns `Break` if the client echoes our messages.
 async fn take(session: &Arc<Session>, line: Line, calls: &mut CallBatch) -> ControlFlow<()> {
     match line {
         Line::Whole(line, _) if line.iter().all(u8::is_ascii_whitespace) => ControlFlow::Continue(()),
@@ -112,13 +112,13 @@ async fn take(session: &Arc<Session>, line: Line, calls: &mut CallBatch) -> Cont
     }
 }
 
-/// Records that a line was not processed, and answers it with an error.
+/// Records that a line was not processed, and sends the client an error for it.
 async fn reject_line(session: &Session, head: &[u8], text: &str) {
     session.dropped(text).await;
     session.reply(error_line(id_in(head).as_ref(), ErrorCode::INVALID_REQUEST.0, text));
 }
 
-/// Handles a line, which may be a JSON-RPC batch. Breaks if the client echoes our messages.
+/// Handles a line, which may be a JSON-RPC batch. Returns `Break` if the client echoes our messages.
 async fn handle_line(
     session: &Arc<Session>,
     line: Vec<u8>,
@@ -294,7 +294,7 @@ fn clipped(method: &str) -> String {
 }
 
 impl Session {
-    /// Sends the client a message that does not come from the server.
+    /// Sends the client a message that IronCurtain itself created.
     pub(super) fn reply(&self, line: Vec<u8>) {
         let unread = self.unread.clone().try_acquire_owned().ok();
         self.send(Outgoing::line(line).holding(unread));
@@ -322,7 +322,7 @@ impl Session {
         }
     }
 
-    /// Sends a request to the server, and its response to the client.
+    /// Sends a request to the server, and forwards the response to the client.
     pub(super) fn pass_to(
         self: &Arc<Self>,
         connection: &ServerConnection,
@@ -398,7 +398,7 @@ impl Session {
             self.in_flight.update(ticket, |request| request.task = Some(tokio::spawn(wait).abort_handle()));
     }
 
-    /// Stores the name of the tool that a request calls.
+    /// Stores the name of the tool that the request calls.
     pub(super) fn calls(&self, ticket: &Ticket, tool: &str) {
         let _ = self.in_flight.update(ticket, |request| request.tool = Some(tool.to_owned()));
     }
@@ -412,7 +412,8 @@ impl Session {
         }
     }
 
-    /// Handles `notifications/cancelled`: closes the question, and forwards the cancellation if the request was sent.
+    /// Handles `notifications/cancelled`: closes the question, and forwards the cancellation if the request was already
+    /// sent.
     async fn cancelled(&self, params: Option<&RawValue>) {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]

@@ -7,8 +7,8 @@ use ironcurtain_containment::{Resolved, Surroundings, default_git_config, resolv
 use ironcurtain_paths::CanonicalPath;
 use std::path::Path;
 
-/// Returns the only folders that a confined server can access when it starts: its session folder and its data folder.
-/// Returns `None` if it can access anything else.
+/// Returns the only folders that a confined server can access when it starts, which are its session folder and its data
+/// folder. Returns `None` if it can access anything else.
 pub(super) fn own_folders(
     containment: &Containment,
     around: &Surroundings,
@@ -22,7 +22,7 @@ pub(super) fn own_folders(
     Some(std::iter::once(around.session_dir.clone()).chain(data).collect())
 }
 
-/// Returns the containment for a server in a session.
+/// Returns the containment for a session's server.
 pub(super) async fn of(
     services: &Services,
     server: &Server,

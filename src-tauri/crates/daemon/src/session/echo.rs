@@ -1,4 +1,5 @@
-//! Detects a client whose output is connected to its input, so that it would send our own messages back forever.
+//! Detects a client whose output is connected to its input, and that would therefore send our own messages back
+//! forever.
 //!
 //! - Checks only lines that a working client never sends: invalid messages, and responses to unknown requests.
 
@@ -6,20 +7,20 @@ use ironcurtain_mcp::wire::Outgoing;
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// Number of echoed lines after which the session is closed. A single one may have another cause.
+/// Number of echoed lines after which the session is closed. A single one can have another cause.
 const MOST: u8 = 3;
 
-/// Number of recent lines that are remembered; more than fit into a pipe that is read slowly.
+/// Number of recent lines to remember. Must exceed the number that fit into the pipe of a slow reader.
 const REMEMBERED: usize = 64;
 
-/// Maximum number of bytes of a line that are compared, in addition to its length.
+/// Maximum number of bytes per line to compare, in addition to the line's length.
 const COMPARED: usize = 1024;
 
 /// Reason why the session is closed, for the audit log and the session log.
 pub(super) const WHY: &str =
     "what is sent to the client comes back as its input: its output and its input are the same pipe or file";
 
-/// Digests of recently sent lines, and the number of lines that came back.
+/// Digests of recently sent lines, and the number of lines that were echoed.
 #[derive(Debug, Default)]
 pub(super) struct Echo {
     sent: VecDeque<u64>,

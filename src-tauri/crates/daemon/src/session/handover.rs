@@ -1,8 +1,8 @@
-//! Hands a session over to another trusted process: its state and unprocessed input. The shim passes on the client's
-//! streams.
+//! Hands a session over to another daemon process: its state and unprocessed input. The shim passes the client's
+//! streams to that process.
 //!
-//! - INVARIANT: at the handover, no request of the client is unanswered, and all input that was read but not processed
-//!   is included.
+//! - INVARIANT: at the time of the handover, no client request is unanswered, and all input that was read but not
+//!   processed is included.
 //! - The state file is in the session directory, which only IronCurtain can write. Its ticket works once.
 
 use super::Session;
@@ -25,7 +25,7 @@ use std::time::Duration;
 /// Maximum time to wait for in-flight calls. It is short, because the user is waiting for the app to start.
 const ANSWERS_BOUND: Duration = Duration::from_secs(2);
 
-/// State of a session that is handed over to another trusted process.
+/// State of a session that is handed over to another daemon process.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct SessionHandover {
     client: String,
@@ -33,13 +33,13 @@ pub struct SessionHandover {
     pub(super) state: ClientState,
 }
 
-/// State of a session that belongs to its client.
+/// The part of a session's state that concerns its client.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct ClientState {
     pub(super) id: String,
     pub(super) started_ms: u64,
     pub(super) says_it_is: Option<String>,
-    /// Methods that the client accepts in requests from the server.
+    /// Methods that the client accepts when the server sends it a request.
     pub(super) takes: HashSet<String>,
     /// `true` if the client declared the `roots` capability.
     pub(super) has_roots: bool,
@@ -49,7 +49,7 @@ pub(super) struct ClientState {
     pub(super) told: ReplayState,
     #[serde(rename = "era")]
     pub(super) version: ClientVersion,
-    /// Client bytes that must be processed first. They start at a message boundary.
+    /// Bytes from the client that must be processed first. They start at a message boundary.
     #[serde(with = "as_base64")]
     pub(super) unread: Vec<u8>,
 }
@@ -74,10 +74,10 @@ impl ClientState {
 }
 
 impl SessionHandover {
-    /// Redeems a ticket, which becomes invalid, and returns the state of its session.
+    /// Redeems a ticket, which can then not be used again, and returns the state of its session.
     ///
     /// # Errors
-    /// Returns [`TicketError`] if the ticket is invalid for this client and server, or the state cannot be read.
+    /// Returns [`TicketError`] if the ticket is invalid for this client and server, or if the state cannot be read.
     pub fn take(sessions: &Path, ticket: &str, client: &str, server: &str) -> Result<Self, TicketError> {
         redeem(sessions, ticket, |id, moved: &Self| {
             (moved.state.id.as_str(), moved.client.as_str(), moved.server.as_str()) == (id, client, server)
@@ -86,8 +86,8 @@ impl SessionHandover {
 }
 
 impl Session {
-    /// Hands the session over to the process that replaces this one, and notifies the shim. Returns `false` on failure;
-    /// the session must then be closed.
+    /// Hands the session over to the process that replaces this one, and notifies the shim. Returns `false` on failure,
+    /// after which the caller must close the session.
     pub(super) async fn hand_over(
         &self,
         unread: &[u8],

@@ -1,4 +1,4 @@
-//! Hosts in a call: hosts that the user can grant, and hosts that are reachable during the call only.
+//! Hosts in a call: those that the user can grant, and those that are reachable only during the call.
 
 use super::Session;
 use crate::network::HostLease;
@@ -8,8 +8,8 @@ use ironcurtain_mcp::wire::Id;
 use ironcurtain_policy::{Escalation, PendingApproval, Role};
 
 impl Session {
-    /// Returns the hosts that the question is about, if it is about hosts only and the server's proxy can allow all of
-    /// them.
+    /// Returns the hosts that the question is about. Empty if it is also about anything else, or if the server's proxy
+    /// cannot allow all of them.
     pub(super) fn grantable_hosts(&self, escalation: &Escalation) -> Vec<HostPort> {
         let Some(network) = &self.network else { return Vec::new() };
         let host = |asked: &PendingApproval| {
@@ -22,7 +22,7 @@ impl Session {
         hosts
     }
 
-    /// Returns the first host that stays unreachable even with an approval, because the server's sandbox has no
+    /// Returns the first host that would remain unreachable even with an approval, because the server's sandbox has no
     /// network.
     pub(super) fn out_of_reach(&self, escalation: &Escalation) -> Option<HostPort> {
         let settings = self.config.sandbox.settings().filter(|_| self.sandboxed)?;
@@ -31,7 +31,7 @@ impl Session {
         fetched.filter(|_| is_shut).find_map(target)
     }
 
-    /// Makes the approved hosts reachable until the lease is dropped.
+    /// Makes the approved hosts reachable until the returned lease is dropped.
     pub(super) fn lease_hosts(&self, call: &Id, approved: &[PendingApproval]) -> Option<HostLease> {
         let network = self.network.as_ref()?;
         let targets = self.hosts_of(approved);
@@ -45,7 +45,7 @@ impl Session {
     }
 }
 
-/// Returns the host and port of a URL as the proxy represents them.
+/// Returns the host and port in a URL, in the form that the proxy uses.
 fn target(asked: &PendingApproval) -> Option<HostPort> {
     let (host, port) = asked.host_and_port()?;
     HostPort::parse(&format!("{host}:{port}"), None).ok()

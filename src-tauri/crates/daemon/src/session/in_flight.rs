@@ -1,7 +1,7 @@
-//! In-flight requests of a client.
+//! A client's in-flight requests.
 //!
-//! - INVARIANT: the client may reuse an id once its request has been answered or cancelled. A unique number keeps work
-//!   for the old request from affecting the new one.
+//! - INVARIANT: the client may reuse an id once its request has been answered or cancelled. A unique number prevents
+//!   work for the old request from affecting the new one.
 
 use ironcurtain_mcp::server::RequestHandle;
 use ironcurtain_mcp::wire::Id;
@@ -10,14 +10,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
-/// Identity of a request, which stays unique even if the client reuses the id.
+/// Identity of a request. It stays unique even if the client reuses the request's id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Ticket {
     pub(super) id: Id,
     number: u64,
 }
 
-/// State of one in-flight request.
+/// State of an in-flight request.
 #[derive(Debug, Default)]
 pub(super) struct InFlight {
     /// Handle of the request that was sent to the server, or `None` if it was not sent.
@@ -28,7 +28,7 @@ pub(super) struct InFlight {
     pub(super) tool: Option<String>,
 }
 
-/// In-flight requests of a session.
+/// A session's in-flight requests.
 #[derive(Debug, Default)]
 pub(super) struct Requests {
     table: Mutex<Table>,

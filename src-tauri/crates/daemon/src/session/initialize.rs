@@ -1,4 +1,4 @@
-//! Rewrites the client's `initialize` request, limited to capabilities that IronCurtain supports.
+//! Rewrites the client's `initialize` request, keeping only capabilities that IronCurtain supports.
 //!
 //! - IronCurtain provides the roots: the client's own are never forwarded. A remote server gets no roots, because it
 //!   cannot access local files.
@@ -13,10 +13,10 @@ use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
 use std::collections::HashSet;
 
-/// Maximum length of the client's name or version in displays, in characters.
+/// Maximum displayed length of the client's name or version, in characters.
 const LONGEST_NAME: usize = 100;
 
-/// Client capabilities that the server receives.
+/// Client capabilities that are forwarded to the server.
 const CAPABILITIES: [&str; 4] = ["elicitation", "sampling", "tasks", "roots"];
 
 /// Maximum length of a forwarded value, in bytes of JSON. Longer values are omitted.
@@ -27,9 +27,9 @@ const LONGEST_VALUE: usize = 512;
 pub(super) struct InitializeRequest {
     /// Parameters for the server.
     pub(super) params: Box<RawValue>,
-    /// Name that the client claims. It is not verified.
+    /// Name that the client claims, unverified.
     pub(super) says_it_is: Option<String>,
-    /// Methods that the client accepts in requests from the server.
+    /// Methods that the client accepts when the server sends it a request.
     pub(super) takes: HashSet<String>,
     /// `true` if the client declared the `roots` capability.
     pub(super) has_roots: bool,
@@ -45,7 +45,7 @@ pub(super) fn has_batches(result: &RawValue) -> bool {
     serde_json::from_str::<Chosen>(result.get()).is_ok_and(|chosen| chosen.protocol_version == "2025-03-26")
 }
 
-/// Parses and rewrites the parameters. The client receives the error if that fails.
+/// Parses and rewrites the parameters. An error is sent to the client.
 pub(super) fn rewrite(
     params: Option<&RawValue>,
     offers_sampling: bool,
@@ -105,7 +105,7 @@ pub(super) fn rewrite(
     })
 }
 
-/// Returns the fields that have one of these names and a sufficiently short value.
+/// Returns the fields that have one of these names and whose values are not too long.
 fn known(fields: &Fields, names: &[&str]) -> Fields {
     let mut known = Fields::default();
     for (name, value) in fields.iter() {

@@ -1,7 +1,7 @@
-//! Tracks values that a server has issued for use in later requests: list cursors and task ids.
+//! Tracks values that a server issued for use in later requests: list cursors and task ids.
 //!
-//! - INVARIANT: a client can send only cursors and task ids that the server has issued in this session.
-//! - Keeps keyed hashes of the newest values only. A client that uses an older cursor must restart its list.
+//! - INVARIANT: a client can send only cursors and task ids that the server issued in this session.
+//! - Keeps only keyed hashes of the newest values. A client that uses an older cursor must restart its list.
 
 use ironcurtain_mcp::request::ServerRequest;
 use ironcurtain_mcp::server::ServerAnswer;
@@ -11,17 +11,17 @@ use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Maximum number of values that are kept.
+/// Maximum number of values to keep.
 const MOST: usize = 4096;
 
-/// Hashes of the values that a server has issued.
+/// Hashes of the values that a server issued.
 #[derive(Debug, Default)]
 pub(super) struct Issued {
     key: RandomState,
     newest: Mutex<VecDeque<u64>>,
 }
 
-/// Purpose of a value. A cursor of one list is not valid for another.
+/// Purpose of a value. A cursor for one list is not valid for another.
 #[derive(Debug, Clone, Copy, Hash, PartialEq, Eq)]
 pub(super) enum Purpose<'a> {
     /// Cursor for the next page of the list that this method returns.
@@ -45,7 +45,7 @@ struct Task {
 }
 
 impl Issued {
-    /// Returns `true` if the server has issued this value for this purpose.
+    /// Returns `true` if the server issued this value for this purpose.
     pub(super) fn knows(&self, purpose: Purpose<'_>, value: &str) -> bool {
         let hash = self.key.hash_one((purpose, value));
         self.table().contains(&hash)

@@ -10,7 +10,7 @@ const LONGEST: usize = 128;
 /// Task states that MCP defines.
 const STATES: [&str; 5] = ["working", "input_required", "completed", "failed", "cancelled"];
 
-/// Returns the parameters that MCP defines for a notification: tokens, ids, numbers and states, but no free text.
+/// Returns only the parameters that MCP defines for a notification: tokens, ids, numbers and states, but no free text.
 pub(super) fn known(method: &str, params: Option<&RawValue>) -> Option<Box<RawValue>> {
     let given: Fields = serde_json::from_str(params?.get()).ok()?;
     let mut known = Fields::default();
@@ -38,7 +38,7 @@ fn is_number(value: &RawValue) -> bool {
     value.get().len() <= LONGEST && matches!(serde_json::from_str(value.get()), Ok(Value::Number(_)))
 }
 
-/// Returns `true` if the value consists of characters that are valid in an RFC 3339 timestamp.
+/// Returns `true` if the value contains only characters that can occur in an RFC 3339 timestamp.
 fn is_time(value: &RawValue) -> bool {
     let text = value.get().trim_matches('"');
     text.len() <= 35 && text.bytes().all(|b| b.is_ascii_digit() || b"-:.+TZ".contains(&b))

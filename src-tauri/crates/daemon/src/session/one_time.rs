@@ -1,7 +1,7 @@
 //! Approvals for a single call, which are listed among the grants until the call ends.
 //!
-//! - INVARIANT: such a grant ends with the response, when the call is cancelled, when the policy denies it, when the
-//!   user revokes it, and after [`LONGEST`] at the latest, even if the server never answers.
+//! - INVARIANT: such a grant ends when the response arrives, when the call is cancelled, when the policy denies the
+//!   call, or when the user revokes the grant. It ends after [`LONGEST`] even if the server never answers.
 
 use super::Session;
 use ironcurtain_audit::Event;
@@ -15,10 +15,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// Maximum lifetime of a one-time grant. It equals the shortest lifetime of other grants.
+/// Maximum lifetime of a one-time grant, which equals the shortest lifetime of other grants.
 pub(super) const LONGEST: Duration = Duration::from_secs(15 * 60);
 
-/// One-time grants of a session.
+/// A session's one-time grants.
 #[derive(Debug, Clone, Default)]
 pub(super) struct OneTimeGrants(Arc<Mutex<BTreeMap<String, Open>>>);
 
@@ -28,7 +28,7 @@ struct Open {
     end: Arc<watch::Sender<bool>>,
 }
 
-/// One-time grants of one call. They are listed until this is dropped.
+/// One call's one-time grants. They are listed until this value is dropped.
 #[derive(Debug)]
 pub(super) struct OneTimeGrant {
     all: OneTimeGrants,
@@ -58,7 +58,7 @@ impl OneTimeGrant {
         &self.grants
     }
 
-    /// Completes when the grants must end: they were revoked, or [`LONGEST`] has passed.
+    /// Completes when the grants must end, because they were revoked or [`LONGEST`] has passed.
     pub(super) async fn over(&mut self) {
         // The list holds the sender, and lives at least until `self` is dropped.
         let closed = async { self.end.wait_for(|end| *end).await.is_ok() };
@@ -81,8 +81,8 @@ impl Session {
         self.one_time.table().values().map(|open| open.grant.clone()).collect()
     }
 
-    /// Revokes all grants of the call that this grant belongs to. Returns once the server has lost the access, or
-    /// `None` if there is no such grant.
+    /// Revokes all grants of the call that the grant with this id belongs to. Returns the grant once the server has
+    /// lost the access, or `None` if there is no such grant.
     pub async fn revoke_one_time(&self, id: &str) -> Option<StandingGrant> {
         let (grant, end) = {
             let table = self.one_time.table();
@@ -120,7 +120,7 @@ impl Session {
         Ok(once)
     }
 
-    /// Records for each grant that it ended before the response arrived.
+    /// Records for each grant that it ended before the response arrived, and why.
     pub(super) async fn closed_early(&self, tool: &str, closed: Vec<StandingGrant>, why: &str) {
         for grant in closed {
             let mut entry = self.entry(Event::Revoked, format!("one-time access was closed: {why}"));
@@ -135,7 +135,7 @@ impl Session {
     }
 }
 
-/// Returns the one-time grant for a requested path.
+/// Converts a requested access to its one-time grant.
 pub(super) fn opened(requested: &RequestedAccess) -> Granted {
     let kind = if requested.target == PathKind::Folder { GrantKind::Tree } else { GrantKind::File };
     Granted::Files(Files { path: requested.path.clone(), kind, access: AccessSet::only(requested.access) })

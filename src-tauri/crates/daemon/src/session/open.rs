@@ -1,4 +1,4 @@
-//! Opens a session: creates its directory and the handle of its server.
+//! Opens a session: creates its directory and a handle to its server.
 
 use super::handover::{ClientState, SessionHandover};
 use super::in_flight::Requests;
@@ -29,11 +29,11 @@ use std::sync::{Arc, Mutex};
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-/// Maximum number of our replies that the client has not read. At the limit, we stop reading from the client.
+/// Maximum number of our replies that the client has not read yet. At this limit, we stop reading from the client.
 const MOST_UNREAD: usize = 256;
 
-/// Memory to reserve for a long message, as a multiple of its length: for requests (judged and sent), and for responses
-/// (forwarded).
+/// Factors by which the length of a long message is multiplied to reserve memory. First for requests, which are judged
+/// and sent; then for responses, which are only forwarded.
 const COPIES: [u32; 2] = [6, 2];
 
 /// Reason why a session could not be opened.
@@ -53,7 +53,7 @@ pub enum SessionError {
     /// The start of the session could not be recorded.
     #[error(transparent)]
     Audit(#[from] AuditError),
-    /// The operating system provided no random bytes.
+    /// The operating system could not provide random bytes for an id.
     #[error("failed to create a session id: {0}")]
     Name(#[from] std::io::Error),
 }
@@ -62,11 +62,11 @@ pub enum SessionError {
 pub struct SessionOptions {
     /// Client that opens the session.
     pub client: Client,
-    /// Server entry from `mcp-servers.json`.
+    /// The server's entry in `mcp-servers.json`.
     pub server: ServerConfig,
-    /// Identifier of the connection if it has several sessions, else `None`.
+    /// Identifier of the connection if it carries several sessions, or `None`.
     pub connection: Option<String>,
-    /// State of a session from another trusted process to continue, or `None` for a new session.
+    /// State of the session to continue from another daemon process, or `None` for a new session.
     pub moved: Option<SessionHandover>,
 }
 
@@ -74,7 +74,7 @@ impl Session {
     /// Opens a session, or continues one that was handed over. Call [`Opened::serve`] next.
     ///
     /// # Errors
-    /// Returns [`SessionError`] if the session cannot be opened. Nothing has been started then.
+    /// Returns [`SessionError`] if the session cannot be opened. In that case, nothing has been started.
     pub async fn open(services: Services, options: SessionOptions) -> Result<Opened, SessionError> {
         let SessionOptions { client, server: config, connection, moved } = options;
         let is_moved = moved.is_some();
@@ -203,14 +203,14 @@ impl Session {
     }
 }
 
-/// Returns `true` for the filesystem server that is part of IronCurtain.
+/// Returns `true` if the server is the filesystem server that is part of IronCurtain.
 fn is_embedded(services: &Services, config: &ServerConfig) -> bool {
     let is_ours = || services.programs.dir.join(ServerConfig::EMBEDDED).is_file();
     config.remote.is_none() && config.command == ServerConfig::EMBEDDED && is_ours()
 }
 
-/// Returns the server's containment and network. Invalid network settings become an error that keeps the server from
-/// starting.
+/// Returns the server's containment and network. If the network settings are invalid, returns an error as the
+/// containment, which keeps the server from starting.
 fn with_network(
     containment: Result<Containment, ContainmentError>,
     remote: Option<HostRules>,

@@ -14,16 +14,16 @@ use rustix::io::Errno;
 /// Reason why an approval for a path would have no effect, with advice.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum OutOfReach {
-    /// The path is a device, a socket or a pipe, which is never mounted.
+    /// The path is a device, socket or pipe, which is never mounted.
     #[error(
         "the user was not asked about `{0}`, because it is a device, a socket or a pipe, which no sandboxed server can use; \
          copy what is needed into a file"
     )]
     Special(CanonicalPath),
-    /// The path is to be written, but its file system is read-only.
+    /// The call writes the path, but its file system is read-only.
     #[error("the user was not asked about `{0}`, because its file system is read-only; write somewhere else")]
     ReadOnly(CanonicalPath),
-    /// The path is to be written, but the user who runs IronCurtain has no permission to write it.
+    /// The call writes the path, but the user who runs IronCurtain has no permission to write it.
     #[error(
         "the user was not asked about `{0}`, because the user whose rights the server has may not change it; write somewhere else, or \
          let the user change its permissions"

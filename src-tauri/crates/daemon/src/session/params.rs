@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 /// Maximum length of a tool name, in bytes.
 pub(super) const LONGEST_TOOL: usize = 256;
 
-/// Maximum length of client text in an error message, in characters.
+/// Maximum length of text from the client in an error message, in characters.
 const LONGEST_SHOWN: usize = 100;
 
 /// Reason why the parameters of a request are invalid.
@@ -45,7 +45,7 @@ pub(super) enum ParamsError {
         /// Error with the position.
         source: ReadError,
     },
-    /// The name is too long.
+    /// A name in the parameters is too long.
     #[error("`{field}` has {length} bytes; at most {LONGEST_TOOL} are accepted")]
     LongName {
         /// Path of the field.
@@ -53,7 +53,7 @@ pub(super) enum ParamsError {
         /// Length in bytes.
         length: usize,
     },
-    /// The tool has the name of a request that is judged like a tool, so that rules would confuse them.
+    /// The tool has the same name as a request that is judged like a tool, so rules could not tell them apart.
     #[error(
         "the tool `{0}` cannot be called, because its name is reserved for a request; rename it in the server"
     )]
@@ -61,16 +61,16 @@ pub(super) enum ParamsError {
     /// The resource URI is ambiguous.
     #[error(transparent)]
     Address(#[from] AddressError),
-    /// The reference of a completion is neither a prompt nor a resource.
+    /// A completion refers to neither a prompt nor a resource.
     #[error("`params.ref` must be a `ref/prompt` with a `name` or a `ref/resource` with a `uri`")]
     Reference,
-    /// The value is a cursor or task id that the server has not issued.
+    /// The value is a cursor or task id that the server never issued.
     #[error("`{field}` must be a value that this server issued in this session")]
     NotIssued {
         /// Path of the field.
         field: &'static str,
     },
-    /// The log level is unknown. Contains the valid ones.
+    /// The log level is unknown. Contains the valid levels.
     #[error("`params.level` must be one of {0}")]
     Level(String),
     /// The client is not subscribed to this resource.
@@ -82,7 +82,7 @@ pub(super) enum ParamsError {
 }
 
 impl ParamsError {
-    /// Returns a closure that converts a parser error of one field.
+    /// Returns a closure that converts a parser error for the given field.
     pub(super) fn unreadable(field: &str) -> impl FnOnce(serde_json::Error) -> Self {
         |source| Self::Unreadable { field: field.to_owned(), source }
     }
@@ -106,7 +106,7 @@ impl ParamsError {
     }
 }
 
-/// Parses an object. A field that is not in `known` is an error.
+/// Parses an object. Fields that are not in `known` are an error.
 pub(super) fn object(raw: &RawValue, place: &'static str, known: &[&str]) -> Result<Fields, ParamsError> {
     let fields: Fields = parse(raw, place)?;
     let unknown = fields.iter().map(|(name, _)| name).find(|name| !known.contains(name));
@@ -116,7 +116,7 @@ pub(super) fn object(raw: &RawValue, place: &'static str, known: &[&str]) -> Res
     }
 }
 
-/// Parses parameters. A field that is neither in `known` nor `_meta` is an error.
+/// Parses parameters. Fields other than `_meta` and those in `known` are an error.
 pub(super) fn params(
     params: Option<&RawValue>,
     known: &[&str],

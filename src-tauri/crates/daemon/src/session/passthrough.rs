@@ -26,7 +26,7 @@ use std::sync::atomic::Ordering;
 const LISTS: [&str; 5] =
     ["tools/list", "resources/list", "resources/templates/list", "prompts/list", "tasks/list"];
 
-/// Methods that concern a task of the server.
+/// Methods that concern one of the server's tasks.
 const TASKS: [&str; 3] = ["tasks/get", "tasks/result", "tasks/cancel"];
 
 /// Method that sets the server's log level.
@@ -50,7 +50,7 @@ pub(super) enum Rejection {
 }
 
 impl Rejection {
-    /// Returns the rule name for the audit log.
+    /// Returns the rule name that the audit log records.
     fn rule(self) -> &'static str {
         match self {
             Self::Malformed => "structural-malformed",
@@ -79,8 +79,8 @@ pub(super) fn passes(method: &str) -> bool {
     LISTS.contains(&method) || TASKS.contains(&method) || [SET_LEVEL, UNSUBSCRIBE].contains(&method)
 }
 
-/// Returns `true` if requests with this method are forwarded even while the agent is paused: they only list, read the
-/// state of a task or set the log level.
+/// Returns `true` if requests with this method are forwarded even while the agent is paused. Such requests only list,
+/// read a task's state or set the log level.
 pub(super) fn passes_when_paused(method: &str) -> bool {
     LISTS.contains(&method) || [SET_LEVEL, "tasks/get"].contains(&method)
 }
@@ -102,7 +102,7 @@ pub(super) async fn pass_on_record(
     }
 }
 
-/// Forwards a request to the server, and its response to the client.
+/// Forwards a request to the server, and the response to the client.
 fn pass(session: &Arc<Session>, ticket: Ticket, request: ServerRequest, budget: MemoryShare) {
     session.server.keep(&request);
     if let Some(connection) = session.server.connection_now() {
@@ -119,7 +119,8 @@ fn pass(session: &Arc<Session>, ticket: Ticket, request: ServerRequest, budget: 
 }
 
 impl Session {
-    /// Rebuilds the request from validated values. Also returns a sentence that lists dropped parts, if there are any.
+    /// Rebuilds the request from validated values. Also returns a sentence that lists the dropped parts, or `None` if
+    /// nothing was dropped.
     fn rebuilt(
         &self,
         (method, params): (&str, Option<&RawValue>),
@@ -161,7 +162,7 @@ impl Session {
         Ok((request, meta.dropped()))
     }
 
-    /// Returns the URI under which the client has subscribed to a resource at the server.
+    /// Returns the URI under which the server knows the client's subscription to a resource.
     fn followed(&self, uri: String) -> Result<String, ParamsError> {
         let is_followed = |uri: &String| self.server.follows(uri);
         let uri = match ResourceAddress::parse(&uri)? {
@@ -235,7 +236,7 @@ impl Session {
         self.fail(ticket, code, problem);
     }
 
-    /// Records a request that the protocol layer has already rejected.
+    /// Records a request that the protocol layer rejected.
     pub(super) async fn record_refused(&self, refused: &RefusedRequest) {
         let request = (refused.method.as_str(), refused.params.as_deref());
         self.record_rejection(&refused.id, request, Rejection::Malformed, &refused.why).await;
@@ -256,7 +257,7 @@ impl Session {
         self.denied(entry).await;
     }
 
-    /// Records a dropped message that is not a request, but at most [`MOST_ODDITIES`] per session.
+    /// Records a dropped message that is not a request. Records at most [`MOST_ODDITIES`] per session.
     pub(super) async fn dropped(&self, problem: &str) {
         let before = self.counts.oddities.fetch_add(1, Ordering::Relaxed);
         if before >= MOST_ODDITIES {
@@ -291,7 +292,7 @@ fn read(params: Option<&RawValue>) -> Map<String, Value> {
     params.and_then(|params| serde_json::from_str(params.get()).ok()).unwrap_or_default()
 }
 
-/// Describes a request by its method and its target, for the audit log.
+/// Describes a request by its method and target, for the audit log.
 fn named(method: &str, params: &Map<String, Value>) -> String {
     let shown = |text: &str| visible::head(&visible::line(text), LONGEST_NAME);
     match ["uri", "name"].iter().find_map(|field| params.get(*field)?.as_str()) {

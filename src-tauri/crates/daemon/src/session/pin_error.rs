@@ -1,9 +1,9 @@
-//! Error type for comparing a server's tools with their pins.
+//! Error type for comparing a server's tools with their pinned definitions.
 
 use ironcurtain_grants::{MOST_TOOLS, StoreError};
 use tokio::task::JoinError;
 
-/// Reason why a tool list cannot be compared with its pins.
+/// Reason why a tool list cannot be compared with the pinned definitions.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum PinError {
     #[error("failed to parse the list of tools: {0}")]

@@ -1,7 +1,7 @@
 //! Compares the tools that a server lists with their pinned definitions, and refuses calls of changed tools.
 //!
 //! - INVARIANT: the client receives a definition that the user has not seen only if the tool is new. A changed tool is
-//!   listed with its pinned definition, and its calls are refused until the user decides.
+//!   listed with its pinned definition, and calls of it are refused until the user decides.
 //! - A list that cannot be compared is not forwarded. If the pins cannot be read, all tool calls are refused.
 
 use super::Session;
@@ -24,10 +24,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// MCP method that lists tools.
 const LIST: &str = "tools/list";
 
-/// Fields of a tool definition that are pinned. Other fields are for display or for the client only.
+/// Fields of a tool definition that are pinned. Other fields only affect the display or the client.
 const PINNED: [&str; 6] = ["name", "title", "description", "inputSchema", "outputSchema", "annotations"];
 
-/// Maximum length of a definition that is pinned, in bytes.
+/// Maximum length of a definition that can be pinned, in bytes.
 const LONGEST_DEFINITION: usize = 256 * 1024;
 
 /// Tools of a session as far as they were read from the pins.
@@ -128,7 +128,7 @@ impl Session {
         Ok(to_raw_value(&fields)?)
     }
 
-    /// Refuses a call of a changed or removed tool, unless the user has accepted the change in the meantime.
+    /// Refuses a call of a changed or removed tool, unless the user has accepted the change by now.
     pub(super) async fn check_pin(&self, tool: &str) -> Result<(), CallRefusal> {
         let is_settled = self.pinned_tools.lock().as_ref().map(|pins| !pins.changed.contains_key(tool));
         if is_settled == Some(true) {
@@ -158,7 +158,7 @@ impl Session {
         }
     }
 
-    /// Records that a tool changed and notifies the user, once per change.
+    /// Records that a tool changed and notifies the user. Does so once per change.
     async fn report_change(&self, tool: &str, is_news: bool) {
         if !is_news {
             return;
@@ -199,7 +199,7 @@ fn only_reads(definition: &str) -> bool {
     hints.is_ok_and(|hints| hints.read_only_hint && !hints.destructive_hint)
 }
 
-/// Returns the pinned fields of a tool in canonical form, or `None` for a tool without a name.
+/// Returns a tool's pinned fields in canonical form, or `None` if the tool has no name.
 fn definition(raw: &RawValue) -> Option<ListedDefinition> {
     let Value::Object(mut fields) = serde_json::from_str(raw.get()).ok()? else { return None };
     let tool = fields.get("name")?.as_str()?.to_owned();

@@ -38,8 +38,8 @@ struct Progress<'a> {
     message: &'static str,
 }
 
-/// Progress value. It increases with time, as MCP requires, and stays below every value that the server could send
-/// later.
+/// Returns the progress value. It increases with time, as MCP requires, and stays below every value that the server
+/// could send later.
 fn waited(began: Instant) -> f64 {
     began.elapsed().as_secs_f64() / 1e9
 }

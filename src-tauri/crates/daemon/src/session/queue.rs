@@ -1,21 +1,22 @@
-//! Queue of calls that wait for the server, so that they are forwarded in order of arrival.
+//! Queue of calls that are waiting for the server, so that they are forwarded in order of arrival.
 //!
-//! - INVARIANT: it is a call's turn once every earlier call was forwarded or cancelled. A waiting call that is
-//!   cancelled passes on the turn that it is waiting for.
+//! - INVARIANT: it is a call's turn once every earlier call was forwarded or cancelled. If a waiting call is cancelled,
+//!   the next call waits for the cancelled call's predecessor instead.
 
 use std::sync::{Mutex, PoisonError};
 use tokio::sync::oneshot::error::TryRecvError;
 use tokio::sync::oneshot::{self};
 
-/// Completes when the call ahead has left the queue. Yields the turn of that call if it left before its own turn.
+/// Completes when the preceding call has left the queue. If that call left before its turn, yields the turn that it was
+/// waiting for.
 #[derive(Debug)]
 struct Turn(oneshot::Receiver<Turn>);
 
-/// Queue of calls that wait for the server.
+/// Queue of calls that are waiting for the server.
 #[derive(Debug, Default)]
 pub(super) struct CallQueue(Mutex<Option<Turn>>);
 
-/// Place of one call in the queue. On drop, the next call gets its turn.
+/// One call's place in the queue. Dropping it lets the next call proceed.
 #[derive(Debug)]
 pub(super) struct QueuePlace {
     turn: Option<Turn>,

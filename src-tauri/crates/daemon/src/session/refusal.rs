@@ -11,7 +11,7 @@ use rmcp::model::ContentBlock;
 use serde_json::{Value, json};
 use std::fmt::Display;
 
-/// Marks a reason as a denial by IronCurtain.
+/// Adds a prefix to a reason that identifies it as a denial by IronCurtain.
 pub(super) fn denied(why: impl Display) -> String {
     format!("DENIED: {why}")
 }
@@ -79,12 +79,12 @@ pub(super) enum CallRefusal {
     /// The request for the server could not be serialized.
     #[error("{0}")]
     Unwritable(#[from] serde_json::Error),
-    /// The call's files or its permissions changed after it was allowed.
+    /// The call's files or its permissions changed after the call was allowed.
     #[error(
         "the files named in this call, or the permissions for it, changed before the server got it. The same call can be tried again."
     )]
     Changed,
-    /// The call's files changed during every question.
+    /// The call's files changed while each question was pending.
     #[error("the files named in this call kept changing while the user was asked.")]
     KeptChanging,
     /// The call was allowed, but the server is not available.
@@ -112,7 +112,7 @@ impl From<ExchangeError> for CallRefusal {
 }
 
 impl CallRefusal {
-    /// Returns a tool result that contains the refusal. It is valid in all handshake protocol versions.
+    /// Returns a tool result that contains the refusal. Valid in every protocol version with a handshake.
     pub(super) fn result(&self) -> Value {
         json!({ "content": [ContentBlock::text(self.text())], "isError": true })
     }
@@ -149,7 +149,7 @@ fn denial(denial: &Denial) -> String {
     }
 }
 
-/// Returns a text for the agent that includes advice on repeating the call.
+/// Returns the text for the agent, including advice on repeating the call.
 fn said(why: &NotApproved) -> String {
     match why {
         NotApproved::DeniedWithNote(note) => format!("the user denied this call and says: {note}"),

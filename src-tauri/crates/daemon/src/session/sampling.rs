@@ -1,8 +1,8 @@
-//! Handles requests of a server for the client's model (`sampling/createMessage`). The user can review the complete
+//! Handles a server's requests to use the client's model (`sampling/createMessage`). The user can review the complete
 //! request first.
 //!
 //! - INVARIANT: the permission is recorded before the client receives the request.
-//! - Handles one request at a time, so that a server that sends many has to wait.
+//! - Handles one request at a time, so a server that sends many has to wait.
 
 use super::Session;
 use super::refusal::denied;
@@ -77,7 +77,7 @@ impl Session {
         }
     }
 
-    /// Returns the parameters for the client, limited to the parts that the question shows.
+    /// Returns the parameters to send to the client, limited to the parts that the question shows.
     async fn sampled(&self, params: Option<&RawValue>) -> Result<Box<RawValue>, SamplingError> {
         let params = serde_json::from_str(params.ok_or(SamplingError::NoParams)?.get())?;
         let params = showable(params);
@@ -85,7 +85,7 @@ impl Session {
         Ok(to_raw_value(&params)?)
     }
 
-    /// Asks the user if the server's entry requires it, and records the permission.
+    /// Asks the user if the server's entry requires approval, and records the permission.
     async fn may_sample(&self, params: &Map<String, Value>) -> Result<(), SamplingError> {
         let (by, reason) = match self.config.sampling {
             // If the agent is paused, continue with the question, which is then refused.

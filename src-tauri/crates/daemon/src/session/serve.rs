@@ -1,4 +1,4 @@
-//! Serves the client of a session until the session closes.
+//! Serves a session's client until the session closes.
 
 use super::client::ReadEnd;
 use super::in_flight::InFlight;
@@ -17,41 +17,41 @@ use tokio::sync::mpsc;
 /// Maximum time to wait for pending responses after the client has closed its input.
 const ANSWERS_BOUND: Duration = Duration::from_secs(15);
 
-/// Open session that can be served.
+/// Session that has been opened and must now be served.
 pub struct Opened {
     /// Session to serve.
     pub session: Arc<Session>,
     pub(super) notes: mpsc::UnboundedReceiver<OutgoingNote>,
     /// Receives the server's sampling requests.
     pub(super) sampling: mpsc::UnboundedReceiver<SamplingRequest>,
-    /// Client bytes that must be processed before the client's stream is read.
+    /// Bytes from the client that must be processed before its stream is read.
     pub(super) unread: Vec<u8>,
     pub(super) version: ClientVersion,
 }
 
 /// Receiver of the session's notes for the shim.
 pub enum Attached {
-    /// Shim that waits on its socket.
+    /// Shim that is waiting on its socket.
     Shim(UnixStream),
-    /// Shim that copies the streams itself and does not receive notes.
+    /// Shim that copies the streams itself and receives no notes.
     Copying,
-    /// Aggregate connection that the session belongs to.
+    /// Connection to several servers that the session belongs to.
     Connection(mpsc::UnboundedSender<OutgoingNote>),
 }
 
-/// Reason why serving ends.
+/// Reason why the session is no longer served.
 enum Ending {
     /// The client disconnected, or the user closed the session.
     Asked,
-    /// The session must be closed, for this reason.
+    /// The session must be closed. Contains the reason.
     Cut(&'static str),
-    /// Another trusted process continues the session.
+    /// Another daemon process continues the session.
     Moved,
 }
 
 impl Opened {
-    /// Serves the client until it closes its input and has all responses, the shim disconnects, or the session is
-    /// closed or handed over. Then closes the session and records that.
+    /// Serves the client until it has closed its input and received all responses, the shim disconnects, or the session
+    /// is closed or handed over. Then closes the session and records the reason.
     pub async fn serve(self, stdio: ClientStdio, attached: Attached) {
         let Self { session, notes, sampling, unread, version } = self;
         tokio::spawn(sampling::serve(session.clone(), sampling));
@@ -101,7 +101,7 @@ impl Opened {
         }
     }
 
-    /// Closes a session whose shim disconnected before [`serve`](Self::serve) was called.
+    /// Closes the session, because its shim disconnected before [`serve`](Self::serve) was called.
     pub async fn close_unserved(self) {
         self.session.close(&Ending::Cut("its shim disconnected before it was served")).await;
     }

@@ -1,9 +1,9 @@
 //! Tasks: calls whose results the client fetches later (`tasks/get`, `tasks/result`).
 //!
 //! - A call that creates a task is judged, approved and recorded like any other call. Each session has its own server
-//!   process, so tasks cannot be used by other sessions.
+//!   process, so other sessions cannot use its tasks.
 //! - INVARIANT: access that was added for such a call is removed when a response reports that the task has finished,
-//!   when the policy denies the call, when the user revokes the approval, and after [`LONGEST`] at the latest.
+//!   when the policy denies the call, or when the user revokes the approval, and after [`LONGEST`] at the latest.
 
 use super::Session;
 use super::authorize::Authorization;
@@ -17,7 +17,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
-/// Unfinished tasks of a session whose calls still have access, by task id.
+/// A session's unfinished tasks whose calls still have access, keyed by task id.
 #[derive(Debug, Default)]
 pub(super) struct Tasks(Mutex<HashMap<String, Vec<Arc<Notify>>>>);
 
@@ -25,7 +25,7 @@ pub(super) struct Tasks(Mutex<HashMap<String, Vec<Arc<Notify>>>>);
 #[derive(Debug)]
 pub(super) struct TaskRequest {
     task: String,
-    /// `true` if the task has always finished once this request is answered.
+    /// `true` if a response to this request always means that the task has finished.
     is_last: bool,
 }
 
@@ -43,7 +43,7 @@ impl State {
 }
 
 impl TaskRequest {
-    /// Parses the parameters of a request. Returns `None` if it does not concern a task.
+    /// Parses a request's parameters. Returns `None` if the request does not concern a task.
     pub(super) fn of(method: &str, params: Option<&RawValue>) -> Option<Self> {
         let is_last = match method {
             "tasks/get" | "tasks/cancel" => false,
@@ -67,7 +67,7 @@ impl TaskRequest {
 }
 
 impl Tasks {
-    /// Handles the response to a request that concerns a task: detects that the task has finished.
+    /// Handles the response to a request that concerns a task. Ends the task's access if the task has finished.
     pub(super) fn handle_response(&self, request: &TaskRequest, answered: &ServerAnswer) {
         if request.is_over(answered) {
             let over = self.table().remove(&request.task).unwrap_or_default();
@@ -75,7 +75,7 @@ impl Tasks {
         }
     }
 
-    /// Starts to track a task. If the server returns the same id for two calls, both are finished together.
+    /// Starts tracking a task. If the server returns the same id for two calls, both finish together.
     pub(super) fn begin(&self, name: String) -> OpenTask {
         let over = Arc::new(Notify::new());
         self.table().entry(name.clone()).or_default().push(Arc::clone(&over));
@@ -103,7 +103,8 @@ pub(super) struct OpenTask {
     over: Arc<Notify>,
 }
 
-/// Returns the id of the task that a response creates, or `None` if it creates none or the task has already finished.
+/// Returns the id of the task that a response creates. Returns `None` if it creates none or the task has already
+/// finished.
 pub(super) fn made(answered: &ServerAnswer) -> Option<String> {
     #[derive(Deserialize)]
     struct Made {
@@ -115,8 +116,8 @@ pub(super) fn made(answered: &ServerAnswer) -> Option<String> {
 }
 
 impl Session {
-    /// Completes when the access of a task's call must be removed. Returns the reason, or `None` if the task has
-    /// finished.
+    /// Completes when the access for a task's call must be removed. Returns the reason, or `None` if the task has
+    /// finished or the session is closing.
     pub(super) async fn task_is_over(
         &self,
         task: OpenTask,

@@ -19,7 +19,7 @@ pub(super) const CALL: &str = "tools/call";
 /// Parsed call.
 #[derive(Debug)]
 pub(super) struct ToolCall {
-    /// Kind of request, or `None` for a `tools/call`.
+    /// Kind of request, or `None` for `tools/call`.
     pub(super) request: Option<JudgedRequest>,
     /// Name of the tool, or of the request if it is not a `tools/call`.
     pub(super) tool: String,
@@ -30,7 +30,7 @@ pub(super) struct ToolCall {
 }
 
 impl ToolCall {
-    /// Parses the parameters of a call. The client receives the error if that fails.
+    /// Parses a call's parameters. An error is sent to the client.
     pub(super) fn read(
         request: Option<JudgedRequest>,
         params: Option<&RawValue>,
@@ -94,7 +94,7 @@ impl ToolCall {
         self.meta.progress_token().map(ToOwned::to_owned)
     }
 
-    /// Returns a sentence that lists the parts of the request that are not forwarded, or `None` if there are none.
+    /// Returns a sentence that lists the parts of the request that are not forwarded, or `None` if all are.
     pub(super) fn dropped(&self) -> Option<String> {
         self.meta.dropped()
     }
@@ -137,7 +137,7 @@ impl ToolCall {
     }
 }
 
-/// Text arguments of a prompt or completion, by name.
+/// Text arguments of a prompt or completion, keyed by name.
 type Texts = BTreeMap<String, String>;
 
 /// Parses the options of a task.
@@ -146,7 +146,7 @@ fn task(raw: &RawValue) -> Result<TaskOptions, ParamsError> {
     Ok(TaskOptions { ttl: params::optional(&fields, ("ttl", "params.task.ttl"))? })
 }
 
-/// Returns the arguments under which a completion is judged.
+/// Builds the arguments under which a completion is judged.
 fn completion(params: &Fields) -> Result<Value, ParamsError> {
     let field = |name, place| params.get(name).ok_or(ParamsError::Missing(place));
     // Accept a title, which is only for display.
@@ -172,7 +172,7 @@ fn completion(params: &Fields) -> Result<Value, ParamsError> {
     Ok(named(judged, "context", texts.transpose()?.flatten()))
 }
 
-/// Adds the texts to the object as field `name`. Does nothing if there are none.
+/// Adds the texts to the object as the field `name`. Does nothing if there are no texts.
 fn named(mut object: Value, name: &str, texts: Option<Texts>) -> Value {
     if let (Some(texts), Value::Object(fields)) = (texts, &mut object) {
         let texts = texts.into_iter().map(|(name, text)| (name, Value::String(text))).collect();

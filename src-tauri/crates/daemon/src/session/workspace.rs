@@ -1,8 +1,8 @@
 //! Proposes workspaces to the user: paths in the server's entry, the repository around the client's working directory
 //! (which the kernel reports), and the client's own roots.
 //!
-//! - Only the start of the server waits for answers, and only for paths in its entry, because it cannot run without
-//!   them. Other proposals have no effect until they are answered. Asks one question at a time.
+//! - The server's start waits only for answers about paths in its entry, because it cannot run without them. Other
+//!   proposals have no effect until they are answered. Asks one question at a time.
 //! - INVARIANT: proposes only paths that may be granted and for which the policy requires approval, and grants nothing
 //!   without approval. A path in an entry or in the client's roots opens nothing on its own.
 //! - An approval creates a normal grant. A denial is remembered until the user revokes it.
@@ -23,7 +23,7 @@ use serde_json::Map;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Provenance of grants that result from a proposal.
+/// Provenance recorded for grants that result from a proposal.
 const PROVENANCE: &str = "proposed workspace";
 
 /// Proposes workspaces until the session closes.
@@ -48,7 +48,7 @@ pub(super) async fn propose(session: Arc<Session>) {
 }
 
 impl Session {
-    /// Returns `true` if a tool of the server takes a path.
+    /// Returns `true` if any of the server's tools takes a path.
     fn works_with_files(&self) -> bool {
         let snapshot = self.services.snapshot();
         let none = Map::new();
@@ -75,7 +75,8 @@ impl Session {
         self.propose_path(&(folder, GrantKind::Tree), WorkspaceSource::StartedIn).await;
     }
 
-    /// Proposes a file or folder, unless it may not be granted, is already open, or the user has already answered.
+    /// Proposes a file or folder, unless it may not be granted, is already accessible, or the user has already
+    /// answered.
     async fn propose_path(&self, proposed: &(CanonicalPath, GrantKind), source: WorkspaceSource) {
         let path = &proposed.0;
         let offered = match self.offered(proposed) {
@@ -88,7 +89,7 @@ impl Session {
         }
     }
 
-    /// Returns the kinds of access for which the policy requires approval and the user has not answered.
+    /// Returns the kinds of access for which the policy requires approval and which the user has not decided on.
     fn offered(&self, proposed: &(CanonicalPath, GrantKind)) -> Result<Vec<Reach>, FolderRefusal> {
         let snapshot = self.services.snapshot();
         let path = &proposed.0;
@@ -107,7 +108,7 @@ impl Session {
         Ok(if self.is_answered(proposed) { Vec::new() } else { offered })
     }
 
-    /// Returns `true` if the user has already answered for this path, or has denied a folder that contains it.
+    /// Returns `true` if the user has already answered about this path, or has declined a folder that contains it.
     fn is_answered(&self, (path, kind): &(CanonicalPath, GrantKind)) -> bool {
         let grants = self.services.grants.now();
         let is_granted = grants.grants.iter().any(|grant| {

@@ -1,4 +1,4 @@
-//! Converts the newest entries of the audit log for display.
+//! Converts the newest audit log entries for display.
 //!
 //! - Limits the size of a response, even if entries are long.
 
@@ -12,10 +12,10 @@ use std::path::Path;
 /// Maximum total size of the entries in one response, in bytes.
 const LONGEST_ANSWER: usize = MAX_FRAME_BYTES / 2;
 
-/// Maximum length of a displayed text, in characters.
+/// Maximum displayed length of a text, in characters.
 const LONGEST_TEXT: usize = 1000;
 
-/// Maximum number of displayed paths per entry.
+/// Maximum number of paths to display per entry.
 const MOST_PATHS: usize = 20;
 
 /// Reads the newest entries of the log. Returns them oldest first.
@@ -23,7 +23,7 @@ pub(crate) fn activity(dir: &Path, limit: usize) -> io::Result<Vec<ActivityView>
     Ok(fitting(newest(dir, limit)?.map(view)))
 }
 
-/// Keeps the newest entries that fit into a response, and puts them in chronological order.
+/// Keeps the newest entries that fit into a response, in chronological order.
 fn fitting(newest_first: impl Iterator<Item = ActivityView>) -> Vec<ActivityView> {
     let mut left = LONGEST_ANSWER;
     let mut entries: Vec<ActivityView> = newest_first
@@ -79,7 +79,7 @@ fn shown(text: &str) -> String {
     visible::line(&visible::head(text, LONGEST_TEXT))
 }
 
-/// Returns a placeholder for an entry that is too long to be read completely.
+/// Creates a placeholder for an entry that is too long to be read completely.
 fn too_long(seq: u64, time_ms: u64, bytes: u64) -> ActivityView {
     ActivityView {
         seq,

@@ -7,10 +7,10 @@ use ironcurtain_consent::{
 use ironcurtain_protocol::{DenialView, QuestionState, QuestionView, QuestionsView};
 use ironcurtain_visible as visible;
 
-/// Maximum number of listed pending questions, and of listed denials.
+/// Maximum number of pending questions, and of denials, to list.
 const MOST: usize = 200;
 
-/// Maximum number of lines per question. The dialog shows all lines.
+/// Maximum number of lines to list per question. The dialog shows all lines.
 const MOST_LINES: usize = 20;
 
 /// Maximum length of a line, in characters.

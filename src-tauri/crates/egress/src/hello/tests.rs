@@ -1,4 +1,4 @@
-//! Tests with ClientHello messages of real clients, and with mutations of them.
+//! Tests with ClientHello messages from real clients, and with mutations of them.
 
 use super::*;
 use proptest::prelude::*;
@@ -127,7 +127,7 @@ proptest! {
         let _ = inspect(&[&b"\x16\x03\x01\x01\x00\x01\x00\x00\xfc\x03\x03"[..], &bytes].concat());
     }
 
-    /// A mutated message yields no result, an error, or a name that occurs in its bytes.
+    /// Checks that a mutated message yields no result, an error, or a name that occurs in its bytes.
     #[test]
     fn a_mutated_hello_never_yields_a_name_it_does_not_contain(
         at in prop::collection::vec((0..CURL.len(), any::<u8>()), 1..6),

@@ -19,7 +19,7 @@ use tokio::task::AbortHandle;
 /// Body of a response to the client.
 pub(super) type Body = BoxBody<Bytes, hyper::Error>;
 
-/// Returns the target from the request's URL. Refuses a `Host` header that differs from the URL.
+/// Returns the target in the request's URL. Refuses a request whose `Host` header differs from the URL.
 pub(super) fn target(request: &Request<Incoming>) -> Result<HostPort, ConnectionRefusal> {
     let uri = request.uri();
     if uri.scheme() != Some(&Scheme::HTTP) {
@@ -47,7 +47,7 @@ pub(super) fn target(request: &Request<Incoming>) -> Result<HostPort, Connection
     }
 }
 
-/// Sends the request to the target and returns its response.
+/// Sends the request to the target and returns the response.
 pub(super) async fn send(
     request: Request<Incoming>,
     target: &HostPort,
@@ -88,7 +88,7 @@ fn host_alone(target: &HostPort) -> String {
     target.to_string().trim_end_matches(":80").to_owned()
 }
 
-/// Removes hop-by-hop headers, including the headers that `Connection` lists.
+/// Removes hop-by-hop headers, including those that `Connection` lists.
 fn strip(headers: &mut HeaderMap) {
     const HOP_BY_HOP: [HeaderName; 8] = [
         header::CONNECTION,
@@ -114,7 +114,8 @@ fn strip(headers: &mut HeaderMap) {
     }
 }
 
-/// Closes the connection to the target on drop, which happens when the client stops reading the response.
+/// Guard for the connection to the target. It is dropped, and closes the connection, when the client stops reading the
+/// response.
 struct Carrying(AbortHandle);
 
 impl Drop for Carrying {
@@ -123,7 +124,7 @@ impl Drop for Carrying {
     }
 }
 
-/// Response body, with the task that reads it from the target.
+/// Response body, and the task that reads it from the target.
 struct Carried {
     body: Incoming,
     _carrying: Carrying,

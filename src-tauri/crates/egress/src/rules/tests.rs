@@ -1,4 +1,4 @@
-//! Tests of the rules, as tables of targets and decisions.
+//! Tests the rules with tables of targets and expected decisions.
 
 use super::*;
 

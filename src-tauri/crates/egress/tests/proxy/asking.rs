@@ -1,4 +1,4 @@
-//! Questions, grants, and their revocation while a connection is open.
+//! Tests questions, grants, and revocation while a connection is open.
 
 use crate::stage::{BOUND, Options, Peer, Person, Stage, refusal_of, rest};
 use ironcurtain_egress::{GrantedHost, HostAnswer, HostPort, HostRules, ProxyLimits};
@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-/// Proxy that asks the user, and an echo server whose address is allowed but whose name is unknown.
+/// Starts a proxy that asks the user, and an echo server whose address is allowed but whose name is unknown.
 async fn stage(denied: &[&str]) -> (Stage, Arc<Person>, Peer, String) {
     let (person, peer) = (Person::new(), Peer::echo().await);
     let rules = HostRules::new([format!("127.0.0.1:{}", peer.port)], denied, true).unwrap();

@@ -1,4 +1,4 @@
-//! Limits of the proxy: lengths, timeouts and the number of connections.
+//! Tests the proxy's limits on lengths, times and the number of connections.
 
 use crate::stage::{BOUND, Options, Peer, Stage, head, refusal_of, rest};
 use ironcurtain_egress::{HostRules, ProxyLimits};
@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::{Instant, timeout};
 
-/// Proxy with these limits, in front of one echo server.
+/// Starts a proxy with these limits, and an echo server behind it.
 async fn stage(limits: ProxyLimits) -> (Stage, Peer, String) {
     let peer = Peer::echo().await;
     let target = format!("127.0.0.1:{}", peer.port);

@@ -1,11 +1,11 @@
-//! HTTP CONNECT and plain HTTP requests.
+//! Tests HTTP CONNECT and plain HTTP requests.
 
 use crate::stage::{Peer, Stage, head, refusal_of, rest};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
 
-/// Proxy that allows one local server, by name and by address.
+/// Starts a proxy that allows one local server, both by name and by address.
 async fn stage(answer: &'static str) -> (Stage, Peer) {
     let peer = Peer::http(answer).await;
     let port = peer.port;

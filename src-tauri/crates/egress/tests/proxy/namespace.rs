@@ -11,7 +11,7 @@ use std::process::Command;
 pub const PUBLIC: &str = "9.9.9.9";
 pub const PUBLIC_V6: &str = "2620:fe::9";
 pub const PRIVATE: &str = "10.9.9.9";
-/// Public address of the machine that runs the proxy.
+/// Public address of the machine on which the proxy runs.
 pub const OWN: &str = "9.9.9.1";
 
 pub struct World {
@@ -50,7 +50,7 @@ impl World {
         self.dir.path().join(name)
     }
 
-    /// Returns the path of the certificate of the authority that signed the servers' certificates.
+    /// Returns the path of the certificate authority's certificate, with which the servers' certificates were signed.
     pub fn ca(&self) -> PathBuf {
         self.path("ca.pem")
     }
@@ -62,7 +62,8 @@ impl World {
         std::fs::write(path, content).unwrap();
     }
 
-    /// Returns address and port of every connection that reached the servers, and `true` if it sent a byte.
+    /// Returns the address and port of every connection that reached the servers. The flag is `true` if the connection
+    /// sent at least one byte.
     pub fn log(&self) -> Vec<(String, u16, bool)> {
         let log = std::fs::read_to_string(self.path("log")).unwrap_or_default();
         let line = |line: &str| {

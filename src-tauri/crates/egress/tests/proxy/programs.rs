@@ -1,4 +1,4 @@
-//! Common network programs, run with only the environment variables of a sandboxed server.
+//! Tests common network programs that have only the environment variables of a sandboxed server.
 
 use crate::namespace::{PRIVATE, PUBLIC, World, inside, run};
 use crate::stage::Stage;

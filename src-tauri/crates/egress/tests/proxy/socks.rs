@@ -1,4 +1,4 @@
-//! SOCKS5 requests.
+//! Tests SOCKS5 requests.
 
 use crate::stage::{Peer, Stage, rest};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

@@ -1,4 +1,4 @@
-//! git over ssh, with the ssh command from the environment.
+//! Tests git over ssh, with the ssh command from the environment.
 
 use crate::namespace::{PUBLIC, World, inside, run};
 use crate::programs::outcome;

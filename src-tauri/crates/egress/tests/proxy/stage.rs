@@ -1,4 +1,4 @@
-//! Proxy for a test that controls name resolution, the user's answers and the audit record.
+//! Proxy for tests, which control name resolution, the user's answers and the audit record.
 
 use ironcurtain_egress::{
     AskHost, BoxFuture, ConnectionEvent, ConnectionVerdict, Connections, HostAnswer, HostPort, HostRules,
@@ -27,7 +27,7 @@ pub struct Stage {
     task: JoinHandle<io::Error>,
 }
 
-/// Options of a test's proxy.
+/// Options for a test's proxy.
 pub struct Options {
     pub rules: HostRules,
     pub limits: ProxyLimits,
@@ -41,7 +41,7 @@ impl Drop for Stage {
 }
 
 impl Stage {
-    /// Starts a proxy with these allowed and denied patterns, without a user.
+    /// Starts a proxy with these allowed and denied patterns, which has no user to ask.
     pub fn new(allowed: &[&str], denied: &[&str]) -> Self {
         let rules = HostRules::new(allowed, denied, false).unwrap();
         Self::with(Options { rules, limits: ProxyLimits::default(), ask: None })
@@ -217,7 +217,7 @@ impl Resolve for Names {
     }
 }
 
-/// Recorded events.
+/// Events that were recorded.
 pub struct Events {
     all: watch::Sender<Vec<ConnectionEvent>>,
     /// Error with which every recording fails, or `None` if recording works.
@@ -263,7 +263,7 @@ fn line(event: &ConnectionEvent) -> String {
     format!("{} {}:{} {verdict} [{}]", event.protocol, event.host, event.port, addresses.join(" "))
 }
 
-/// User who gives scripted answers, and records the questions.
+/// Simulated user who gives scripted answers and records the questions.
 pub struct Person {
     answer: watch::Sender<Option<HostAnswer>>,
     pub asked: Mutex<Vec<String>>,

@@ -1,4 +1,4 @@
-//! Port 443, where only TLS with the allowed server name is forwarded.
+//! Tests port 443, on which only TLS with the allowed server name is forwarded.
 
 use crate::namespace::{PUBLIC, World, inside};
 use crate::stage::{Options, Stage, rest};

@@ -42,7 +42,7 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// Returns an optional argument that is one of two words; the first if it is absent.
+    /// Returns an optional argument that must be one of two words. If it is absent, returns the first word.
     pub(super) fn choice(&self, name: &str, words: [&'static str; 2]) -> Result<&'static str, ToolError> {
         let [first, second] = words;
         match self.values.get(name) {
@@ -63,7 +63,7 @@ impl<'a> Arguments<'a> {
         items.iter().enumerate().map(text).collect()
     }
 
-    /// Returns an optional argument that is a list of strings; empty if it is absent.
+    /// Returns an optional argument that is a list of strings. Returns an empty list if it is absent.
     pub(super) fn texts_or_none(&self, name: &str) -> Result<Vec<&str>, ToolError> {
         if self.values.contains_key(name) { self.texts(name) } else { Ok(Vec::new()) }
     }

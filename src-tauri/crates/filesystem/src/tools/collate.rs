@@ -1,4 +1,4 @@
-//! Dictionary order of names: the Unicode root collation, for names in ASCII.
+//! Compares names in dictionary order. For ASCII names, this is the order of the Unicode root collation.
 //!
 //! - Characters beyond ASCII are compared without accents, then by code point.
 

@@ -45,7 +45,7 @@ fn signed_lines<'a>(changes: &[Change], old: &[&'a str], new: &[&'a str]) -> Vec
     signs.filter_map(|kind| line(kind).map(|line| (kind, *line))).collect()
 }
 
-/// Returns the ranges of lines to show: each change with its context, merged if they touch.
+/// Returns the ranges of lines to show. Each contains a change and its context; ranges that touch are merged.
 fn hunks(lines: &[(Kind, &str)]) -> Vec<std::ops::Range<usize>> {
     let mut hunks: Vec<std::ops::Range<usize>> = Vec::new();
     for (index, _) in lines.iter().enumerate().filter(|(_, (kind, _))| *kind != Kind::Same) {

@@ -44,7 +44,8 @@ fn ends_in_crlf(text: &str) -> bool {
     line_feeds > 0 && text.matches("\r\n").count() == line_feeds
 }
 
-/// Replaces the first exact match or, without one, the first lines that match except for indentation.
+/// Replaces the first exact match of `old`. If there is none, replaces the first lines that match except for
+/// indentation.
 fn apply(content: &str, old: &str, new: &str) -> Result<String, ToolError> {
     let (wanted, replacement) = (line_feeds(old), line_feeds(new));
     if content.contains(wanted.as_ref()) {

@@ -10,7 +10,7 @@ use super::{Answer, Call};
 use crate::error::ToolError;
 use crate::{files, root_uri};
 
-/// Maximum size of a file in bytes. Its base64 form then has the maximum size of text.
+/// Maximum size of a file in bytes. Its base64 form then has the maximum size of a text.
 const LIMIT: u64 = files::TEXT_LIMIT / 4 * 3;
 
 pub(super) fn read(arguments: &Arguments<'_>, call: &Call<'_>) -> Result<Answer, ToolError> {

@@ -31,7 +31,7 @@ pub(super) fn move_file(arguments: &Arguments<'_>, call: &Call<'_>) -> Result<St
     }
 }
 
-/// Reason why a move failed: a system error, to be reported with both paths, or another error.
+/// Reason a move failed: a system error, to be reported with both paths, or another error.
 enum Failure {
     Io(io::Error),
     Tool(ToolError),

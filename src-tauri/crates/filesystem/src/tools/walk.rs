@@ -81,7 +81,7 @@ impl Tree<'_> {
         Ok(Value::Array(children))
     }
 
-    /// Counts the size of an entry in the result, which is five lines that are indented by its depth.
+    /// Counts the size of an entry in the result. An entry takes five lines, which are indented by its depth.
     fn take_room(&mut self, entry: &Entry, depth: usize) -> Result<(), ToolError> {
         let indent = depth.saturating_mul(4).saturating_add(6).saturating_mul(5);
         let size = entry.name.len().saturating_add(indent).saturating_add(64);
@@ -121,8 +121,7 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Descends into a directory. One that is unreadable is skipped; an error is returned only if the search
-    /// must stop.
+    /// Searches a subdirectory. Skips it if it is unreadable. Returns an error only if the whole search must stop.
     fn descend(
         &mut self,
         directory: &Dir,

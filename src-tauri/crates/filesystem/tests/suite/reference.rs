@@ -297,8 +297,8 @@ fn listed_differences_still_exist() {
     }
 }
 
-/// Returns calls with a different result: the tool, the reason, the arguments, and the result of IronCurtain's
-/// server.
+/// Returns the calls whose results differ between the servers: the tool, the reason, the arguments, and the result of
+/// IronCurtain's server.
 ///
 /// Other tests cover differences that no single call shows:
 ///

@@ -1,4 +1,4 @@
-//! Tests size limits and supported formats, with cases at and just beyond each limit.
+//! Tests size limits and supported formats with cases at each limit and just beyond it.
 
 use super::parts::{EVIL, FOREIGN, GITHUB, NOT_PLAIN, NOT_UNDERSTOOD, ORIGIN};
 use super::*;

@@ -1,4 +1,4 @@
-//! Tests random repositories with hostile parts: git connects to a reported address, or the address is reported
+//! Tests random repositories with hostile parts: git connects only to reported addresses, or the address is reported
 //! as unknown.
 //!
 //! Set `IRONCURTAIN_GIT_CASES` to `FIRST..LAST` to run other cases than [`CASES`].
@@ -68,12 +68,12 @@ impl Dice {
         all[self.roll(all.len())]
     }
 
-    /// Returns the main name or, half of the time, one of `others`.
+    /// Returns the main remote name or, half of the time, one of `others`.
     fn name(&mut self, others: &[&'static str]) -> &'static str {
         if self.hits(2) { self.topic } else { self.of(others) }
     }
 
-    /// Returns `true` once in `many` calls on average.
+    /// Returns `true` in one of `many` calls on average.
     fn hits(&mut self, many: usize) -> bool {
         self.roll(many) == 0
     }
@@ -128,7 +128,7 @@ impl Dice {
         text
     }
 
-    /// Generates a setting that changes the address that git uses.
+    /// Generates a setting that changes which address git uses.
     fn turn(&mut self) -> String {
         match self.roll(10) {
             0 => self.remote(),
@@ -239,7 +239,7 @@ fn change(user: &TestUser, dice: &mut Dice) -> &'static str {
     "repo"
 }
 
-/// Moves the repository and leaves a reference to it, and returns the folder in which to run git.
+/// Moves the repository and leaves a reference to its new path. Returns the folder in which to run git.
 fn move_away(user: &TestUser, dice: &mut Dice) -> &'static str {
     let other = "[core]\n\trepositoryformatversion = 0\n[remote \"origin\"]\n\turl = git@github.com:other\n";
     let rename = |from: &str, to: &str| {

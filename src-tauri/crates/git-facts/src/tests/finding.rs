@@ -1,4 +1,4 @@
-//! Tests that a repository and its files are found as git finds them, or reported as unknown.
+//! Tests that a repository and its files are found as git finds them, or are reported as unknown.
 
 use super::parts::{GITHUB, LEGACY, NOT_PLAIN, ORIGIN};
 use super::wire::{Wire, place};

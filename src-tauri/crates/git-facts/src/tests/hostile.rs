@@ -1,4 +1,4 @@
-//! Tests that compare a repository that has a hostile part with the same repository without it.
+//! Tests that compare a repository with a hostile part to the same repository without that part.
 
 use super::parts::*;
 use super::wire::{Wire, place};

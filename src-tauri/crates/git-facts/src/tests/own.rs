@@ -1,4 +1,4 @@
-//! Tests that run in a process of their own, because they set environment variables of git.
+//! Tests that run in their own process, because they set environment variables of git.
 
 use super::*;
 
@@ -11,7 +11,7 @@ const HOSTS: [&str; 5] = ["machine", "usual", "base", "own", "global"];
 /// Names and values of environment variables.
 type Variables<'a> = &'a [(&'a str, &'a str)];
 
-/// Writes a configuration file that redirects `host:` to an address that identifies the file.
+/// Writes a configuration file that redirects `host:` to an address that identifies this file.
 fn leads(user: &TestUser, file: &str, host: &str) {
     user.file(file, &format!("[url \"https://{host}.example/\"]\n\tinsteadOf = {host}:\n"));
 }

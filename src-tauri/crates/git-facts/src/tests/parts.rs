@@ -9,21 +9,21 @@ pub(super) const EVIL: &str = "[remote \"evil\"]\n\turl = https://evil.example/x
 /// Hostile part of a repository, with the expected results.
 pub(super) struct Part {
     pub(super) what: &'static str,
-    /// Configuration of the repository without the part, and what the part adds.
+    /// Configuration of the repository without the part, followed by the configuration that the part adds.
     pub(super) plain: &'static str,
     pub(super) added: &'static str,
-    /// Files and symlinks that belong to the part, with content or target.
+    /// Files and symlinks of the part, each with its content or target.
     pub(super) files: &'static [(&'static str, &'static str)],
     pub(super) links: &'static [(&'static str, &'static str)],
     pub(super) folder: &'static str,
     pub(super) way: RemoteUse,
     pub(super) raw: Option<&'static str>,
-    /// Expected result without the part and with it: the addresses, or the reason why they are unknown.
+    /// Expected results without the part and with it: the addresses, or the reason they are unknown.
     pub(super) before: &'static str,
     pub(super) after: &'static str,
 }
 
-/// Empty part, on which others are based.
+/// Empty part, from which other parts are derived.
 pub(super) const PART: Part = Part {
     what: "",
     plain: ORIGIN,

@@ -1,5 +1,4 @@
-//! Replaces the programs by which git connects, so that git runs for real but its connections are logged and
-//! refused.
+//! Replaces the programs that git uses to connect. Git itself runs, but its connections are logged and refused.
 
 use super::TestUser;
 use ironcurtain_policy::{Destination, Role};

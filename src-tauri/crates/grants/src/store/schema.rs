@@ -13,7 +13,7 @@ use std::time::Duration;
 /// Schema version, kept in SQLite's `user_version`.
 const VERSION: i64 = 8;
 
-/// Maximum time to wait for a program that locks the database.
+/// Maximum time to wait for a program that has locked the database.
 const BUSY: Duration = Duration::from_secs(1);
 
 const TABLES: &str = "
@@ -44,30 +44,30 @@ const TABLES: &str = "
     ) STRICT;
     PRAGMA user_version = 8;";
 
-/// Marks the names in a new database as bound, because there are none.
+/// Marks all names in a new database as bound. A new database has no names.
 const NOTHING_TO_BIND: &str = "INSERT INTO steps (name, at_ms) VALUES ('bound', 0);";
 
-/// Selects the grants of version 1 in the current columns. They had only paths, and a flag `tree`.
+/// Selects the grants from version 1 in the current columns. That version had only paths, and a `tree` flag.
 const FROM_1: &str = "
     SELECT id, client, client_name, server, CASE tree WHEN 0 THEN 'file' ELSE 'tree' END AS kind,
         path, can_read, can_write, can_delete, NULL AS host, NULL AS port, NULL AS tool, expires_ms, lifetime,
         created_ms, last_used_ms, uses, provenance, NULL AS boot, NULL AS ends_boot_ms, NULL AS left_ms FROM";
 
-/// Selects the grants of version 2 in the current columns. They expired by the wall clock only and had no
-/// tools.
+/// Selects the grants from version 2 in the current columns. In that version, grants expired by the wall clock only,
+/// and there were no tool grants.
 const FROM_2: &str = "
     SELECT id, client, client_name, server, kind, path, can_read, can_write, can_delete, host, port,
         NULL AS tool, expires_ms, lifetime, created_ms, last_used_ms, uses, provenance, NULL AS boot,
         NULL AS ends_boot_ms, NULL AS left_ms FROM";
 
-/// Selects the grants of version 3 in the current columns. They had no tools.
+/// Selects the grants from version 3 in the current columns. That version had no tool grants.
 const FROM_3: &str = "
     SELECT id, client, client_name, server, kind, path, can_read, can_write, can_delete, host, port,
         NULL AS tool, expires_ms, lifetime, created_ms, last_used_ms, uses, provenance, boot,
         ends_boot_ms, left_ms FROM";
 
-/// Reads grants of versions 4 to 6, which have the current columns. Version 4 had no table of servers that answered
-/// a call, versions 4 and 5 had no bindings of names to identities, and none of them had pins of tools.
+/// Selects the grants from versions 4 to 6, which have the current columns. Version 4 had no table of servers that
+/// answered a call, versions 4 and 5 had no bindings of names to identities, and none of them had tool pins.
 const FROM_4: &str = "SELECT * FROM";
 
 /// Adds the columns of pins and the table that version 7 lacks. Its tools count as listed until their server lists them again.
@@ -98,7 +98,7 @@ pub enum StoreError {
     File {
         /// Path of the database.
         path: PathBuf,
-        /// Error of the operating system.
+        /// Operating system error.
         source: io::Error,
     },
     /// Another process removed or replaced the file while it was open.
@@ -122,7 +122,7 @@ pub enum StoreError {
         /// Schema version of the database.
         found: i64,
     },
-    /// The database does not exist or was written by an older version, although the trusted process runs.
+    /// The database does not exist or was written by an older version, although the daemon is running.
     #[error("the grant database `{0}` was removed or replaced; restart IronCurtain")]
     Replaced(PathBuf),
     /// The journal cannot be used.
@@ -161,7 +161,7 @@ fn words(source: &rusqlite::Error) -> String {
     if is_damage(source) { format!("is damaged: {source}") } else { format!("failed: {source}") }
 }
 
-/// Opens the database, creating it if necessary, and migrates it to the current version.
+/// Opens the database and migrates it to the current version. Creates it if it does not exist.
 pub(crate) fn open(path: &Path) -> Result<Connection, StoreError> {
     let at = |source| StoreError::Database { path: path.to_path_buf(), source };
     bounded_read::open_own(path).map_err(|source| StoreError::File { path: path.to_path_buf(), source })?;
@@ -182,7 +182,7 @@ pub(crate) fn open(path: &Path) -> Result<Connection, StoreError> {
     Ok(connection)
 }
 
-/// Returns the SQL of a migration from an older version; `from` selects its grants.
+/// Returns the SQL that migrates an older version. `from` selects that version's grants.
 fn change(from: &str) -> String {
     format!(
         "BEGIN; ALTER TABLE grants RENAME TO older; {TABLES}
@@ -190,7 +190,7 @@ fn change(from: &str) -> String {
     )
 }
 
-/// Opens the database read-only; `None` if it does not exist.
+/// Opens the database read-only. Returns `None` if it does not exist.
 pub(super) fn open_to_read(path: &Path) -> Result<Option<Connection>, StoreError> {
     match bounded_read::is_absent(path) {
         Ok(true) => return Ok(None),
@@ -213,11 +213,11 @@ pub(super) fn open_to_read(path: &Path) -> Result<Option<Connection>, StoreError
     Ok(Some(connection))
 }
 
-/// Uses the database for changes without migrating it; `None` if it does not exist or the trusted process has not
-/// migrated it yet.
+/// Opens the database and runs `work` on it, without migrating it. Returns `None` if the database does not exist or the
+/// daemon has not migrated it yet.
 ///
-/// SQLite keeps the descriptor of a closed connection while another connection of the process is open, and reuses it for the
-/// next one. So that few are kept, only one connection is open here at a time.
+/// While a process has any connection open, SQLite keeps the file descriptors of closed connections and reuses them for
+/// later ones. Only one connection is therefore open here at a time, so that few descriptors accumulate.
 pub(crate) fn with_current<T>(
     path: &Path,
     work: impl FnOnce(&mut Connection) -> Result<T, rusqlite::Error>,
@@ -247,8 +247,8 @@ fn open_current(path: &Path) -> Result<Option<Connection>, StoreError> {
     }
 }
 
-/// Opens an existing database that is not a symlink. Symlinks in its folder's path are resolved first, because
-/// SQLite would reject those too.
+/// Opens an existing database that is not a symlink. Resolves symlinks in the path of its folder first, because SQLite
+/// would reject those too.
 fn connect(path: &Path, how: OpenFlags) -> Result<Connection, StoreError> {
     let real = path.parent().map_or(Ok(PathBuf::new()), Path::canonicalize);
     let real = real.map_err(|source| StoreError::File { path: path.to_path_buf(), source })?;

@@ -5,7 +5,7 @@ use ironcurtain_audit::clock::Moment;
 use std::sync::atomic::AtomicI64;
 use std::sync::atomic::Ordering::SeqCst;
 
-/// Clocks that the test controls, in milliseconds since they were first read.
+/// Clocks that the test controls. Values are milliseconds since the clocks were first read.
 #[derive(Clone, Default)]
 struct Hands(Arc<(AtomicI64, AtomicI64)>);
 
@@ -27,7 +27,7 @@ impl Hands {
         self.0.1.fetch_add(ms, SeqCst);
     }
 
-    /// Sets only the wall clock, like a user.
+    /// Sets only the wall clock, as a user can.
     fn set_wall(&self, ms: i64) {
         self.0.0.fetch_add(ms, SeqCst);
     }

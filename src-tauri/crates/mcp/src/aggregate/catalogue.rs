@@ -14,18 +14,18 @@ use std::collections::{BTreeMap, HashSet};
 /// Number of entries per page.
 const PAGE: usize = 500;
 
-/// Maximum number of resource addresses remembered because a call result linked to them.
+/// Maximum number of remembered addresses of resources that call results link to.
 const MOST_LINKED: usize = 1000;
 
-/// Merged lists of all servers, and the server that each entry belongs to.
+/// Merged lists of all servers. Records which server each entry belongs to.
 #[derive(Debug, Default)]
 pub struct Catalogue {
     tools: Names,
     prompts: Names,
     entries: BTreeMap<CatalogueKind, Vec<Box<RawValue>>>,
-    /// Server of each listed resource, by address.
+    /// Name of the server that lists each resource, by address.
     resources: BTreeMap<String, String>,
-    /// Addresses that several servers list, or that use our scheme. Each is qualified with its server.
+    /// Addresses that several servers list, or that use our scheme. They are presented as qualified addresses.
     shared: HashSet<String>,
     templates: Vec<(String, String)>,
     /// Servers that list resources or templates.
@@ -129,7 +129,7 @@ impl Catalogue {
         Some(page)
     }
 
-    /// Returns the server that owns a tool or prompt, and the entry's name on that server.
+    /// Returns the server that owns a tool or prompt, and the name of the tool or prompt on that server.
     pub fn owner(&self, kind: CatalogueKind, name: &str) -> Option<&Owned> {
         match kind {
             CatalogueKind::Tools => self.tools.owner(name),
@@ -138,9 +138,9 @@ impl Catalogue {
         }
     }
 
-    /// Returns the server of a resource and the resource's address there. The first match wins: a qualified address,
-    /// the server that lists it, the longest matching template prefix, a link in a result, a template without a prefix,
-    /// or the only server with resources.
+    /// Returns the server that a resource belongs to, and the resource's address on that server. The first match
+    /// wins: a qualified address, the server that lists it, the longest matching template prefix, a link in a result,
+    /// a template without a prefix, or the only server with resources.
     pub fn server_of<'a>(&'a self, uri: &'a str) -> Option<(&'a str, &'a str)> {
         if is_reserved(uri) {
             return parse(uri, &self.with_resources);
@@ -161,7 +161,8 @@ impl Catalogue {
         found.map(|server| (server, uri))
     }
 
-    /// Returns the server with the longest matching template prefix, or `None` if several servers share it.
+    /// Returns the server with the longest matching template prefix among those that `counts` accepts. Returns `None`
+    /// if several servers have it.
     fn by_template(&self, uri: &str, counts: impl Fn(&str) -> bool) -> Option<&str> {
         let fits = |begins: &str| counts(begins) && uri.starts_with(begins);
         let fit = || self.templates.iter().filter(|(begins, _)| fits(begins));
@@ -207,7 +208,7 @@ impl Catalogue {
         }
     }
 
-    /// Removes the links found in a server's results.
+    /// Removes the links that were found in results of this server.
     pub fn forget(&mut self, server: &str) {
         self.linked.retain(|_, (of, _)| of != server);
     }

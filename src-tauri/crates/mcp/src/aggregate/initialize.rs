@@ -11,11 +11,11 @@ use std::sync::Arc;
 pub struct InitializeRequest {
     /// Parameters to forward to servers.
     pub params: Box<RawValue>,
-    /// Negotiated protocol version, which `params` name too.
+    /// Negotiated protocol version, as in `params`.
     pub version: &'static str,
 }
 
-/// Reason why `initialize` is rejected.
+/// Reason an `initialize` request is rejected.
 #[derive(Debug, thiserror::Error)]
 pub enum InitializeError {
     /// The request has no parameters.

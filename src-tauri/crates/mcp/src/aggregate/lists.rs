@@ -80,7 +80,7 @@ impl CatalogueKind {
     }
 }
 
-/// Entries of one list of one server.
+/// Entries of one server's list.
 #[derive(Debug, Default, Clone)]
 pub struct ListEntries {
     /// Identifying name and unchanged fields of each entry.

@@ -79,14 +79,15 @@ impl Names {
     }
 }
 
-/// Returns whether a name can belong to this server, judging by its prefix.
+/// Returns whether a name may belong to this server, judging by its prefix.
 pub fn may_be_of(name: &str, server: &str) -> bool {
     let mut begins = format!("{}{BETWEEN}", written(server));
     begins.truncate(LONGEST - HASH - 1);
     name.starts_with(&begins)
 }
 
-/// Returns the name without a hash, or `None` if it would be ambiguous, too long or similar to a name with a hash.
+/// Returns the name without a hash, or `None` if that name would be ambiguous, too long, or look like a name with a
+/// hash.
 fn plain(server: &str, tool: &str) -> Option<String> {
     let is_as_written = |text: &str| !text.is_empty() && text.bytes().all(is_allowed);
     let is_plain =

@@ -32,7 +32,8 @@ pub enum OwnRequest {
     List(CatalogueKind, Box<ListEntries>),
     /// `logging/setLevel`
     Level,
-    /// One page of the server's tasks for the client request with this id, with the tasks of the earlier pages.
+    /// One page of the server's tasks, with the tasks of the earlier pages. Belongs to the client request with this
+    /// id.
     Tasks(Id, Box<ListEntries>),
 }
 
@@ -53,9 +54,9 @@ pub struct RequestTables {
     asked: HashMap<Id, RoutedRequest>,
     own: HashMap<Id, (u64, OwnRequest)>,
     of_servers: HashMap<Id, OfServer>,
-    /// Number of the server connection that may use each of the client's progress tokens.
+    /// Number of the server connection that may use each progress token of the client.
     tokens: HashMap<String, u64>,
-    /// Server connection and original token behind each progress token that we substituted.
+    /// Server connection and original token for each progress token that we substituted.
     server_tokens: HashMap<String, (u64, Box<RawValue>)>,
     /// Name of the server that owns each task.
     tasks: HashMap<String, String>,
@@ -107,8 +108,8 @@ impl RequestTables {
         !self.asked.is_empty()
     }
 
-    /// Removes a client request that this upstream answered or the client cancelled. If it created a task, progress is
-    /// still accepted.
+    /// Removes a client request that this upstream answered or the client cancelled. If the request created a task,
+    /// the upstream may still report progress on it.
     pub fn finished(&mut self, id: &Id, by: Option<u64>) -> Option<RoutedRequest> {
         self.asked.get(id).filter(|asked| by.is_none_or(|upstream| asked.upstream == upstream))?;
         let asked = self.asked.remove(id)?;
@@ -118,14 +119,14 @@ impl RequestTables {
         Some(asked)
     }
 
-    /// Records our request to this upstream and returns its id.
+    /// Records a request of our own to this upstream, and returns its id.
     pub fn asks_itself(&mut self, upstream: u64, own: OwnRequest) -> Option<Id> {
         let id = self.id()?;
         self.own.insert(id.clone(), (upstream, own));
         Some(id)
     }
 
-    /// Removes and returns our request that this upstream answers.
+    /// Removes and returns the request of our own that this upstream has answered.
     pub fn answers_us(&mut self, upstream: u64, id: &Id) -> Option<OwnRequest> {
         self.own.get(id).filter(|(of, _)| *of == upstream)?;
         self.own.remove(id).map(|(_, own)| own)
@@ -157,7 +158,7 @@ impl RequestTables {
         Some((upstream, id))
     }
 
-    /// Removes a request that the server cancels. Returns our id of it.
+    /// Removes a request that the server cancels. Returns the id that we gave it for the client.
     pub fn server_cancels(&mut self, upstream: u64, id: &Id) -> Option<Id> {
         let ours = self.of_servers.iter().find(|(_, of)| of.upstream == upstream && of.id == *id)?.0.clone();
         self.answers_server(&ours);
@@ -174,7 +175,7 @@ impl RequestTables {
         self.tokens.get(token.get()) == Some(&upstream)
     }
 
-    /// Returns the upstream and the original token behind one of our tokens.
+    /// Returns the upstream and the original token that one of our tokens stands for.
     pub fn reported(&self, token: &RawValue) -> Option<(u64, Box<RawValue>)> {
         self.server_tokens.get(token.get()).cloned()
     }
@@ -198,8 +199,8 @@ impl RequestTables {
         &self.tasks
     }
 
-    /// Removes an upstream. Returns the client requests that were in flight there, and our ids of the upstream's own
-    /// requests.
+    /// Removes an upstream. Returns the ids of the client requests that were in flight there, and the ids that we
+    /// gave to the upstream's own requests.
     pub fn remove_upstream(&mut self, upstream: u64) -> (Vec<Id>, Vec<Id>) {
         let asked: Vec<Id> = self
             .asked

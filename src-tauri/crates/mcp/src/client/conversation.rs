@@ -37,7 +37,7 @@ struct State {
     /// Our own requests to the core.
     ours: HashMap<Id, OwnRequest>,
     last: u64,
-    /// Log level last set on the server; `None` if it was never set.
+    /// Log level that was last set on the server; `None` if none was set.
     level: Option<Level>,
 }
 
@@ -46,7 +46,7 @@ enum Initialize {
     /// No valid message has arrived yet.
     #[default]
     None,
-    /// The core is initializing. These client lines wait for it, each with its memory.
+    /// The core is being initialized. Client lines wait until that is complete, each with its memory share.
     Open(Vec<(Vec<u8>, Option<Share>)>),
     /// The core is initialized, with this result.
     Done(InitializeResult),
@@ -97,7 +97,7 @@ impl Conversation {
         }
     }
 
-    /// Returns when [`Conversation::expire`] is next due.
+    /// Returns the time at which [`Conversation::expire`] must be called next.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.state().calls.deadline()
     }
@@ -229,7 +229,7 @@ impl State {
         self.welcomed(id, method, &envelope, outputs)
     }
 
-    /// Handles a client request after the core is initialized.
+    /// Handles a client request after the core was initialized.
     fn welcomed(
         &mut self,
         id: &Id,
@@ -270,8 +270,8 @@ impl State {
         Ok(())
     }
 
-    /// Raises the server's log level if the request needs more messages. Messages that no request wants are dropped
-    /// later.
+    /// Sets a more verbose log level on the server if the request asks for one. Messages that no request asked for
+    /// are dropped on the way to the client.
     fn raise_log_level(&mut self, envelope: &Envelope, outputs: &mut Outputs<'_>) {
         let wanted = envelope.log_level.as_deref().and_then(logging::level);
         let Some(wanted) = wanted.filter(|wanted| self.level.is_none_or(|level| *wanted < level)) else {

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use std::collections::HashMap;
 use tokio::time::Instant;
 
-/// Methods during which a server may request input.
+/// Methods during which a server may request input from the client.
 const WITH_INPUT: [&str; 3] = ["tools/call", "prompts/get", "resources/read"];
 
 /// Maximum number of calls that wait for client input at the same time.
@@ -19,7 +19,7 @@ const MOST_WAITING: usize = 64;
 /// Client request in flight at the core.
 #[derive(Debug)]
 pub(super) struct OpenCall {
-    /// Id of the client's request; `None` while the client gathers input.
+    /// Id of the client's current request for the call; `None` while the client gathers input.
     pub(super) client: Option<Id>,
     pub(super) method: String,
     /// Sequence number in the order of arrival.
@@ -102,8 +102,8 @@ impl Calls {
         self.open.remove(core);
     }
 
-    /// Handles a request from the core to the client, as part of the latest call that accepts it. Returns the request
-    /// if no call accepts it.
+    /// Handles a request from the core for client input. Adds it to the newest call that accepts it, or returns it if
+    /// no call does.
     pub(super) fn asked(
         &mut self,
         request: InputRequest,
@@ -174,12 +174,12 @@ impl Calls {
         }
     }
 
-    /// Cancels the calls for which the client did not gather input in time.
+    /// Cancels the calls whose client did not gather the input in time.
     pub(super) fn expire(&mut self, now: Instant, outputs: &mut Outputs<'_>) {
         self.give_up_where(|input| input.deadline().is_some_and(|at| at <= now), outputs);
     }
 
-    /// Cancels the calls that wait for client input, because none can arrive any more.
+    /// Cancels all calls that wait for client input, because the client has disconnected or moves to another process.
     pub(super) fn give_up_waiting(&mut self, outputs: &mut Outputs<'_>) {
         self.give_up_where(|input| input.deadline().is_some(), outputs);
     }

@@ -13,7 +13,7 @@ const TASKS: &str = "io.modelcontextprotocol/tasks";
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct InitializeResult(Box<RawValue>);
 
-/// Parts of the result that later messages need.
+/// Parts of the core's `initialize` result that later messages need.
 #[derive(Debug, Default)]
 pub(super) struct ServerFacts {
     pub(super) info: Option<Box<RawValue>>,

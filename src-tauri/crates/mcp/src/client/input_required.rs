@@ -1,4 +1,4 @@
-//! Input that a server requests during a call, and the state that identifies the call in the client's retry.
+//! Input that a server requests during a call, and the state that identifies the call when the client retries.
 
 use super::outputs::Outputs;
 use super::request::{Envelope, RequestRefusal};
@@ -32,7 +32,7 @@ pub(super) struct InputRequest {
     pub(super) id: Id,
     pub(super) method: String,
     pub(super) params: Option<Box<RawValue>>,
-    /// Memory share, held while the request is open.
+    /// Memory share that is held while the request is open.
     pub(super) _held: Held,
     /// Key of the request in `inputRequests`.
     pub(super) key: String,
@@ -46,7 +46,7 @@ pub(super) struct Input {
     requests: Vec<InputRequest>,
     last_key: usize,
     rounds: usize,
-    /// State given to the client and its expiry; `None` unless the client is gathering input.
+    /// State that the client received, and the time at which it expires; `None` unless the client is gathering input.
     state: Option<(String, Instant)>,
     /// Response to the call, if it arrived before the client's input.
     pub(super) done: Option<(Response, Held)>,
@@ -115,7 +115,7 @@ impl Input {
         Ok(())
     }
 
-    /// Returns whether `state` is the one given to the client.
+    /// Returns whether `state` is the one that the client received for this call.
     pub(super) fn is_opened_by(&self, state: &str) -> bool {
         self.state.as_ref().is_some_and(|(own, _)| own == state)
     }
@@ -159,7 +159,7 @@ impl Input {
         self.state.as_ref().map(|(_, at)| *at)
     }
 
-    /// Answers all open requests on behalf of a client that sent no input.
+    /// Answers all open requests as a client that provides no input would.
     pub(super) fn refuse_all(self, outputs: &mut Outputs<'_>) {
         for request in self.requests {
             refuse(&request.id, &request.method, outputs);
@@ -167,7 +167,7 @@ impl Input {
     }
 }
 
-/// Answers a request on behalf of a client that sent no input.
+/// Answers a request as a client that provides no input would.
 fn refuse(id: &Id, method: &str, outputs: &mut Outputs<'_>) {
     match to_raw_value(&json!({ "action": "cancel" })) {
         Ok(cancel) if method == "elicitation/create" => outputs.answer_session(id, cancel),

@@ -33,7 +33,7 @@ pub struct RefusedRequest {
 pub(super) struct Outputs<'a> {
     pub(super) to_client: &'a mut dyn FnMut(Outgoing),
     pub(super) to_session: &'a UnboundedSender<ToSession>,
-    /// Memory of the client line being processed; passes to the first line produced from it.
+    /// Memory share of the client line that is being processed. The first line produced from it takes over the share.
     pub(super) share: Option<Share>,
 }
 

@@ -1,6 +1,6 @@
 //! Reads a client of either protocol version and converts its messages for the core.
 //!
-//! - After client EOF or a handover, only messages that the client sent before are read.
+//! - After client EOF or a handover, only messages that the client has already sent are read.
 
 use super::conversation::Conversation;
 use super::initialize::InitializeResult;
@@ -14,7 +14,7 @@ use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::Instant;
 
-/// Time for which requests of a disconnected client wait for the core's `initialize` result.
+/// Time that requests of a disconnected client wait for the core's `initialize` result.
 const INITIALIZE_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Protocol version selected by the client's first message, as serialized for a handover.
@@ -46,7 +46,7 @@ pub struct ClientReader {
     to_client: Outbox,
     conversation: Option<(Arc<Conversation>, UnboundedReceiver<ToSession>)>,
     has_handshake: bool,
-    /// Deadline for the `initialize` result; set at client EOF.
+    /// Deadline for the core's `initialize` result. Set at client EOF.
     ended: Option<Instant>,
 }
 
@@ -125,14 +125,14 @@ impl ClientReader {
         self.lines.is_handed_over()
     }
 
-    /// Returns a message that is available without reading.
+    /// Returns a message that can be read without waiting for the client.
     pub fn pending(&mut self) -> Option<ClientMessage> {
         let (_, for_session) = self.conversation.as_mut()?;
         std::iter::from_fn(|| for_session.try_recv().ok()).find_map(client_message)
     }
 
-    /// Stops reading for a handover. Returns the bytes that the other process must read again, or `None` if a line was
-    /// being skipped.
+    /// Stops reading for a handover. Returns the bytes that the other process must read again, or `None` if an
+    /// overlong line was being skipped.
     pub fn rest(self) -> Option<Vec<u8>> {
         let mut unread = match &self.conversation {
             Some((conversation, _)) => {
@@ -171,14 +171,14 @@ impl ClientReader {
         conversation.receive(line, share, &mut |line| self.to_client.send_translated(line));
     }
 
-    /// Returns whether a disconnected client has no messages except those already queued.
+    /// Returns whether a disconnected client has no messages left except those already queued.
     fn is_settled(&self) -> bool {
         let Some((conversation, _)) = &self.conversation else { return true };
         conversation.hung_up(&mut |line| self.to_client.send_translated(line))
     }
 }
 
-/// Converts a message for the core. Returns `None` for a mere wake-up.
+/// Converts a message for the core. Returns `None` for a message that only wakes the reader.
 fn client_message(for_session: ToSession) -> Option<ClientMessage> {
     match for_session {
         ToSession::Line(line, share) => Some(ClientMessage::Line(Line::Whole(line, share))),
@@ -187,7 +187,7 @@ fn client_message(for_session: ToSession) -> Option<ClientMessage> {
     }
 }
 
-/// Waits until `time`, or forever.
+/// Waits until `time`. Without a time, waits forever.
 async fn until(time: Option<Instant>) {
     match time {
         Some(time) => tokio::time::sleep_until(time).await,
@@ -195,7 +195,7 @@ async fn until(time: Option<Instant>) {
     }
 }
 
-/// Returns whether a first message comes from a stateless client.
+/// Returns whether this first message was sent by a stateless client.
 fn is_modern(line: &[u8]) -> bool {
     match Incoming::parse(line) {
         Ok(Incoming::Request { method, params, .. }) => {

@@ -1,4 +1,4 @@
-//! Protocol fields of a stateless request, and the reasons for refusing it.
+//! Protocol fields of a stateless request, and reasons to refuse it.
 
 use crate::wire::{Fields, HANDSHAKE_VERSIONS, STATELESS_VERSION, error_code, meta_key, rewrite_params};
 use serde_json::value::RawValue;
@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 const RESPONSES: &str = "inputResponses";
 const STATE: &str = "requestState";
 
-/// Reason why a request is refused with an error.
+/// Reason a request is refused with an error.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum RequestRefusal {
     /// The parameters are not an object, or have a duplicate key.
@@ -22,7 +22,7 @@ pub(super) enum RequestRefusal {
     #[error("Unsupported protocol version")]
     Revision {
         requested: String,
-        /// `true` if the client may still start a handshake.
+        /// `true` if the client may still fall back to a handshake.
         is_open: bool,
     },
     /// A request with this id is in flight.
@@ -51,10 +51,10 @@ pub(super) enum RequestRefusal {
     /// A subscription has too many resources.
     #[error("a subscription follows at most {0} resources")]
     TooManyResources(usize),
-    /// The method does not exist in this version.
+    /// The method does not exist in this protocol version.
     #[error("`{0}` does not exist in protocol version {STATELESS_VERSION}")]
     NotOfRevision(&'static str),
-    /// Tasks of this protocol version differ from those of the handshake servers.
+    /// The request uses tasks. Tasks of this protocol version are incompatible with those of the handshake versions.
     #[error("tasks are not available in protocol version {STATELESS_VERSION}; call without a task")]
     Tasks,
     /// No random state could be created.

@@ -45,7 +45,7 @@ struct Listen {
     /// Id of the client's request.
     id: Id,
     filter: Filter,
-    /// Number of resources for which the core has not confirmed the subscription yet.
+    /// Number of resources that the core has not confirmed a subscription for.
     awaited: usize,
 }
 
@@ -111,7 +111,7 @@ impl Listens {
         }
     }
 
-    /// Closes a subscription. Returns the resources that no subscription follows any more.
+    /// Closes a subscription. Returns the resources that no subscription follows any longer.
     pub(super) fn close(&mut self, id: &Id) -> Vec<String> {
         let Some(at) = self.0.iter().position(|listen| listen.id == *id) else { return Vec::new() };
         let closed = self.0.remove(at);
@@ -119,7 +119,7 @@ impl Listens {
         uris.into_iter().filter(|uri| !self.follow(uri)).collect()
     }
 
-    /// Ends all subscriptions with a result, as a server does at shutdown.
+    /// Completes all subscriptions with a result, as a server does when it shuts down.
     pub(super) fn end(&mut self, outputs: &mut Outputs<'_>) {
         for listen in self.0.drain(..) {
             let meta = json!({ (meta_key::SUBSCRIPTION_ID): id_value(&listen.id) });

@@ -96,14 +96,14 @@ fn request(id: &Value, method: &str, mut params: Value, capabilities: &Value) ->
     json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })
 }
 
-/// A call of the tool `ask` with extra fields.
+/// Builds a call of the tool `ask` with extra fields.
 fn call(id: u64, beside: Value, capabilities: &Value) -> Value {
     let mut params = json!({ "name": "ask", "arguments": { "n": 1.0 } });
     params.as_object_mut().unwrap().extend(beside.as_object().unwrap().clone());
     request(&json!(id), "tools/call", params, capabilities)
 }
 
-/// A retry that answers the first input request.
+/// Builds a retry that answers the first input request.
 fn retry(id: u64, state: &str) -> Value {
     let responses = json!({ "input-1": { "action": "accept", "content": { "x": 1 } } });
     call(id, json!({ "requestState": state, "inputResponses": responses }), &elicits())

@@ -8,7 +8,7 @@ use hyper::{Response, StatusCode};
 use ironcurtain_visible as visible;
 use serde::Deserialize;
 
-/// Maximum number of characters of the server's own error text in a message.
+/// Maximum number of characters that an error message quotes of the server's own text.
 pub(super) const LONGEST_SAID: usize = 300;
 
 /// Result of checking a response head.
@@ -74,7 +74,7 @@ pub(super) fn form(headers: &HeaderMap) -> Form {
     }
 }
 
-/// Returns whether `text` is the awaited response.
+/// Returns whether `text` is the response to the request `awaited`.
 pub(super) fn answers(text: &[u8], awaited: &Id) -> bool {
     matches!(Incoming::parse(text), Ok(Incoming::Response { id, .. }) if id == *awaited)
 }

@@ -1,6 +1,7 @@
 //! Sends the lines of a connection to the remote server.
 //!
-//! - Requests run concurrently. The server must accept a message without a response before the next line is sent.
+//! - Requests run concurrently. After a message that expects no response, the next line is sent only once the server
+//!   has accepted the message.
 //! - Every request gets a response from the server, or an error.
 
 use super::exchange::Exchange;

@@ -28,7 +28,7 @@ use tokio_util::sync::CancellationToken;
 /// Maximum number of consecutive failures to resume a stream. After that, the request fails.
 const MOST_FAILURES: u32 = 5;
 
-/// Time for which a stream is still read after the response has arrived.
+/// Time for which a stream is still read after the awaited response has arrived.
 const AFTER_ANSWER: Duration = Duration::from_secs(1);
 
 /// Maximum time for the server to accept a message without a response.
@@ -50,7 +50,7 @@ pub(super) struct Exchange {
     pub(super) over: CancellationToken,
 }
 
-/// Destinations of the server's output.
+/// Streams and callbacks for the server's output.
 pub(super) struct Ends {
     /// Standard output of the connection, for messages.
     pub(super) to_us: Output,
@@ -60,9 +60,9 @@ pub(super) struct Ends {
     pub(super) redact: Redact,
 }
 
-/// Reasons of failures, shared with the owner of the connection.
+/// Reasons for failures, shared with the owner of the connection.
 pub(super) struct Notes {
-    /// Reason why the connection closed.
+    /// Reason the connection closed.
     pub(super) reason: Arc<OnceLock<String>>,
     /// Message of the last request that failed.
     pub(super) fault: Arc<Mutex<String>>,
@@ -115,8 +115,8 @@ impl Exchange {
         if awaited.is_answered { Ok(()) } else { Err(Fault::Truncated) }
     }
 
-    /// Sends a request until the server accepts it: again after a delay if the server is busy, and in a new session if
-    /// the server has forgotten this one. Returns `None` if the reply has already been handled.
+    /// Sends a request until the server accepts it. If the server is busy, retries after a delay; if it has forgotten
+    /// the session, retries in a new one. Returns `None` if the response was already handled.
     async fn accepted(
         &self,
         mut headers: HeaderMap,
@@ -369,7 +369,7 @@ impl Exchange {
         }
     }
 
-    /// Forwards one message, and notes whether it is the awaited response.
+    /// Forwards one message, and records whether it is the awaited response.
     async fn deliver(&self, text: Vec<u8>, awaited: Option<&mut Awaited<'_>>) -> Result<(), Fault> {
         if let Some(awaited) = awaited
             && let Ok(Incoming::Response { id, response }) = Incoming::parse(&text)

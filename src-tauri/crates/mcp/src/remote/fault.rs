@@ -1,11 +1,11 @@
-//! Reasons why a request to a remote server failed, with messages that tell users and agents what to do.
+//! Reasons a request to a remote server fails, with messages that tell users and agents what to do.
 
 use crate::wire::MAX_LINE_BYTES;
 use ironcurtain_egress::ConnectionRefusal;
 use ironcurtain_egress::address::AddressScope;
 use std::time::Duration;
 
-/// Reason why a request failed.
+/// Reason a request to a remote server failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Fault {
     /// No connection could be opened.
@@ -16,7 +16,7 @@ pub(super) enum Fault {
     InvalidCertificate {
         /// Host and port of the server.
         host: String,
-        /// Reason why the certificate is not accepted.
+        /// Reason the certificate is not accepted.
         problem: String,
     },
     /// The connection was lost before the response.

@@ -40,7 +40,7 @@ const KEPT: Duration = Duration::from_secs(4);
 /// Maximum number of idle connections.
 const MOST_KEPT: usize = 8;
 
-/// Maximum time for a connection to become reusable after its response was read.
+/// Maximum time that a connection may take to become reusable after its response was read.
 const FREE_BOUND: Duration = Duration::from_millis(200);
 
 /// Maximum number of bytes that are read of an error body, and the timeout for reading them.
@@ -204,7 +204,7 @@ impl Reply {
         (StreamReader::new(body), connection)
     }
 
-    /// Like `body`, with line breaks replaced by spaces. In JSON, they occur only between tokens.
+    /// Like [`body`](Self::body), but replaces line breaks with spaces. In JSON, they occur only between tokens.
     pub(super) fn body_as_line(self) -> (impl AsyncRead + Send + Unpin, Sender) {
         let Self { response, connection } = self;
         let body = BodyDataStream::new(response.into_body()).map_err(io::Error::other);

@@ -13,8 +13,8 @@ const STATEFUL: [&str; 2] = ["resources/subscribe", "logging/setLevel"];
 #[derive(Default)]
 pub(super) struct SessionState {
     now: Mutex<HttpSession>,
-    /// The client's `initialize` request, for starting a new session. `None` before it is sent, and once the server has
-    /// state that a new session would lack.
+    /// The client's `initialize` request, for starting a new session. `None` before it is sent. Also `None` once the
+    /// server's session has state that a new session would lack.
     initialize: Mutex<Option<(Id, Bytes)>>,
     /// Lock held by the request that replaces the session.
     pub(super) turn: Turn<()>,

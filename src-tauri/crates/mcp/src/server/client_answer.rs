@@ -1,7 +1,7 @@
 //! Client responses to server requests, rebuilt from the fields that the protocol defines.
 //!
-//! - INVARIANT: of a client's response, a server receives only the fields of the method, within the limits below. The
-//!   names of dropped fields are recorded.
+//! - INVARIANT: a server receives only those fields of a client's response that the method defines, within the limits
+//!   below. The names of dropped fields are recorded.
 
 use crate::wire::Response;
 use ironcurtain_visible as visible;
@@ -14,8 +14,8 @@ use std::fmt;
 /// Maximum size of the content of an elicitation response, in bytes of JSON. Form fields are short.
 const LONGEST_CONTENT: usize = 16 * 1024;
 
-/// Maximum size in bytes of a response that is parsed: for sampling, which may return images, and for all other
-/// methods. A parsed value takes up to 16 times as much memory, which is not part of the session's share.
+/// Maximum size in bytes of a sampling response, which may contain images. A parsed value takes up to 16 times as
+/// much memory, which is not part of the session's share.
 const LONGEST_SAMPLED: usize = 4 << 20;
 const LONGEST_OTHER: usize = 64 * 1024;
 
@@ -41,7 +41,7 @@ pub enum ClientRequest {
     Elicitation(Vec<String>),
     /// `sampling/createMessage`.
     Sampling,
-    /// `tasks/result`. Its response is that of the request for which the task was created.
+    /// `tasks/result`. The response has the form that fits the request for which the task was created.
     TaskResult,
     /// `tasks/get` or `tasks/cancel`.
     Task,
@@ -49,7 +49,7 @@ pub enum ClientRequest {
     TaskList,
     /// Any other request. Its response has no content.
     Other,
-    /// A request that waits for the user's approval. The client has not received it and cannot respond to it.
+    /// A request that is waiting for the user's approval. The client has not received it and cannot respond to it.
     Withheld,
 }
 
@@ -170,7 +170,7 @@ impl ClientAnswer {
     }
 }
 
-/// Reason why a client's response is not forwarded.
+/// Reason a client's response is not forwarded.
 #[derive(Debug, thiserror::Error)]
 enum AnswerError {
     #[error("{0}")]

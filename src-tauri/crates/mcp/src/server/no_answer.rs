@@ -1,4 +1,4 @@
-//! Exit of a server, and reasons why a request has no response.
+//! Exit of a server, and reasons a request has no response.
 
 use crate::wire::MAX_LINE_BYTES;
 use std::fmt;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 pub struct ServerExit {
     /// Exit status, or 128 plus the signal number; `None` if it is unknown.
     pub status: Option<i32>,
-    /// Reason why the connection to a remote server closed; `None` for a local server.
+    /// Reason the connection to a remote server closed; `None` for a local server.
     pub remote: Option<String>,
     /// Last lines of standard error, joined and sanitized for display; empty if there are none.
     pub stderr_tail: String,
@@ -32,7 +32,7 @@ impl fmt::Display for ServerExit {
     }
 }
 
-/// Reason why a request to a server has no response.
+/// Reason a request to a server has no response.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoAnswer {
     /// The server exited, with the details if they are known.

@@ -124,8 +124,8 @@ impl PendingRequests {
         }
     }
 
-    /// Fails the request that an invalid line may answer: the one with its id, or else the only one. Returns whether
-    /// there was such a request.
+    /// Fails the request that an invalid line was meant to answer: the request with the line's id, or the only one in
+    /// flight. Returns whether there was such a request.
     pub(super) fn misanswered(&self, id: Option<&str>, why: impl FnOnce() -> NoAnswer) -> bool {
         let then = match id.filter(|id| *id != "null") {
             Some(id) => self.take(id.trim_matches('"').trim_end_matches(".0")),
@@ -184,12 +184,13 @@ impl PendingRequests {
         is_free
     }
 
-    /// Records a request to the client on behalf of a call. The call itself limits the number of its requests.
+    /// Records an input request to the client that belongs to a call. The call itself limits the number of such
+    /// requests.
     pub(super) fn client_asked_for(&self, id: Id, request: ClientRequest) {
         self.table().of_client.insert(id, request);
     }
 
-    /// Removes the request that a cancellation by the server names.
+    /// Removes the request that the server cancels with these notification parameters.
     pub(super) fn client_asked_no_more(&self, params: Option<&RawValue>) {
         let fields: Option<Fields> = params.and_then(|params| serde_json::from_str(params.get()).ok());
         let id = fields.as_ref().and_then(|fields| Id::try_from(fields.get("requestId")?).ok());
@@ -205,7 +206,7 @@ impl PendingRequests {
         if is_withheld { None } else { table.of_client.remove(id) }
     }
 
-    /// Removes a request to which the client need not respond.
+    /// Removes a request that the client no longer needs to answer.
     pub(super) fn forget_client_request(&self, id: &Id) {
         self.table().of_client.remove(id);
     }

@@ -16,10 +16,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
-/// Maximum number of our answers that are queued for a server that does not read.
+/// Maximum number of our answers that are queued for a server that is not reading.
 pub(super) const MOST_UNWRITTEN: usize = 256;
 
-/// Time for which pending requests wait for the exit reason.
+/// Maximum time that pending requests wait for the server's exit reason.
 const ENDING_BOUND: Duration = Duration::from_secs(1);
 
 /// Maximum number of characters of an unsupported method name in an error.
@@ -185,8 +185,8 @@ impl Reader {
         self.connection.asked.fail_all(why);
     }
 
-    /// Sends an answer to the server. Each line leads to at most one answer, and is read only while a permit is
-    /// available.
+    /// Sends an answer to the server. Takes one permit for it. A line is read only while a permit is available,
+    /// because it can cause one answer.
     fn answer(&self, line: Vec<u8>) {
         let unwritten = self.unwritten.clone().try_acquire_owned().ok();
         self.connection.to_server.send(Outgoing::line(line).holding(unwritten));
@@ -197,7 +197,7 @@ impl Reader {
     }
 }
 
-/// Returns the kind of a server request. A sampling request is withheld until the user allows it.
+/// Returns the kind of a server request. A sampling request is withheld from the client until the user allows it.
 fn request_of(method: &str, params: Option<&RawValue>) -> ClientRequest {
     match method {
         SAMPLING => ClientRequest::Withheld,

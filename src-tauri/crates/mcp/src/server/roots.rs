@@ -3,7 +3,7 @@
 use serde::Serialize;
 use std::fmt;
 
-/// Roots that a server receives.
+/// Roots that are sent to a server.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct RootList {
     /// Version number, which increases with every change.
@@ -24,11 +24,11 @@ pub struct Root {
 
 /// Source of the roots.
 pub trait RootsSource: fmt::Debug + Send + Sync {
-    /// Returns the roots that apply now.
+    /// Returns the current roots.
     fn roots(&self) -> RootList;
 }
 
-/// Always returns the same roots, for tests.
+/// A constant source of roots, for tests.
 #[cfg(any(test, feature = "fuzzing"))]
 impl RootsSource for RootList {
     fn roots(&self) -> RootList {

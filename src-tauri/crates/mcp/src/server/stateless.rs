@@ -74,8 +74,8 @@ struct Stamp {
 }
 
 impl Stamp {
-    /// Takes the fields from the client's `initialize` parameters. Removes tasks, which are different in this protocol
-    /// version.
+    /// Takes the fields from the client's `initialize` parameters. Removes the `tasks` capability, because tasks of
+    /// the handshake versions are incompatible with this protocol version.
     fn of(initialize: &RawValue) -> Result<Self, serde_json::Error> {
         let mut initialize: Fields = serde_json::from_str(initialize.get())?;
         let mut capabilities: Fields = match initialize.get("capabilities") {
@@ -86,7 +86,7 @@ impl Stamp {
         Ok(Self { capabilities: to_raw_value(&capabilities)?, client_info: initialize.take("clientInfo") })
     }
 
-    /// Adds our `_meta` fields to parameters, and removes the fields that are reserved for our own retries.
+    /// Adds our `_meta` fields to parameters, and removes the fields that only our own retries may contain.
     fn stamped(
         &self,
         params: Option<&RawValue>,
@@ -117,7 +117,7 @@ impl StatelessServer {
         Self { stamp, client_side, state: Mutex::new(state) }
     }
 
-    /// Sends a request of the core, or answers it if this protocol version has no such method.
+    /// Sends a request from the core, or answers it here if this protocol version has no such method.
     pub(super) fn ask(
         self: &Arc<Self>,
         connection: &ServerConnection,
@@ -182,8 +182,8 @@ impl StatelessServer {
         }
     }
 
-    /// Translates a notification for the core. Returns `None` to drop it, and `Some(None)` if its parameters do not
-    /// change.
+    /// Translates a notification for the core. Returns `None` to drop it, and `Some(None)` to keep its parameters
+    /// unchanged.
     pub(super) fn notified(&self, method: &str, params: Option<&RawValue>) -> Option<Option<Box<RawValue>>> {
         if method == "notifications/subscriptions/acknowledged" {
             return None;
@@ -205,7 +205,7 @@ fn makes_task(method: &str, params: Option<&RawValue>) -> bool {
     method == "tools/call" && fields().is_some_and(|fields| fields.get("task").is_some())
 }
 
-/// Answers a request with an empty result, without the server.
+/// Answers a request with an empty result, without forwarding it to the server.
 fn done(then: OnAnswer) {
     if let Ok(result) = to_raw_value(&serde_json::Map::new()) {
         then(ServerAnswer::Response(Response::Result(result)), None);

@@ -9,7 +9,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf, pipe};
 
-/// Reading end of a conversation.
+/// Reading end of a pipe or socket.
 #[derive(Debug)]
 pub enum Input {
     /// A pipe.
@@ -20,7 +20,7 @@ pub enum Input {
     Half(OwnedReadHalf),
 }
 
-/// Writing end of a conversation.
+/// Writing end of a pipe or socket.
 #[derive(Debug)]
 pub enum Output {
     /// A pipe.
@@ -117,7 +117,7 @@ impl AsyncWrite for Output {
     }
 }
 
-/// Creates the two ends of a conversation within this process: the first one reads what is written to the second.
+/// Creates a connection within this process. The input reads what is written to the output.
 ///
 /// # Errors
 /// Returns the operating system's error.

@@ -1,16 +1,16 @@
-//! Incoming side of a conversation, over a pipe or in memory.
+//! Incoming lines of a client or server, from a pipe or from a channel in memory.
 //!
-//! - A line from a channel already holds its memory, so that it is not counted twice.
+//! - A line from a channel already holds its memory share, so no second share is acquired for it.
 
 use super::memory::{Allowance, Share};
 use super::{Input, Line, Lines};
 use std::io;
 use tokio::sync::mpsc;
 
-/// Line without its line feed, and the memory that it holds.
+/// Line without its line feed, and its memory share.
 pub type HandedLine = (Vec<u8>, Option<Share>);
 
-/// Source of the lines of one side.
+/// Source of incoming lines.
 #[derive(Debug)]
 pub enum Inlet {
     /// A stream to read from.
@@ -19,7 +19,7 @@ pub enum Inlet {
     Memory(mpsc::UnboundedReceiver<HandedLine>),
 }
 
-/// Reader of the lines of one side.
+/// Reader of incoming lines.
 #[derive(Debug)]
 pub enum Listening {
     /// Reads from a stream.
@@ -29,8 +29,8 @@ pub enum Listening {
 }
 
 impl Inlet {
-    /// Creates a reader of lines of at most `bound` bytes that takes memory from `allowance` and starts with the bytes
-    /// in `unread`. Lines from a channel already hold their memory.
+    /// Creates a reader of lines of at most `bound` bytes that takes memory from `allowance` and starts with the
+    /// bytes in `unread`. The limits do not apply to lines from a channel, which already hold their memory.
     #[must_use]
     pub fn lines(self, allowance: Allowance, bound: usize, unread: Vec<u8>) -> Listening {
         match self {
@@ -68,7 +68,8 @@ impl Listening {
         matches!(self, Self::Memory(_))
     }
 
-    /// Returns the bytes read beyond the last complete line, or `None` if a line was being skipped.
+    /// Returns the bytes that were read beyond the last complete line, or `None` if an overlong line was being
+    /// skipped.
     #[must_use]
     pub fn rest(self) -> Option<Vec<u8>> {
         match self {

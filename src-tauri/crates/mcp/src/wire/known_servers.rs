@@ -32,7 +32,7 @@ impl<T> Default for KnownServers<T> {
 }
 
 impl<T: Clone> KnownServers<T> {
-    /// Returns the fact about a program, if known.
+    /// Returns the fact about a program, or `None` if it is unknown.
     #[must_use]
     pub fn of(&self, program: &str) -> Option<T> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(program).cloned()

@@ -1,7 +1,7 @@
 //! Bounded line reader. An overlong line is skipped and reported, and reading continues with the next line.
 //!
 //! - `next` is cancel safe: a partly read line stays in the buffer.
-//! - With an allowance, a line acquires memory before more of it is read.
+//! - With an allowance, memory for a line is acquired before more of the line is read.
 
 use super::memory::{Allowance, Share};
 use std::io;
@@ -10,7 +10,7 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 /// Maximum length of a message from either side: 64 MiB.
 pub const MAX_LINE_BYTES: usize = 64 * 1024 * 1024;
 
-/// Maximum number of lines processed as one batch. A larger batch would delay its first line too long.
+/// Maximum number of lines that are processed as one batch. A larger batch would delay its first line too long.
 pub const MOST_TOGETHER: usize = 16;
 
 /// A line read from a stream.
@@ -95,7 +95,8 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         self
     }
 
-    /// Returns the bytes read beyond the last complete line, or `None` if a line was being skipped.
+    /// Returns the bytes that were read beyond the last complete line, or `None` if an overlong line was being
+    /// skipped.
     #[must_use]
     pub fn rest(self) -> Option<Vec<u8>> {
         let Self { mut buffer, start, skipped, .. } = self;
@@ -149,8 +150,8 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         Some(self.take(end))
     }
 
-    /// Waits until the current line, of which `length` bytes were read, has its memory. Returns `false` if none becomes
-    /// available.
+    /// Waits until a memory share is acquired for the current line, of which `length` bytes were read. Returns
+    /// `false` if none becomes available.
     async fn has_room(&mut self, length: usize, is_whole: bool) -> bool {
         let Some(allowance) = &self.allowance else { return true };
         // An incomplete line gets twice its current length, so that it rarely waits again.

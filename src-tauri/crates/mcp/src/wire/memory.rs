@@ -2,9 +2,9 @@
 //!
 //! - A reader acquires a share before it reads, and stops reading without one, which blocks the sender on its pipe.
 //! - Each session has its own reserve for short lines, so that other sessions cannot block them.
-//! - INVARIANT: a long line takes a single share from the pool for long lines and no other share after it, so that two
-//!   lines cannot deadlock. If none becomes available in time, the line is skipped and refused, because a slow reader
-//!   may hold the memory indefinitely.
+//! - INVARIANT: a long line takes a single share from the pool for long lines, and no further share after that, so
+//!   that two lines cannot deadlock. If no share becomes available in time, the line is skipped and refused, because
+//!   a slow reader may hold the memory indefinitely.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -72,7 +72,7 @@ enum Held {
     },
 }
 
-/// Error: no share became available in time, because other lines hold the memory.
+/// Error returned when no share becomes available in time, because other lines hold the memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NoRoom;
 
@@ -109,7 +109,7 @@ impl Memory {
 }
 
 impl Allowance {
-    /// Creates another allowance from the same pool, for lines with this number of copies.
+    /// Creates another allowance from the same pool, for lines that are copied `copies` times.
     #[must_use]
     pub fn another(&self, copies: u32) -> Self {
         self.memory.allowance(copies)
@@ -140,7 +140,7 @@ impl Allowance {
         }
     }
 
-    /// Returns a share of `bytes` bytes if one is immediately available. A long line never gets one this way.
+    /// Returns a share of `bytes` bytes if one is immediately available. Always returns `None` for a long line.
     #[must_use]
     pub fn take_now(&self, bytes: usize) -> Option<Share> {
         if bytes <= SHORT

@@ -47,7 +47,7 @@ impl From<u64> for Id {
     }
 }
 
-/// Reason why a line is not a valid message.
+/// Reason a line is not a valid message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MessageError {
     /// Invalid JSON (JSON-RPC 2.0: -32700).
@@ -168,7 +168,7 @@ impl Incoming {
 }
 
 impl Incoming {
-    /// Parses an outgoing line. Also returns the line's guard.
+    /// Parses an outgoing line, and returns the message with the line's guard.
     ///
     /// # Errors
     /// Returns the line unchanged if it is not a message.

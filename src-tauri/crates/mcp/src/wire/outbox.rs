@@ -49,7 +49,7 @@ impl Drop for Guard {
     }
 }
 
-/// Guard that delays writing until it is dropped.
+/// Guard that delays all writes until it is dropped.
 #[derive(Debug)]
 pub struct Gathered(Arc<Way>);
 

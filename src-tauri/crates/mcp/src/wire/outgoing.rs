@@ -11,7 +11,7 @@ pub struct Outgoing {
     /// Number of bytes to skip at the start of the body.
     skipped: usize,
     tail: &'static [u8],
-    /// Guard of the line, dropped when the line is written or discarded.
+    /// Guard of the line. It is dropped when the line is written or discarded.
     held: Held,
 }
 
@@ -72,7 +72,7 @@ impl Outgoing {
         self
     }
 
-    /// Sets the line's guard to the guard of another line.
+    /// Sets the line's guard to a guard that was taken from another line.
     #[must_use]
     pub fn holding_what(mut self, held: Held) -> Self {
         self.held = held;

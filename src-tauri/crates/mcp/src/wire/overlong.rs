@@ -16,7 +16,7 @@ pub fn id_in(head: &[u8]) -> Option<Id> {
     found
 }
 
-/// Visits the top-level fields up to the truncation, and stores the id.
+/// Visits the top-level fields of a truncated message, and stores the `id`.
 struct OwnId<'a>(&'a mut Option<Id>);
 
 impl<'de> Visitor<'de> for OwnId<'_> {

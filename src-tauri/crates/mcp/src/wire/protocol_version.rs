@@ -32,7 +32,7 @@ pub(crate) mod error_code {
     pub const UNSUPPORTED_VERSION: i32 = -32022;
 }
 
-/// Edits parameters and their `_meta`. Omits an empty `_meta`.
+/// Calls `change` with parameters and their `_meta`, and serializes the result. Omits an empty `_meta`.
 ///
 /// # Errors
 /// Fails if one of the two is not an object or has a duplicate key.

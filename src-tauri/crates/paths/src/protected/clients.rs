@@ -1,7 +1,7 @@
 //! Configuration files and folders from which agent clients start programs.
 //!
-//! - Those in the home directory may be changed only by the user and the client, because the programs run
-//!   outside IronCurtain.
+//! - Only the user and the client may change those in the home directory, because the programs run outside
+//!   IronCurtain.
 //! - An agent may have a legitimate reason to change those in a project, so each change requires approval, even
 //!   if a rule or grant allows it.
 
@@ -53,7 +53,7 @@ pub(super) const IN_HOME: &[KnownPath] = &[
     known(".local/share/crush/crush.json", "servers of Crush, in its data folder", "github.com/charmbracelet/crush"),
 ];
 
-/// Paths relative to any folder. The client starts the programs when the folder is opened in it.
+/// Paths relative to any folder. The client starts the programs when it opens that folder.
 #[rustfmt::skip]
 pub(super) const IN_PROJECT: &[KnownPath] = &[
     known(".mcp.json", "Claude Code, Copilot CLI", "code.claude.com/docs/en/mcp"),

@@ -12,11 +12,11 @@ const LONGEST_NAME: usize = 255;
 /// State of walking a path, starting at the root.
 pub(super) struct Walk<'a> {
     raw: &'a str,
-    /// Canonical path so far; empty for the root.
+    /// Canonical path walked so far; empty for the root.
     done: String,
     /// Number of components at the end of `done` that do not exist.
     beyond: usize,
-    /// Type of the file at the part of `done` that exists.
+    /// Type of the file at the existing part of `done`.
     solid: PathKind,
     links: Vec<Link>,
 }

@@ -1,7 +1,7 @@
 //! Resolves paths without symlinks in a single system call.
 //!
-//! - For such a path, the result of `openat2` decides: the path exists, does not exist, or has a component that
-//!   is a file before its end. Neither a path that does not exist nor one below a file needs the walk.
+//! - For such a path, `openat2` reports whether it exists, does not exist, or continues below a file. None of these
+//!   cases needs the walk.
 //! - Only the kernel knows whether a symlink is a magic link, whose target is not its text.
 //! - For a path with a symlink, a path that is not canonical, or any other error, the result is `None` and the
 //!   walk decides.
@@ -23,9 +23,9 @@ pub(super) fn resolve(absolute: &str) -> Option<Resolution> {
     Some(Resolution { path, links: Vec::new(), target })
 }
 
-/// Returns `true` if a symlink is or leads to a magic link, whose target is an open file and not its text. The
-/// kernel can reject magic links alone, but reports a loop with the same error. If the kernel cannot tell,
-/// every symlink in `/proc` counts as a magic link.
+/// Returns `true` if `link` is or leads to a magic link, which leads to an open file regardless of its text. The
+/// kernel can reject magic links alone, but reports a loop with the same error. If the result is ambiguous, every
+/// symlink in `/proc` counts as a magic link.
 pub(super) fn is_magic(link: &str) -> bool {
     let follow = |how| openat2(CWD, link, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), how);
     match follow(ResolveFlags::NO_MAGICLINKS) {

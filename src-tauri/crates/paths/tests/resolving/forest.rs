@@ -23,8 +23,8 @@ impl Planted {
     }
 }
 
-/// Returns `true` if the kernel resolves the nearest existing ancestor of a path to a place in the folder,
-/// because some symlinks lead out of it.
+/// Returns `true` if the kernel resolves the nearest existing ancestor of `path` to a path inside `root`. Some
+/// symlinks lead outside.
 fn is_inside(root: &CanonicalPath, path: &CanonicalPath) -> bool {
     let mut above = path.as_path().ancestors().skip(1).filter_map(|above| fs::canonicalize(above).ok());
     above.next().is_some_and(|above| above.starts_with(root))
@@ -63,7 +63,7 @@ struct Forest {
 }
 
 impl Forest {
-    /// Creates the entries that fit into the tree and skips others, such as a folder in place of a file.
+    /// Creates the given entries. Skips those that do not fit into the tree, such as a folder in place of a file.
     fn grow(planted: &[Planted]) -> Self {
         let kept = TempDir::new().unwrap();
         let root = fs::canonicalize(kept.path()).unwrap();

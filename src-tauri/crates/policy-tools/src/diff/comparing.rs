@@ -1,4 +1,4 @@
-//! Judges the probes of one tool by two policies.
+//! Judges one tool's probes by two policies.
 
 use super::slots::{self, Slot};
 use super::{DecisionChange, Difference, ProbeOutcome, probes};
@@ -14,10 +14,10 @@ use std::sync::Arc;
 /// Maximum number of probes for one tool.
 const MOST_CALLS: usize = 20_000;
 
-/// Number of values of an argument from which [`FEW`] representatives are chosen.
+/// Number of values at which an argument is reduced to [`FEW`] representatives.
 const MOST_TRIED: usize = 24;
 
-/// Number of representatives of an argument that are combined with all values of another argument.
+/// Number of an argument's representatives, which are combined with all values of another argument.
 const FEW: usize = 3;
 
 /// Two policies to compare, with the annotations of the tools.
@@ -28,7 +28,7 @@ pub(super) struct Comparing<'a> {
 }
 
 impl<'a> Comparing<'a> {
-    /// Compares the outcomes of one tool's probes, with at most `looks` rule checks.
+    /// Compares the outcomes of one tool's probes, using at most `looks` rule checks.
     pub(super) fn tool(
         &self,
         (server, tool, annotation): (&str, &str, &ToolAnnotation),
@@ -71,8 +71,8 @@ impl<'a> Comparing<'a> {
         difference.decisions.extend(changes.into_values());
     }
 
-    /// Returns the rules of both policies that can apply to a tool. Differing rules come first; common rules
-    /// appear once.
+    /// Returns the rules from both policies that can apply to a tool. Differing rules come first; common rules appear
+    /// only once.
     fn rules_about(&self, server: &str, tool: &str, differing: &BTreeSet<String>) -> Vec<&'a Rule> {
         let of = |policy: &'a Policy, differs: bool| {
             let about = policy.rules_for(server, tool);
@@ -81,7 +81,7 @@ impl<'a> Comparing<'a> {
         of(self.new, true).chain(of(self.old, true)).chain(of(self.new, false)).collect()
     }
 
-    /// Resolves a probe, taking paths as canonical; `None` if the tool does not accept it.
+    /// Resolves a probe, assuming that its paths are canonical. Returns `None` if the tool does not accept the probe.
     fn resolve(&self, server: &str, tool: &str, arguments: &Arc<Map<String, Value>>) -> Option<ResolvedCall> {
         let plan = self.annotations.plan(server, tool, arguments).ok()?;
         let facts = plan.values().iter().map(|value| match value.raw {
@@ -92,8 +92,8 @@ impl<'a> Comparing<'a> {
         plan.resolve(facts).ok()
     }
 
-    /// Returns representative values of an argument that have different outcomes, the least strict first, so
-    /// that they do not hide differences in other arguments.
+    /// Returns values that represent an argument. They have different outcomes, the least strict first, so that they do
+    /// not hide differences in other arguments.
     fn few<'s>(
         &self,
         server: &str,
@@ -121,7 +121,7 @@ impl<'a> Comparing<'a> {
     }
 }
 
-/// Returns the sets of roles that calls of a tool can have, without duplicates, as far as the probes show.
+/// Returns the distinct sets of roles that calls to a tool can have, as far as the probes show.
 pub(crate) fn situations(
     annotations: &Annotations,
     server: &str,
@@ -140,7 +140,7 @@ pub(crate) fn situations(
     found
 }
 
-/// Returns the kinds of server reach for which the rules may decide differently on a call.
+/// Returns the kinds of server reach for which the rules may make different decisions on a call.
 fn reaches(rules: &[&Rule], call: &ResolvedCall) -> &'static [ServerReach] {
     let matters = call.names_nothing() && rules.iter().any(|rule| rule.condition.reaches_nothing);
     if matters { &[ServerReach::Something, ServerReach::Nothing] } else { &[ServerReach::Something] }
@@ -169,8 +169,7 @@ fn decide(policy: &Policy, call: &ResolvedCall, reach: ServerReach) -> (ProbeOut
     (ProbeOutcome::of(&verdict), verdict.rule().into())
 }
 
-/// Creates a context without a session sandbox, grants and protected paths, which are independent of the
-/// policy.
+/// Creates a context without a session sandbox, grants or protected paths, because these do not depend on the policy.
 fn by_the_rules_alone(gates: &AllowedHosts, reach: ServerReach) -> Context<'_> {
     Context { reach, ..Context::new(ProtectedPaths::NOTHING, gates) }
 }

@@ -1,21 +1,21 @@
 //! Generates the calls on which two policies are compared.
 //!
-//! - If there are few combinations of the arguments' values, all are generated. Otherwise each value of an
-//!   argument is combined with representatives of the others, then pairs of arguments are varied, and the
-//!   result is marked as incomplete.
+//! - If the arguments' values have few combinations, all are generated. Otherwise, each value of an argument is
+//!   combined with representatives of the others, then pairs of arguments are varied, and the result is marked as
+//!   incomplete.
 
 use super::slots::Slot;
 use serde_json::{Map, Value};
 
-/// Generated calls of one tool.
+/// Calls generated for one tool.
 #[derive(Default)]
 pub(super) struct Calls {
     pub(super) arguments: Vec<Map<String, Value>>,
     pub(super) cut_short: bool,
 }
 
-/// Generates up to `most` calls with these arguments. `few` returns the representative values of an argument,
-/// which are combined with all values of another one.
+/// Generates up to `most` calls with these arguments. `few` returns an argument's representative values, which are
+/// combined with all values of another argument.
 pub(super) fn calls<'a>(
     slots: &'a [Slot<'a>],
     most: usize,
@@ -57,7 +57,7 @@ fn number(choices: &[Vec<&Option<Value>>]) -> usize {
     choices.iter().fold(1, |number: usize, values| number.saturating_mul(values.len().max(1)))
 }
 
-/// Shortens the lists of representatives until there are at most `most` combinations.
+/// Shortens the lists of representatives until they have at most `most` combinations.
 fn narrowed<'a>(few: &[Vec<&'a Option<Value>>], most: usize) -> Vec<Vec<&'a Option<Value>>> {
     let mut choices = few.to_vec();
     while number(&choices) > most.max(1) {
@@ -75,7 +75,7 @@ fn widen<'a>(choices: &mut [Vec<&'a Option<Value>>], all: &[Vec<&'a Option<Value
 }
 
 impl Calls {
-    /// Adds the combinations of the given values, at most `most`.
+    /// Adds up to `most` combinations of the given values.
     fn combine(&mut self, slots: &[Slot<'_>], choices: &[Vec<&Option<Value>>], most: usize) {
         let mut combined = vec![Map::new()];
         for (slot, values) in slots.iter().zip(choices) {
@@ -99,8 +99,8 @@ mod tests {
     use serde_json::json;
     use std::sync::Arc;
 
-    /// Returns the generated calls for arguments with these numbers of values, written as the values of `w`,
-    /// `x`, `y` and `z`, and `true` if they are incomplete. Each argument has two representatives.
+    /// Returns the calls generated for arguments with these numbers of values, written as the values of `w`, `x`, `y`
+    /// and `z`. The flag is `true` if they are incomplete. Each argument has two representatives.
     fn generated(counts: [usize; 4], most: usize) -> (String, bool) {
         let names = ["w", "x", "y", "z"].map(Arc::<str>::from);
         let slot = |(name, count)| Slot {

@@ -1,22 +1,22 @@
-//! Arguments of a tool with the values to try, which its schema permits.
+//! A tool's arguments, with values to try that its schema permits.
 
 use super::values::Texts;
 use ironcurtain_policy::{ArgumentCondition, Role, Rule, Schema, ToolAnnotation};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
-/// Maximum number of enumerated values to try for an argument.
+/// Maximum number of enumerated values to try per argument.
 const MOST_WORDS: usize = 64;
 
-/// Argument of a tool, with the values to try.
+/// One of a tool's arguments, with the values to try.
 pub(super) struct Slot<'a> {
     pub(super) name: &'a Arc<str>,
-    /// Values to try, where `None` omits the argument; never empty.
+    /// Values to try. `None` omits the argument. Never empty.
     pub(super) values: Vec<Option<Value>>,
     pub(super) cut_short: bool,
 }
 
-/// Returns the arguments that a call of the tool can have.
+/// Returns the arguments that a call to the tool can have.
 pub(super) fn slots<'a>(tool: &'a ToolAnnotation, rules: &[&Rule]) -> Vec<Slot<'a>> {
     let known = tool.arguments.iter().filter(|(name, _)| tool.accepts(name));
     known.map(|(name, _)| Slot::new(tool, name, rules)).collect()
@@ -54,12 +54,12 @@ impl<'a> Slot<'a> {
         slot
     }
 
-    /// Adds the first of these values that the schema permits, if any.
+    /// Adds the first of these values that the schema permits, if there is one.
     fn take<const N: usize>(&mut self, declared: &Declared<'_>, alike: [Value; N]) {
         self.values.extend(alike.into_iter().find(|value| declared.lets(value)).map(Some));
     }
 
-    /// Adds a value for each combination in which the conditions on this argument hold or not.
+    /// Adds one value for each combination of results that the conditions on this argument can have.
     fn take_conditions(&mut self, tool: &ToolAnnotation, declared: &Declared<'_>) {
         let all = tool.arguments.iter().flat_map(|(_, roles)| &roles.when);
         let guards: Vec<_> = all.filter(|guard| *guard.argument == **self.name).collect();
@@ -121,7 +121,7 @@ impl<'a> Declared<'a> {
         self.shape.check_field(self.name, value).is_ok()
     }
 
-    /// Returns the strings that the schema enumerates, at most [`MOST_WORDS`].
+    /// Returns up to [`MOST_WORDS`] strings that the schema enumerates.
     fn words(&self) -> Vec<String> {
         let here = [self.schema.get("enum"), self.schema.get("items").and_then(|items| items.get("enum"))];
         let listed = here.into_iter().flatten().filter_map(Value::as_array).flatten();

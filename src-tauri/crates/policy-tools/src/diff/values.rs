@@ -1,31 +1,31 @@
 //! Values of one argument that two policies may judge differently.
 //!
-//! - Rules distinguish values only by their conditions. Each condition on a role of the argument contributes
-//!   values that match it and values that match uncertainly; some values match no condition.
-//! - Values from differing rules come first, so that they are judged even if the result is incomplete.
+//! - Rules distinguish values only by their conditions. Each condition on one of the argument's roles contributes
+//!   values that match it and values whose match is uncertain; some values match no condition.
+//! - Values that differing rules contribute come first, so that they are judged even if the result is incomplete.
 
 use ironcurtain_policy::{Category, HostPattern, ListEntry, Role, Rule};
 use std::collections::HashSet;
 
-/// Maximum number of strings to try for one argument.
+/// Maximum number of strings to try per argument.
 const MOST_TEXTS: usize = 5_000;
 
-/// Maximum number of pairs of strings to try for an argument that accepts lists.
+/// Maximum number of pairs of strings to try per argument that accepts lists.
 const MOST_PAIRS: usize = 400;
 
 /// Strings to try for one argument.
 #[derive(Default)]
 pub(super) struct Texts {
-    /// Strings to try alone.
+    /// Strings to try individually.
     pub(super) single: Vec<String>,
-    /// Lists of strings, for conditions that must hold for every value.
+    /// Lists of strings to try, for conditions that must hold for every value.
     pub(super) several: Vec<Vec<String>>,
     pub(super) cut_short: bool,
 }
 
 impl Texts {
-    /// Returns strings for an argument with these roles; empty if no decision depends on them. `descends` means
-    /// that a folder may stand for its content.
+    /// Returns strings for an argument with these roles. Empty if no decision depends on them. `descends` is `true` if
+    /// a folder may stand for its content.
     pub(super) fn of(rules: &[&Rule], roles: &[Role], descends: bool) -> Self {
         let resource = roles.iter().find(|role| role.is_resource());
         let category = resource.map_or(Category::Opaque, |role| role.category());
@@ -41,8 +41,7 @@ impl Texts {
         found.texts
     }
 
-    /// Adds pairs that consist of a listed string and another one, for conditions that must hold for every
-    /// value.
+    /// Adds pairs of a listed string and another one, for conditions that must hold for every value.
     fn pair(&mut self, listed: &[String]) {
         let pairs = listed.iter().enumerate().flat_map(|(at, one)| {
             let others =
@@ -56,8 +55,8 @@ impl Texts {
     }
 }
 
-/// Returns values that no rule mentions. Except for paths, they include a value that `*` does not cover and an
-/// invalid target.
+/// Returns values that no rule mentions. Except for paths, they include a value that `*` does not cover and an invalid
+/// target.
 fn elsewhere(category: Category) -> &'static [&'static str] {
     match category {
         Category::Path => &["/elsewhere/file"],
@@ -105,7 +104,7 @@ impl Collector {
         }
     }
 
-    /// Adds a list entry and another spelling of it, which matches uncertainly.
+    /// Adds a list entry, and another spelling of it whose match is uncertain.
     fn listed_as_is(&mut self, text: &str, words: &mut Vec<String>) {
         match self.category {
             Category::Url => {
@@ -117,7 +116,7 @@ impl Collector {
         }
     }
 
-    /// Adds the values of a condition, each alone and all together.
+    /// Adds the values from a condition, each alone and all together.
     fn list(&mut self, words: Vec<String>) {
         let category = self.category;
         let spelled = words.into_iter().filter_map(|word| match category {
@@ -146,7 +145,7 @@ impl Collector {
     }
 }
 
-/// Returns targets that a pattern covers and, for a repository, one that it may mean.
+/// Returns targets that a pattern covers. For a repository, also returns one that the pattern's author may have meant.
 fn places(pattern: &HostPattern) -> Vec<String> {
     match pattern {
         HostPattern::Any => vec!["elsewhere.example".to_owned()],

@@ -4,7 +4,7 @@ use super::{LintKind, Tools, shadow};
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{Category, Decision, HostPattern, ListEntry, Role, Rule};
 
-/// Returns the overly broad parts of a rule with their fields, except parts that earlier rules decide.
+/// Returns the parts of a rule that are too broad, with their fields. Omits parts that earlier rules decide.
 pub(super) fn find(
     before: &[&Rule],
     rule: &Rule,
@@ -34,8 +34,7 @@ pub(super) fn find(
     found
 }
 
-/// Returns the roles for which a rule allows any path or host, except roles that earlier rules decide. Only
-/// allow rules count.
+/// Returns the roles for which an allow rule allows any path or host. Omits roles that earlier rules decide.
 fn everything(before: &[&Rule], rule: &Rule, tools: &Tools<'_>) -> Vec<Role> {
     let condition = &rule.condition;
     let narrowed = condition.reaches_nothing

@@ -4,7 +4,7 @@ use super::{LintKind, Tool, Tools};
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{Decision, JudgedRequest, ListEntry, ProtectedPaths, Role, Rule, RuleCondition};
 
-/// Characters that are wildcards or variables in other programs, but literal in a folder.
+/// Characters that are wildcards or variables in other programs, but literal in a rule's folder.
 const WILDCARDS: [char; 3] = ['*', '?', '$'];
 
 /// Returns the field and the reason if a rule can never apply.
@@ -55,8 +55,8 @@ pub(super) fn find(
     None
 }
 
-/// Returns a finding with the tools to which a rule on opaque roles, such as an email address or a commit
-/// message, does not apply, because their resources are judged instead.
+/// Returns a finding if a rule on opaque roles, such as an email address or a commit message, does not apply to some
+/// tools because their resources are judged instead.
 pub(super) fn passed_over(rule: &Rule, tools: &Tools<'_>) -> Option<(&'static str, LintKind)> {
     let condition = &rule.condition;
     let listed = || condition.lists.iter().flatten().flat_map(|list| &list.roles);
@@ -73,8 +73,8 @@ pub(super) fn passed_over(rule: &Rule, tools: &Tools<'_>) -> Option<(&'static st
     (!passed.is_empty()).then_some((field, LintKind::PassedOver(passed)))
 }
 
-/// Returns `true` if a rule can cover a value of some call of a tool. `whole` means that it can cover calls
-/// without resources.
+/// Returns `true` if a rule can cover a value in any call to a tool. `whole` is `true` if it can cover calls without
+/// resources.
 fn meets(rule: &Rule, tool: &Tool<'_>, whole: bool) -> bool {
     let roles = &rule.condition.roles;
     let carries = || roles.as_ref().is_none_or(|roles| tool.roles().any(|role| roles.contains(&role)));
@@ -82,8 +82,8 @@ fn meets(rule: &Rule, tool: &Tool<'_>, whole: bool) -> bool {
     spoken || whole && tool.may_name_nothing() && carries()
 }
 
-/// Returns an empty field that keeps a rule from matching, if any. A rule that asks or denies by hosts can
-/// match uncertainly even without hosts.
+/// Returns an empty field because of which a rule cannot match, or `None`. A rule that asks or denies by hosts can have
+/// uncertain matches even if it has no hosts.
 pub(super) fn empty(rule: &Rule) -> Option<&'static str> {
     let condition = &rule.condition;
     let none = |names: &Option<Vec<String>>| names.as_ref().is_some_and(Vec::is_empty);
@@ -103,7 +103,7 @@ pub(super) fn empty(rule: &Rule) -> Option<&'static str> {
     condition.lists.iter().flatten().any(|list| list.allowed.is_empty()).then_some("if.lists")
 }
 
-/// Returns `true` if a list condition on a role contains no path in the rule's folder.
+/// Returns `true` if a list condition on a role contains no path inside the rule's folder.
 fn excludes(condition: &RuleCondition, role: Role) -> bool {
     let Some(paths) = &condition.paths else { return false };
     let is_within = |entry: &ListEntry| match entry {

@@ -1,9 +1,8 @@
 //! Finds rules that have no effect because earlier rules decide all their calls.
 //!
-//! - Rules and roles are compared one by one, so a folder that several earlier rules cover only together is not
+//! - Rules and roles are compared one by one, so a folder that several earlier rules cover only in combination is not
 //!   detected.
-//! - A rule that asks or denies by hosts or lists also decides uncertain matches, which a less strict rule does
-//!   not.
+//! - A rule that asks or denies by hosts or lists also decides uncertain matches, which a less strict rule does not.
 
 use super::LintKind;
 use ironcurtain_policy::{DomainsCondition, Role, Rule, RuleCondition};
@@ -32,13 +31,13 @@ pub(super) fn find(before: &[&Rule], rule: &Rule) -> Option<LintKind> {
     })
 }
 
-/// Returns the earlier rule that decides everything that `rule` covers in a role; for `None`, in calls without
-/// resources.
+/// Returns the earlier rule that decides everything that `rule` covers in a role. `None` as the role means calls
+/// without resources.
 pub(super) fn decider<'a>(before: &[&'a Rule], rule: &Rule, role: Option<Role>) -> Option<&'a Rule> {
     before.iter().copied().find(|above| covers(&above.condition, above, rule, role))
 }
 
-/// Returns `true` if the rule `above` covers everything that `rule` covers in a role; for `None`, in calls
+/// Returns `true` if the rule `above` covers everything that `rule` covers in a role. `None` as the role means calls
 /// without resources.
 fn covers(wide: &RuleCondition, above: &Rule, rule: &Rule, role: Option<Role>) -> bool {
     let narrow = &rule.condition;

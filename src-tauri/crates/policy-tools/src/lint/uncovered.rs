@@ -1,25 +1,24 @@
 //! Finds tools and roles that no rule covers.
 //!
-//! - Findings are based on generated calls, so that conditional roles are considered only under their
-//!   conditions.
+//! - Findings are based on generated calls, so a conditional role is considered only in calls that meet its condition.
 
 use super::{LintFinding, LintKind, Tool, dead};
 use crate::diff::situations;
 use ironcurtain_policy::{Annotations, Category, Policy, Role, RoleSet, Rule};
 use std::fmt;
 
-/// Calls of a tool that are denied because no rule covers them.
+/// A tool's calls that are denied because no rule covers them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Gap {
-    /// Every call; the tool has no resources.
+    /// Every call to a tool that has no resources.
     Call,
-    /// Calls that give no resource, of a tool that can have some.
+    /// Calls without a resource, to a tool that can have some.
     EmptyCall,
     /// Calls with a value in this role.
     Role(Role),
 }
 
-/// Returns the gaps of one tool as findings.
+/// Returns one tool's gaps as findings.
 pub(super) fn find(policy: &Policy, annotations: &Annotations, tool: &Tool<'_>) -> Vec<LintFinding> {
     // Calls that list the allowed folders are always allowed.
     if tool.server == "filesystem" && tool.name == "list_allowed_directories" {

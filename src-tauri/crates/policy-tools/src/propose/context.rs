@@ -8,19 +8,19 @@ use ironcurtain_policy::words;
 
 /// Tool whose arguments are examined.
 pub(super) struct Setting {
-    /// Words of the server's name.
+    /// Words in the server's name.
     pub(super) server: Vec<String>,
-    /// Words of the tool's name.
+    /// Words in the tool's name.
     pub(super) words: Vec<String>,
-    /// Description of the tool in lower case.
+    /// The tool's description in lower case.
     pub(super) text: String,
-    /// Words of the tool's name and description.
+    /// Words in the tool's name and description.
     pub(super) all_words: Vec<String>,
-    /// Likely effects of the tool.
+    /// The tool's likely effects.
     pub(super) intent: Intent,
-    /// Effects on a local git repository; `None` if the tool does not use git.
+    /// Effects on a local git repository, or `None` if the tool does not use git.
     pub(super) git: Option<git::Operation>,
-    /// Words of each argument's name.
+    /// Words in each argument's name.
     pub(super) arguments: Vec<Vec<String>>,
 }
 
@@ -71,7 +71,7 @@ impl Setting {
         Self { server, words: name, text, all_words, intent, git, arguments }
     }
 
-    /// Returns `true` if the tool works on repositories of a hosting service.
+    /// Returns `true` if the tool works on repositories at a hosting service.
     pub(super) fn is_forge(&self) -> bool {
         names(&self.server, &FORGES) || names(&self.words, &FORGES) || has_pair(&self.arguments)
     }
@@ -86,7 +86,7 @@ impl Setting {
         names(&self.server, &SERVICES) || self.is_forge()
     }
 
-    /// Returns `true` if the name of the tool or of its server contains one of these words.
+    /// Returns `true` if the tool's or its server's name contains one of these words.
     pub(super) fn has_word(&self, wanted: &[&str]) -> bool {
         names(&self.words, wanted) || names(&self.server, wanted)
     }
@@ -103,14 +103,14 @@ fn has_pair(arguments: &[Vec<String>]) -> bool {
     any(&["owner", "org", "organization"]) && any(&["repo", "repository"])
 }
 
-/// Argument that is examined.
+/// Argument that is being examined.
 pub(super) struct Argument<'a> {
     pub(super) shape: &'a Shape,
-    /// Words of the argument's name.
+    /// Words in the argument's name.
     pub(super) words: Vec<String>,
     /// Descriptions and titles of the argument and its items, in lower case.
     pub(super) text: String,
-    /// Words of `text`.
+    /// Words in `text`.
     pub(super) description_words: Vec<String>,
 }
 
@@ -120,8 +120,8 @@ impl<'a> Argument<'a> {
         Self { shape, words: words::of(name), description_words: words::of_text(&text), text }
     }
 
-    /// Returns the main word of the name: the last word, or the word before a preposition; empty if the name
-    /// has no words.
+    /// Returns the main word of the name, which is the last word or the one before a preposition. Empty if the name has
+    /// no words.
     pub(super) fn head(&self) -> &str {
         const PREPOSITIONS: [&str; 9] = ["to", "for", "from", "of", "in", "into", "with", "at", "by"];
         let at = self.words.iter().skip(1).position(|word| PREPOSITIONS.contains(&word.as_str()));
@@ -137,7 +137,7 @@ impl<'a> Argument<'a> {
         names(&self.words, wanted)
     }
 
-    /// Returns `true` if the argument's name contains a word of a space-separated list.
+    /// Returns `true` if the argument's name contains a word from `list`, which is separated by spaces.
     pub(super) fn is_named_in(&self, list: &str) -> bool {
         self.words.iter().any(|word| is_in(list, word))
     }
@@ -152,7 +152,7 @@ impl<'a> Argument<'a> {
         phrases.iter().any(|phrase| self.text.contains(phrase))
     }
 
-    /// Returns the words of the name, joined by spaces.
+    /// Returns the words in the name, joined by spaces.
     pub(super) fn name(&self) -> String {
         self.words.join(" ")
     }

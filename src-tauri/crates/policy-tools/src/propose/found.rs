@@ -1,4 +1,4 @@
-//! Meaning of an argument, with confidence and reason.
+//! An argument's meaning, with the confidence in it and the reason.
 
 use super::Confidence;
 use ironcurtain_policy::Role;
@@ -6,13 +6,13 @@ use ironcurtain_policy::Role;
 /// Meaning of an argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Meaning {
-    /// A file or folder; its roles depend on the tool's effects.
+    /// A file or folder. Its roles depend on the tool's effects.
     Path,
-    /// A value with this role, regardless of the tool's effects.
+    /// A value with this role, whatever the tool's effects.
     Is(Role),
 }
 
-/// Meaning of an argument, with the confidence in it and the reason.
+/// An argument's meaning, with the confidence in it and the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Found {
     pub(super) meaning: Meaning,

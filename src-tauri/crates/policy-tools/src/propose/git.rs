@@ -1,4 +1,4 @@
-//! Effects of git subcommands on a repository, derived from the words of a tool's name.
+//! Effects of git subcommands on a repository, derived from the words in a tool's name.
 
 use super::ProposalHints;
 use super::shape::Shape;
@@ -95,14 +95,14 @@ const SUBCOMMANDS: [Subcommand; 8] = [
     }),
 ];
 
-/// Words that mean removal; the subcommand determines the removed object.
+/// Words that mean removal. The subcommand determines which object is removed.
 const REMOVES: [&str; 5] = ["delete", "remove", "drop", "prune", "clear"];
 
 /// Subcommands that operate on references.
 const REFERENCES: [&str; 6] = ["branch", "tag", "stash", "remote", "reflog", "note"];
 
 impl Operation {
-    /// Returns the effects of a tool on a git repository; `None` if it does not use git.
+    /// Returns a tool's effects on a git repository, or `None` if the tool does not use git.
     pub(super) fn of(
         server: &[String],
         tool: &[String],
@@ -161,8 +161,7 @@ impl Operation {
         }
     }
 
-    /// Adds the effects that the hints declare. Only hints that a tool changes or destroys something are
-    /// trusted.
+    /// Adds the effects that the hints declare. Trusts only hints that a tool changes or destroys something.
     fn add_hints(&mut self, hints: ProposalHints) {
         let harmless = !(self.write || self.delete || self.write_history || self.delete_history);
         if hints.declare_changes() && (harmless || !self.known) {
@@ -177,12 +176,12 @@ impl Operation {
         }
     }
 
-    /// Returns the roles of a path in the working tree.
+    /// Returns the roles for a path in the working tree.
     pub(super) fn worktree(self) -> Vec<Role> {
         Self { write_history: false, delete_history: false, ..self }.repository()
     }
 
-    /// Returns the roles of the path of the repository.
+    /// Returns the roles for the repository's path.
     pub(super) fn repository(self) -> Vec<Role> {
         let all = [
             (!self.makes, Role::ReadPath),

@@ -1,21 +1,21 @@
-//! Likely effects of a tool, derived from the verbs in its name, its modes and flags, and the server's hints.
+//! A tool's likely effects, derived from the verbs in its name, its modes and flags, and the server's hints.
 //!
-//! - The effects of several verbs add up. Words that are both verbs and nouns count only if there are no other
+//! - The effects of several verbs are combined. Words that are both verbs and nouns count only if there are no other
 //!   verbs.
-//! - The server's hints and description can only add effects to those of the name.
+//! - The server's hints and description can only add effects to those that the name implies.
 
 use super::clues::is_in;
 use super::shape::Shape;
 use super::{ProposalHints, Tool};
 use ironcurtain_policy::words;
 
-/// Likely effects of a tool; several can apply.
+/// A tool's likely effects. Several can apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Intent {
     pub(super) read: bool,
     /// Creates or replaces files.
     pub(super) write: bool,
-    /// Changes existing content, which requires reading it, or opens it for later calls to change.
+    /// Changes existing content, which also requires reading it, or opens it so that later calls can change it.
     pub(super) change: bool,
     pub(super) delete: bool,
     pub(super) moves: bool,
@@ -28,11 +28,11 @@ pub(super) struct Intent {
     pub(super) unknown: bool,
     /// `true` if the description is the only evidence.
     pub(super) described: bool,
-    /// `true` if the hints or the description added effects to those of the name.
+    /// `true` if the hints or the description added effects to those that the name implies.
     pub(super) hinted: bool,
 }
 
-/// Space-separated list of words, and the effect that they imply.
+/// Words, separated by spaces, and the effect that they imply.
 type Verb = (&'static str, fn(&mut Intent));
 
 const VERBS: [Verb; 8] = [
@@ -71,7 +71,7 @@ const VERBS: [Verb; 8] = [
     }),
 ];
 
-/// Words that are nouns as often as verbs; used only if the name contains no verb.
+/// Words that are nouns as often as verbs. Used only if the name contains no verb.
 const PERHAPS: [Verb; 2] = [
     ("log tree diff status blame report history metadata content stat", |intent| intent.read = true),
     ("patch format sort tag record test", |intent| intent.change = true),
@@ -128,7 +128,7 @@ impl Intent {
         }
     }
 
-    /// Adds the effects that the hints declare. Hints that a tool changes nothing are ignored.
+    /// Adds the effects that the hints declare. Ignores hints that a tool changes nothing.
     fn add_hints(&mut self, hints: ProposalHints) {
         if !hints.declare_changes() || !(self.unknown || self.only_reads()) {
             return;
@@ -139,7 +139,7 @@ impl Intent {
     }
 }
 
-/// Returns the first word of a tool's description, and the words after "and", "or" or "then" in its first
+/// Returns the first word of a tool's description, and each word that follows "and", "or" or "then" in its first
 /// sentence.
 fn description_verbs(description: &str) -> Vec<String> {
     const JOINS: [&str; 3] = ["and", "or", "then"];
@@ -153,7 +153,7 @@ fn description_verbs(description: &str) -> Vec<String> {
 /// Verbs that imply more than reading.
 const CHANGING: &[Verb] = VERBS.split_at(1).1;
 
-/// Verbs that imply deleting, which a flag of the tool can add.
+/// Verbs that imply deleting. A flag of the tool can add this effect.
 const DESTRUCTIVE: &[Verb] = VERBS.split_at(3).1.split_at(1).0;
 
 #[cfg(test)]

@@ -35,7 +35,7 @@ pub(super) fn of(setting: &Setting, argument: &Argument<'_>) -> Found {
     RULES.iter().find_map(|rule| rule(setting, argument)).unwrap_or_else(|| unclear::of(setting, argument))
 }
 
-/// Recognizes schemas that permit no strings, or only enumerated ones.
+/// Recognizes schemas that permit either no strings or only enumerated ones.
 fn fixed(_: &Setting, argument: &Argument<'_>) -> Option<Found> {
     if !argument.shape.may_be_text() {
         return Some(Found::none(Confidence::High, "its schema allows only numbers and booleans"));
@@ -48,7 +48,7 @@ fn fixed(_: &Setting, argument: &Argument<'_>) -> Option<Found> {
     Some(Found::none(Confidence::High, "its schema enumerates its values"))
 }
 
-/// Recognizes ids, which a service assigns.
+/// Recognizes ids that a service assigns.
 fn identifier(_: &Setting, argument: &Argument<'_>) -> Option<Found> {
     let head = argument.head();
     let is_id = ["id", "uuid", "guid"].contains(&head) && !samples_name_a_path(argument);
@@ -69,7 +69,7 @@ fn in_hosted_repository(setting: &Setting, argument: &Argument<'_>) -> Option<Fo
     Some(Found::none(Confidence::Medium, reason))
 }
 
-/// Recognizes arguments with an absolute path as enumerated value, example or default, regardless of their name.
+/// Recognizes arguments, whatever their name, that have an absolute path as an enumerated value, example or default.
 fn shown_absolute(_: &Setting, argument: &Argument<'_>) -> Option<Found> {
     let mut samples = argument.shape.flat().flat_map(|shape| &shape.samples);
     let of_an_address = URL.contains(&argument.head()) || mentions_another_path(&argument.text);
@@ -79,8 +79,8 @@ fn shown_absolute(_: &Setting, argument: &Argument<'_>) -> Option<Found> {
     })
 }
 
-/// Recognizes paths inside a repository that another argument names. A path role would make them absolute and
-/// so change their meaning.
+/// Recognizes paths inside a repository that another argument names. A path role would make such paths absolute and
+/// thereby change their meaning.
 fn in_local_repository(setting: &Setting, argument: &Argument<'_>) -> Option<Found> {
     const INSIDE: [&str; 9] = [
         "relative to the repo",
@@ -112,7 +112,7 @@ fn in_local_repository(setting: &Setting, argument: &Argument<'_>) -> Option<Fou
     Some(Found::none(Confidence::Low, reason))
 }
 
-/// Recognizes schemas with a `format`.
+/// Recognizes schemas that specify a `format`.
 fn formatted(setting: &Setting, argument: &Argument<'_>) -> Option<Found> {
     let formats = argument.shape.flat().flat_map(|shape| &shape.formats);
     formats.map(String::as_str).find_map(|format| {

@@ -1,4 +1,4 @@
-//! Recognizes arguments that are named after hosts and URLs, hosted repositories, git terms, or mail.
+//! Recognizes arguments that are named after hosts and URLs, hosted repositories, git terms or mail.
 
 use super::Confidence;
 use super::clues::URL;
@@ -6,16 +6,16 @@ use super::context::{Argument, Setting};
 use super::found::{Found, Meaning};
 use ironcurtain_policy::Role;
 
-/// Words that mean the account that the tool acts for.
+/// Words that mean the account on whose behalf the tool acts.
 const OWN: [&str; 6] = ["user", "my", "account", "sender", "from", "author"];
 
-/// Words that occur in descriptions of addresses other than network addresses.
+/// Words in descriptions that show that an address is not a network address.
 const OTHER_ADDRESSES: [&str; 12] = [
     "email", "mail", "postal", "street", "city", "memory", "wallet", "cell", "range", "billing", "shipping",
     "person",
 ];
 
-/// Returns the meaning of an address: a git remote if the tool uses git, otherwise a URL to fetch.
+/// Returns the meaning of an address, which is a git remote if the tool uses git, and otherwise a URL to fetch.
 pub(super) fn address_meaning(setting: &Setting) -> Meaning {
     Meaning::Is(if setting.git.is_some() { Role::GitRemoteUrl } else { Role::FetchUrl })
 }
@@ -48,7 +48,7 @@ pub(super) fn address(setting: &Setting, argument: &Argument<'_>) -> Option<Foun
     None
 }
 
-/// Recognizes the owner and the name of a hosted repository.
+/// Recognizes a hosted repository's owner and name.
 pub(super) fn repository(setting: &Setting, argument: &Argument<'_>) -> Option<Found> {
     if !setting.is_forge() {
         return None;
@@ -67,7 +67,7 @@ pub(super) fn repository(setting: &Setting, argument: &Argument<'_>) -> Option<F
     }
 }
 
-/// Recognizes branches, commit messages and other terms of git.
+/// Recognizes branches, commit messages and other git terms.
 pub(super) fn git_word(setting: &Setting, argument: &Argument<'_>) -> Option<Found> {
     if setting.git.is_none() && !setting.is_forge() {
         return None;

@@ -1,7 +1,7 @@
 //! Arguments that are objects or nested lists, whose content the annotation format cannot describe.
 //!
 //! - A resource inside such an argument cannot be judged, so the tool cannot be annotated.
-//! - An opaque role inside becomes a role of the argument itself, although no list covers its value.
+//! - An opaque role inside such an argument becomes a role of the argument itself, although no list covers its value.
 
 use super::context::{Argument, Setting};
 use super::found::{Found, Meaning};
@@ -9,7 +9,7 @@ use super::shape::Shape;
 use super::{Confidence, meaning};
 use ironcurtain_policy::Role;
 
-/// A resource inside a nested argument, which cannot be judged.
+/// Error for a resource inside a nested argument, which cannot be judged.
 #[derive(Debug, thiserror::Error)]
 #[error("`{place}` names a resource inside an argument, where it cannot be judged: {reason}")]
 pub(super) struct ResourceInside {

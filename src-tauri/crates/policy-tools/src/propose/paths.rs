@@ -1,4 +1,4 @@
-//! Determines the roles of a path argument from the tool's effects and the argument's name and description.
+//! Determines a path argument's roles from the tool's effects and the argument's name and description.
 
 use super::context::{Argument, Setting};
 use super::git::Operation;
@@ -6,7 +6,7 @@ use super::intent::Intent;
 use super::{Confidence, ProposedArgument};
 use ironcurtain_policy::{Category, Role};
 
-/// Roles of a path argument, with the confidence in them and the reason.
+/// A path argument's roles, with the confidence in them and the reason.
 pub(super) struct PathRoles {
     pub(super) roles: Vec<Role>,
     pub(super) confidence: Confidence,
@@ -73,7 +73,7 @@ const PHRASES_WRITTEN: [&str; 14] = [
 const PHRASES_REMOVED: [&str; 7] =
     ["to delete", "to remove", "to move", "to rename", "be deleted", "be removed", "be moved"];
 
-/// Returns the roles of a path argument.
+/// Returns a path argument's roles.
 pub(super) fn roles(setting: &Setting, argument: &Argument<'_>) -> PathRoles {
     if let Some(operation) = setting.git {
         return of_git(operation, argument);
@@ -135,7 +135,8 @@ fn by_the_tool(setting: &Setting, argument: &Argument<'_>) -> PathRoles {
     PathRoles { roles: does.roles(), confidence, reason: reason.to_owned() }
 }
 
-/// Returns the roles of a path argument of a git tool: the repository, or a path that git creates or removes.
+/// Returns the roles for a git tool's path argument, which is either the repository or a path that git creates or
+/// removes.
 fn of_git(operation: Operation, argument: &Argument<'_>) -> PathRoles {
     const MADE: [&str; 7] = ["new", "dest", "dst", "destination", "target", "output", "out"];
     let (roles, reason) = if !operation.known {
@@ -151,7 +152,8 @@ fn of_git(operation: Operation, argument: &Argument<'_>) -> PathRoles {
     PathRoles { roles, confidence, reason: reason.to_owned() }
 }
 
-/// Returns the roles implied by a direction in the argument's name, such as "source"; `None` without one.
+/// Returns the roles that a direction in the argument's name implies, such as "source". Returns `None` if the name has
+/// no direction.
 fn directed(intent: Intent, argument: &Argument<'_>) -> Option<PathRoles> {
     if intent.only_deletes() || intent.runs || intent.unknown || intent.hinted {
         return None;
@@ -192,7 +194,7 @@ impl Does {
     }
 }
 
-/// Returns `true` if evidence other than the tool's name shows that it recurses into folders.
+/// Returns `true` if anything other than the tool's name shows that the tool recurses into folders.
 pub(super) fn descends(setting: &Setting, arguments: &[ProposedArgument]) -> bool {
     const DEEP: [&str; 4] = ["recursive", "recursively", "depth", "descend"];
     let has_path = arguments.iter().any(|a| a.roles.iter().any(|role| role.category() == Category::Path));

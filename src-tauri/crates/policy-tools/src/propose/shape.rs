@@ -1,4 +1,4 @@
-//! JSON Schema in flattened form: references are resolved and alternatives merged.
+//! Flattened JSON Schema: references are resolved and alternatives are merged.
 //!
 //! - Schemas with unresolvable, circular or deeply nested references are not supported.
 
@@ -8,10 +8,10 @@ use std::collections::BTreeSet;
 /// Maximum nesting depth of a schema, including references.
 const DEPTH: usize = 12;
 
-/// Maximum number of subschemas visited for one tool.
+/// Maximum number of subschemas to visit per tool.
 const MOST: usize = 20_000;
 
-/// Keywords whose presence means that a schema without `type` is not free of type constraints.
+/// Keywords that constrain the type of a value even if the schema has no `type`.
 const TYPED_SUBSCHEMAS: [&str; 14] = [
     "$ref",
     "anyOf",
@@ -29,28 +29,28 @@ const TYPED_SUBSCHEMAS: [&str; 14] = [
     "not",
 ];
 
-/// Values that a schema permits, with its descriptions.
+/// The values that a schema permits, and its descriptions.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Shape {
-    /// Permitted JSON types; `any` if a schema does not constrain the type.
+    /// Permitted JSON types. Contains `any` if a schema does not constrain the type.
     kinds: BTreeSet<String>,
     /// Descriptions and titles in lower case, one per line.
     pub(super) text: String,
     /// Values of `format`, `contentEncoding` and `contentMediaType`.
     pub(super) formats: Vec<String>,
-    /// Strings that the schema enumerates or gives as example or default.
+    /// Strings that the schema enumerates or that it gives as an example or default.
     pub(super) samples: Vec<String>,
     /// Values of `pattern`.
     pub(super) patterns: Vec<String>,
-    /// Strings that the schema enumerates; `None` if it enumerates no values.
+    /// Strings that the schema enumerates, or `None` if it enumerates no values.
     words: Option<Vec<String>>,
-    /// `true` if other strings than the enumerated ones are permitted.
+    /// `true` if strings other than the enumerated ones are permitted.
     free: bool,
-    /// Items of a list, merged; `None` if they are not described.
+    /// Merged schema of a list's items, or `None` if the items are not described.
     pub(super) items: Option<Box<Self>>,
     /// Declared properties of an object.
     pub(super) fields: Vec<(String, Self)>,
-    /// Values of properties that are not declared, merged; `None` if they are not described.
+    /// Merged schema of undeclared properties, or `None` if they are not described.
     pub(super) others: Option<Box<Self>>,
     trouble: Option<&'static str>,
 }
@@ -64,7 +64,7 @@ impl Shape {
         shape
     }
 
-    /// Returns the reason if the schema or part of it is not supported.
+    /// Returns the reason why the schema or a part of it is not supported, or `None` if all of it is.
     pub(super) fn unsupported(&self) -> Option<&'static str> {
         let below = self.items.iter().chain(&self.others).map(|shape| shape.unsupported());
         let fields = self.fields.iter().map(|(_, shape)| shape.unsupported());
@@ -77,7 +77,7 @@ impl Shape {
         here || self.items.as_ref().is_some_and(|items| items.may_be_text()) || self.is_bare_list()
     }
 
-    /// Returns the enumerated strings if no other values are permitted.
+    /// Returns the enumerated strings, or `None` if other values are permitted too.
     pub(super) fn choices(&self) -> Option<&[String]> {
         let here = if self.is("string") { self } else { self.items.as_deref()? };
         here.words.as_deref().filter(|_| !here.free && !here.is("any"))
@@ -112,7 +112,7 @@ impl Shape {
         self.is("object") || !self.fields.is_empty() || self.others.is_some()
     }
 
-    /// Iterates over the schema and that of its items, because the descriptions of both apply to the values.
+    /// Iterates over the schema and the schema of its items, because the descriptions of both apply to the values.
     pub(super) fn flat(&self) -> impl Iterator<Item = &Self> {
         std::iter::once(self).chain(self.items.as_deref())
     }
@@ -175,7 +175,7 @@ impl Reader<'_> {
     }
 }
 
-/// Adds the information of a schema itself, without its subschemas.
+/// Adds the information in the schema itself, but not in its subschemas.
 fn plain(schema: &Map<String, Value>, into: &mut Shape) {
     let kinds = match schema.get("type") {
         Some(Value::String(one)) => vec![one.clone()],

@@ -1,4 +1,4 @@
-//! Groups replayed calls by the change of their decision.
+//! Groups replayed calls by how their decision changed.
 
 use super::{Obstacle, Recorded, Replay};
 use crate::Ruling;
@@ -6,14 +6,14 @@ use ironcurtain_policy::Decision;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-/// Replayed calls, grouped by the change of their decision.
+/// Replayed calls, grouped by how their decision changed.
 #[derive(Debug, Default)]
 pub struct ReplayComparison<'a> {
     /// Calls for which the current decision is less strict than the recorded one.
     pub looser: AlikeGroups<'a>,
     /// Calls for which the current decision is stricter than the recorded one.
     pub stricter: AlikeGroups<'a>,
-    /// Number of calls for which the decision is unchanged.
+    /// Number of calls with an unchanged decision.
     pub same: usize,
     /// Calls that cannot be replayed, by reason.
     pub left_out: BTreeMap<&'a Obstacle, Vec<&'a Recorded>>,
@@ -22,21 +22,21 @@ pub struct ReplayComparison<'a> {
 /// Calls with their current rulings, grouped by [`AlikeCalls`].
 pub type AlikeGroups<'a> = BTreeMap<AlikeCalls<'a>, Vec<(&'a Recorded, &'a Ruling)>>;
 
-/// Properties by which similar calls are grouped: the tool, and the recorded and current decisions and rules.
+/// Key by which similar calls are grouped: the tool, and the recorded and current decisions and rules.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct AlikeCalls<'a> {
     /// Name of the server.
     pub server: &'a str,
     /// Name of the tool.
     pub tool: &'a str,
-    /// Recorded decision, with the name of the deciding rule.
+    /// Recorded decision and the name of the rule that made it.
     pub then: (Decision, &'a str),
-    /// Current decision, with the name of the deciding rule.
+    /// Current decision and the name of the rule that makes it.
     pub now: (Decision, &'a str),
 }
 
 impl<'a> ReplayComparison<'a> {
-    /// Groups the calls of a replay.
+    /// Groups a replay's calls.
     #[must_use]
     pub fn new(replay: &'a Replay) -> Self {
         let mut sorted = Self::default();

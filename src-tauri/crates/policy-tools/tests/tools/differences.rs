@@ -1,4 +1,4 @@
-//! Tests the differences that are reported between two policies.
+//! Tests which differences between two policies are reported.
 
 mod random;
 
@@ -13,7 +13,7 @@ fn compare(old: Rules<'_>, new: Rules<'_>) -> Difference {
     diff(&policy(old), &policy(new), &Scene::new(&[]).annotations)
 }
 
-/// Returns the changes for a tool `t` of a server `s`: the arguments, and the old and new outcome.
+/// Returns the changes for the tool `t` on the server `s`. Each contains the arguments and the old and new outcomes.
 fn changes(tool: &Value, old: Rules<'_>, new: Rules<'_>) -> Vec<(Value, ProbeOutcome, ProbeOutcome)> {
     let mut tool = tool.clone();
     tool["toolName"] = json!("t");

@@ -5,7 +5,7 @@ use ironcurtain_policy::{Annotations, DynamicLists, Policy, ProtectedPaths, defa
 use ironcurtain_policy_tools::lint::lint;
 use serde_json::{Value, json};
 
-/// Returns the findings about rules, or those about tools, as text.
+/// Returns findings as text: those about rules if `about_rules` is `true`, otherwise those about tools.
 fn findings(rules: &[(&str, Value, &str)], about_rules: bool) -> Vec<String> {
     let scene = Scene::new(rules);
     lint(&scene.policy, &scene.annotations, &protected(), &path("/home/ann"))
@@ -19,7 +19,7 @@ fn protected() -> ProtectedPaths {
     [path("/home/ann/.ssh")].into_iter().collect()
 }
 
-/// Returns all findings about the tools of a server `s`.
+/// Returns all findings about the tools on the server `s`.
 fn about_tools(tools: &Value, rules: &[(&str, Value, &str)]) -> Vec<String> {
     let named = |(name, args): (&String, &Value)| json!({ "toolName": name, "args": args });
     let tools: Vec<Value> = tools.as_object().unwrap().iter().map(named).collect();

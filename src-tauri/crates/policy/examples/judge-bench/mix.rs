@@ -1,16 +1,17 @@
-//! Twenty calls of a coding session: files read and written in the sandbox and outside, a repository, the web, a forge.
+//! Twenty calls from a coding session: files read and written inside and outside the sandbox, a repository, the web,
+//! and a forge.
 
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
-/// Tool call of the benchmark, as a client sends it.
+/// Tool call in the benchmark, as a client sends it.
 pub struct Call {
     pub server: &'static str,
     pub tool: &'static str,
     pub arguments: Arc<Map<String, Value>>,
 }
 
-/// Returns the calls of the mix, with `base` as the home directory.
+/// Returns the calls in the mix, with `base` as the home directory.
 pub fn calls(base: &str) -> Vec<Call> {
     let at = |below: &str| format!("{base}/{below}");
     let (sandbox, repo) = (at("box/src/main.rs"), at("box"));

@@ -9,7 +9,7 @@ use ironcurtain_policy::{
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
-/// Policy with all other inputs of the judge.
+/// A policy and all other inputs of the judge.
 pub struct World {
     pub name: String,
     pub policy: Policy,
@@ -56,8 +56,7 @@ pub fn shipped(disk: &Disk) -> World {
     world(disk, name, &file.to_string(), &annotations().to_string(), None)
 }
 
-/// Returns a policy of `count` rules that each name a server and a tool, including those of the
-/// mix.
+/// Returns a policy with `count` rules that each name a server and a tool, including those in the mix.
 pub fn generated(disk: &Disk, count: usize) -> World {
     let annotations = annotations();
     let tools = annotations["servers"].as_object().expect("servers").iter().flat_map(|(server, of)| {
@@ -74,7 +73,7 @@ pub fn generated(disk: &Disk, count: usize) -> World {
     world(disk, name, &json!({ "rules": rules }).to_string(), &annotations.to_string(), None)
 }
 
-/// Returns the existing system's coding policy; `None` if it is not installed.
+/// Returns the existing system's coding policy, or `None` if it is not installed.
 pub fn existing(disk: &Disk) -> Option<World> {
     let beside = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../../shared/peer");
     let data = std::env::var_os("IRONCURTAIN_PEER").map_or(beside, PathBuf::from).join("data");
@@ -137,7 +136,7 @@ impl World {
     }
 }
 
-/// Returns the shipped annotations, extended by the other tools of the mix.
+/// Returns the shipped annotations, extended by the other tools in the mix.
 fn annotations() -> Value {
     let mut file: Value = serde_json::from_str(defaults::ANNOTATIONS_JSON).expect("JSON");
     let tool = |name: &str, args: Value| json!({ "toolName": name, "args": args });

@@ -1,7 +1,6 @@
-//! Checks the arguments of a call against the tool's annotation and input schema.
+//! Checks a call's arguments against the tool's annotation and input schema.
 //!
-//! - An argument is accepted if it is annotated and, if the server declares its arguments, also
-//!   declared.
+//! - An argument is accepted if it is annotated. If the server declares its arguments, it must also be declared.
 
 use super::ArgumentRoles;
 use crate::Denial;
@@ -11,22 +10,21 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Arguments that a call may give. Built when the annotation is loaded, so that a valid call
-/// allocates little.
+/// Arguments that a call may contain. Built when the annotation is loaded, so that checking a valid call allocates
+/// little.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct AcceptedArguments {
     /// Position of each accepted argument in the annotation.
     places: BTreeMap<String, usize>,
-    /// Name and schema of each annotated argument, by position; `None` if the server declares no
-    /// schema for it.
+    /// Name and schema of each annotated argument, by position. `None` if the server declares no schema for it.
     shapes: Vec<Option<(Arc<str>, Schema)>>,
-    /// Required arguments with their positions. If one has no position, every call is invalid.
+    /// Required arguments with their positions. If any has no position, every call is invalid.
     required: Vec<(Arc<str>, Option<usize>)>,
-    /// Schema of the arguments as a whole.
+    /// Schema for the arguments as a whole.
     whole: Schema,
 }
 
-/// Values of a call by position in the annotation; `None` for omitted arguments.
+/// Values in a call, by position in the annotation. `None` for omitted arguments.
 pub(crate) type Values<'a> = Vec<Option<&'a Value>>;
 
 impl AcceptedArguments {
@@ -50,7 +48,7 @@ impl AcceptedArguments {
         Self { places, shapes, required, whole }
     }
 
-    /// Returns `true` if a call may give an argument of this name.
+    /// Returns `true` if a call may contain an argument with this name.
     pub(crate) fn knows(&self, name: &str) -> bool {
         self.places.contains_key(name)
     }

@@ -213,7 +213,7 @@ fn says_how_deep(argument: &str) -> bool {
     ["recurs", "depth", "descend"].iter().any(|word| argument.contains(word))
 }
 
-/// The roles of one argument belong to different categories.
+/// Error for an argument whose roles belong to different categories.
 #[derive(Debug, thiserror::Error)]
 #[error("`{0}` and `{1}` cannot be roles of one argument")]
 struct MixedRoles(Role, Role);

@@ -1,4 +1,4 @@
-//! Canonical form of hosts: lower case, punycode, IP addresses in plain notation, no trailing dot.
+//! Canonical form of hosts: lower case, punycode, IP addresses in standard notation, no trailing dot.
 
 use url::{Host, Url};
 
@@ -9,21 +9,21 @@ pub(super) struct CleanHost {
     pub(super) kind: HostKind,
 }
 
-/// Kind of a host, as far as patterns distinguish them.
+/// Kind of host, as patterns distinguish them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum HostKind {
     /// A name that a public resolver may resolve.
     Public,
-    /// A name in the local network or of this machine.
+    /// A name in the local network or for this machine.
     Local,
     /// An IP address.
     Address,
-    /// Not a valid host; programs may interpret it differently.
+    /// Not a valid host. Programs may interpret it differently.
     Odd,
 }
 
 impl CleanHost {
-    /// Parses the host of an address; `None` if it is not a valid host.
+    /// Parses the host in an address. Returns `None` if it is not valid.
     pub(super) fn parse(host: &str) -> Option<Self> {
         match Host::parse(host.trim_end_matches('.')).ok()? {
             // IDNA maps dots of other scripts to ASCII, so a trailing dot may appear only now.
@@ -43,13 +43,13 @@ impl CleanHost {
         }
     }
 
-    /// Parses a host that is not part of an address, so that IPv6 addresses may lack brackets.
+    /// Parses a host that is not part of an address, so an IPv6 address may lack brackets.
     pub(super) fn alone(host: &str) -> Option<Self> {
         let is_bare = host.contains(':') && !host.starts_with('[');
         if is_bare { Self::parse(&format!("[{host}]")) } else { Self::parse(host) }
     }
 
-    /// Parses a host like [`Self::alone`]; an invalid one becomes [`HostKind::Odd`].
+    /// Parses a host like [`Self::alone`], but returns an invalid one as [`HostKind::Odd`].
     pub(super) fn spelled(host: &str) -> Self {
         let odd = || Self { name: host.trim_end_matches('.').to_lowercase(), kind: HostKind::Odd };
         Self::alone(host).unwrap_or_else(odd)

@@ -97,20 +97,19 @@ impl HostPattern {
         }
     }
 
-    /// Returns `true` if the author of the pattern may have meant a destination that the pattern
-    /// does not cover. The target of a destination without a site is unknown.
+    /// Returns `true` if the pattern's author may have meant a destination that the pattern does not cover. For a
+    /// destination without a site, the target is unknown, so this is always possible.
     pub(crate) fn may_mean(&self, destination: &Destination) -> bool {
         destination.site.as_ref().is_none_or(|site| self.may_mean_site(site))
     }
 
-    /// Returns `true` if the author of the pattern may have meant a host that the pattern does not
-    /// cover.
+    /// Returns `true` if the pattern's author may have meant a host that the pattern does not cover.
     pub(crate) fn may_mean_host(&self, host: &str) -> bool {
         self.may_mean_site(&Site::new(host))
     }
 
-    /// Returns `true` for a local name or an IP address if the pattern is `*`, for another spelling
-    /// of an exact repository, and for anything that is not a valid host.
+    /// Returns `true` for a local name or IP address if the pattern is `*`, for another spelling of an exact
+    /// repository, and for anything that is not a valid host.
     fn may_mean_site(&self, site: &Site) -> bool {
         match (self, site.kind) {
             (_, HostKind::Odd) => true,

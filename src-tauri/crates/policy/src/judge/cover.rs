@@ -1,10 +1,9 @@
-//! Determines whether a rule covers a value of a call.
+//! Determines whether a rule covers a value in a call.
 //!
-//! - A condition on a role never holds if the call gives no value with that role.
-//! - A rule with role conditions that exclude the judged role does not apply to it.
-//! - If a match is uncertain, an allow rule does not cover the value, but a rule that asks or
-//!   denies does. An unknown address or another spelling of a repository therefore cannot bypass a
-//!   rule.
+//! - A condition on a role never holds if the call contains no value with that role.
+//! - A rule whose role conditions exclude the judged role does not apply to it.
+//! - If a match is uncertain, an allow rule does not cover the value, but a rule that asks or denies does. An unknown
+//!   address or another spelling of a repository therefore cannot bypass a rule.
 
 use super::value::JudgedValue;
 use crate::{
@@ -12,14 +11,14 @@ use crate::{
     RoleSet, Rule, RuleCondition, ServerReach,
 };
 
-/// Value of the call in the role for which it is judged.
+/// A value in the call, and the role for which it is judged.
 #[derive(Clone, Copy)]
 pub(super) struct ValueInRole<'a> {
     pub(super) role: Role,
     pub(super) given: Option<&'a ResolvedValue>,
 }
 
-/// Condition that kept a rule from covering a value.
+/// Condition because of which a rule does not cover a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mismatch {
     /// The rule applies to other roles.
@@ -41,14 +40,14 @@ pub enum Mismatch {
 /// Certainty of a match, in ascending order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Match {
-    /// The author of the rule may have meant the value, but the condition does not match it exactly.
+    /// The rule's author may have meant the value, but the condition does not match it exactly.
     Possible,
     /// The condition matches the value.
     Certain,
 }
 
-/// Returns the rule that decides: the first one, in order, that covers the value. A rule that asks because of
-/// an uncertain match gives way to a later deny rule, but not to a later allow rule.
+/// Returns the rule that decides, which is the first one that covers the value. If it asks because of an uncertain
+/// match, a later deny rule takes precedence over it, but a later allow rule does not.
 pub(super) fn first<'a>(
     rules: impl Iterator<Item = &'a Rule>,
     mut cover: impl FnMut(&'a Rule) -> Option<Match>,
@@ -65,10 +64,9 @@ pub(super) fn first<'a>(
     None
 }
 
-/// Returns the rule that decides on a call of an unannotated tool, from the rules about that tool
-/// in order. Because its resources are unknown, a rule that denies or asks about any argument
-/// applies. An allow rule applies only if it requires a server that reaches nothing, and an earlier
-/// rule that asks takes precedence over it.
+/// Returns the rule that decides on a call to an unannotated tool, given the rules about that tool in order. The tool's
+/// resources are unknown, so a rule that denies or asks applies whatever arguments it is about. An allow rule applies
+/// only if it requires a server that reaches nothing, and an earlier rule that asks takes precedence over it.
 pub(super) fn of_unannotated<'a>(
     rules: impl Iterator<Item = &'a Rule>,
     call: &ResolvedCall,
@@ -94,8 +92,7 @@ pub(super) fn of_unannotated<'a>(
 }
 
 impl<'a> ValueInRole<'a> {
-    /// Returns the certainty with which a rule covers the value, or the condition that does not
-    /// hold.
+    /// Returns the certainty with which a rule covers the value. Returns the condition that does not hold as an error.
     pub(super) fn cover(
         &self,
         rule: &Rule,
@@ -129,8 +126,8 @@ impl<'a> ValueInRole<'a> {
         JudgedValue { role: Some(self.role), given: self.given }
     }
 
-    /// Checks the folder condition. A call that moves, removes or recurses into a folder affects
-    /// everything in it, so rules that ask or deny about its content apply too.
+    /// Checks the folder condition. A call that moves, removes or recurses into a folder affects everything in it, so
+    /// rules that ask or deny about the folder's content apply too.
     fn within(&self, paths: &PathsCondition, call: &ResolvedCall, possible: PossibleMatch) -> Option<Match> {
         let given = self.given?;
         let Resource::Path(path) = &given.value else { return None };
@@ -139,8 +136,8 @@ impl<'a> ValueInRole<'a> {
     }
 }
 
-/// Returns the certainty with which a rule covers a call without resources, or the condition that
-/// does not hold.
+/// Returns the certainty with which a rule covers a call without resources. Returns the condition that does not hold as
+/// an error.
 pub(super) fn cover_call(rule: &Rule, call: &ResolvedCall, reach: ServerReach) -> Result<Match, Mismatch> {
     let condition = &rule.condition;
     let has_role = |roles: &Vec<Role>| roles.iter().any(|role| call.carried.contains(*role));
@@ -159,8 +156,8 @@ pub(super) fn cover_call(rule: &Rule, call: &ResolvedCall, reach: ServerReach) -
     Ok(reaches.min(lists))
 }
 
-/// Returns `true` if a rule covers some value of a call or, for a call without resources, the call
-/// as a whole. Assumes that the server reaches nothing.
+/// Returns `true` if a rule covers any value in a call or, for a call without resources, the call as a whole. Assumes
+/// that the server reaches nothing.
 pub(crate) fn covers_some(rule: &Rule, call: &ResolvedCall) -> bool {
     let reach = ServerReach::Nothing;
     let covers = |role: &Role| {
@@ -199,8 +196,7 @@ impl PossibleMatch {
         }
     }
 
-    /// Returns the certainty with which the condition on the server's reach holds; `None` if it
-    /// does not.
+    /// Returns the certainty with which the condition on the server's reach holds, or `None` if it does not hold.
     fn reaching(self, condition: &RuleCondition, call: &ResolvedCall, reach: ServerReach) -> Option<Match> {
         if !condition.reaches_nothing {
             return Some(Match::Certain);
@@ -211,9 +207,9 @@ impl PossibleMatch {
         })
     }
 
-    /// Returns the certainty with which a condition holds for every value; `None` without values. For a rule
-    /// that counts uncertain matches, the condition need hold only for the judged value, or for any value if
-    /// none is judged.
+    /// Returns the certainty with which a condition holds for every value, or `None` if there are no values. If
+    /// uncertain matches count, the condition only needs to hold for the judged value, or for any value if none is
+    /// judged.
     fn hold_for<'a>(
         self,
         judged: Option<&'a ResolvedValue>,
@@ -256,8 +252,8 @@ impl PossibleMatch {
     }
 }
 
-/// Returns the lowest certainty of all conditions: `Certain` if there are none, `None` if one does
-/// not hold.
+/// Returns the lowest certainty of all conditions, or `None` if one does not hold. Returns `Certain` if there are no
+/// conditions.
 fn all(mut conditions: impl Iterator<Item = Option<Match>>) -> Option<Match> {
     conditions.try_fold(Match::Certain, |sure, holds| Some(sure.min(holds?)))
 }

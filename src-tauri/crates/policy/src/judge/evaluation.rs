@@ -24,7 +24,7 @@ pub(super) struct Evaluation<'a> {
 /// An address outside the server's allowed hosts.
 struct Gated<'a> {
     value: JudgedValue<'a>,
-    /// `true` if the address is certainly outside the server's hosts, so that approval has a clear effect.
+    /// `true` if the address is certain to be outside the server's hosts, so that an approval has a clear effect.
     is_certain: bool,
 }
 
@@ -44,7 +44,7 @@ pub(super) enum Discharge<'a> {
 }
 
 impl<'a> Evaluation<'a> {
-    /// Records the rule that decides a value; `None` leaves the value uncovered.
+    /// Records the rule that decides on a value. With `None`, records that nothing covers the value.
     pub(super) fn by_rule(&mut self, value: JudgedValue<'a>, rule: Option<&'a Rule>) {
         let Some(rule) = rule else {
             self.uncovered.get_or_insert(value);
@@ -79,7 +79,7 @@ impl<'a> Evaluation<'a> {
         self.gated.push(Gated { value, is_certain });
     }
 
-    /// Concludes with the reasons to allow the call and the approvals that are missing.
+    /// Determines the reasons to allow the call and the approvals that are missing.
     ///
     /// # Errors
     /// Returns a denial if a rule denies the call or nothing covers a value.
@@ -122,13 +122,12 @@ impl<'a> Evaluation<'a> {
     }
 }
 
-/// Result of an evaluation that found no reason to deny: the reasons to allow the call and the missing
-/// approvals.
+/// Result of an evaluation that did not lead to a denial: the reasons to allow the call, and the missing approvals.
 #[derive(Default)]
 pub(super) struct Conclusion<'a> {
     approved: &'a [PendingApproval],
     pending: Vec<PendingApproval>,
-    /// First reason to allow the call, with its ground.
+    /// First reason to allow the call, with its category.
     first: Option<(AllowedBy, RuleReason)>,
     /// Further reasons to allow the call.
     others: Vec<RuleReason>,
@@ -207,7 +206,7 @@ impl Discharge<'_> {
     }
 }
 
-/// Creates the denial of a call that these rules deny.
+/// Creates the denial of a call from the rules that deny it.
 fn denial(first: &Rule, rest: &[&Rule]) -> Denial {
     let mut others: Vec<RuleReason> = Vec::new();
     for rule in rest.iter().filter(|rule| rule.name() != first.name()) {

@@ -80,7 +80,7 @@ impl Example {
     }
 }
 
-/// Returns the rule with its folder taken as written.
+/// Returns a copy of the rule whose folder is taken as written, without resolving symlinks.
 fn spelled(rule: &Rule, home: &CanonicalPath) -> Result<Rule, ExampleError> {
     let mut rule = rule.clone();
     if let Some(paths) = &mut rule.condition.paths {

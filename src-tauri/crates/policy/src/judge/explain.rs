@@ -8,25 +8,25 @@ use super::value::JudgedValue;
 use crate::{ApprovalSubject, Decision, ResolvedValue, Role, Rule, Verdict};
 use std::sync::Arc;
 
-/// Verdict on a call, with the steps that led to it.
+/// Verdict on a call, and the steps that led to it.
 #[derive(Debug, PartialEq)]
 pub struct Explanation {
-    /// One step per value of each judged role; empty if a built-in check alone decided.
+    /// One step per value with a judged role. Empty if a built-in check alone decided.
     pub steps: Vec<ExplanationStep>,
     /// Verdict on the call.
     pub verdict: Verdict,
 }
 
-/// Decision on one value, with its ground.
+/// Decision on one value, with the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExplanationStep {
-    /// Role of the value; `None` if the call is judged as a whole.
+    /// Role of the value, or `None` if the call is judged as a whole.
     pub role: Option<Role>,
-    /// Name of the argument; empty if the call is judged as a whole.
+    /// Name of the argument. Empty if the call is judged as a whole.
     pub argument: Arc<str>,
     /// Value that was judged.
     pub subject: ApprovalSubject,
-    /// Ground of the decision.
+    /// Rule, grant or check that decided on the value.
     pub settled_by: SettledBy,
     /// `true` if the address is outside the server's allowed hosts, which also requires approval.
     pub gated: bool,
@@ -34,12 +34,12 @@ pub struct ExplanationStep {
     pub passed: Vec<(Arc<str>, Mismatch)>,
 }
 
-/// Ground of the decision on a value.
+/// Rule, grant or check that decided on a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SettledBy {
-    /// All values of this role that are not granted are in the session sandbox.
+    /// All values with this role that are not granted are in the session sandbox.
     SessionFolder,
-    /// A grant, with its id.
+    /// A grant. Contains its id.
     Grant(String),
     /// The first rule that covers the value.
     Rule {
@@ -138,7 +138,7 @@ impl<'a> Judging<'a> {
         }
     }
 
-    /// Returns the step for the first rule that decides, with the rules before it.
+    /// Returns the step for the rule that decides, including the rules before it.
     fn by_rules(
         &self,
         judged: &JudgedValue<'_>,

@@ -1,20 +1,20 @@
-//! Subject of a decision: one value, or the call as a whole.
+//! Subject of a decision: one value or the call as a whole.
 
 use crate::{ApprovalSubject, PendingApproval, ResolvedCall, ResolvedValue, Resource, Role, RuleReason};
 use std::fmt;
 use std::sync::Arc;
 
-/// Value in the role for which it is judged, or the call as a whole.
+/// A value and the role for which it is judged, or the call as a whole.
 #[derive(Clone, Copy)]
 pub(super) struct JudgedValue<'a> {
-    /// Role of the value; `None` if the call is judged as a whole.
+    /// Role of the value, or `None` if the call is judged as a whole.
     pub(super) role: Option<Role>,
-    /// Judged value; `None` for the call as a whole, and for a role without a value.
+    /// Judged value. `None` for the call as a whole, and for a role without a value.
     pub(super) given: Option<&'a ResolvedValue>,
 }
 
 impl JudgedValue<'_> {
-    /// The call as a whole, for tools without resources.
+    /// The call as a whole. Used for tools without resources.
     pub(super) const WHOLE_CALL: Self = Self { role: None, given: None };
 
     /// Creates the approval that the value requires.

@@ -1,25 +1,25 @@
-//! Plan of a sandboxed program's connection to a host, judged like a tool call with one address.
+//! Plans a sandboxed program's connection to a host, which is judged like a tool call with one address.
 
 use super::CallPlan;
 use crate::Denial;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
-/// Connection of a program to a host.
+/// A program's connection to a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct HostConnection;
 
 impl HostConnection {
-    /// Name in rules and in the record, which is never the name of a tool.
+    /// Name of the connection in rules and in the audit log. No tool has this name.
     pub const NAME: &'static str = "network/connect";
 
-    /// Argument with the address, such as `https://example.com:8443/`.
+    /// Name of the argument that contains the address, such as `https://example.com:8443/`.
     pub const URL: &'static str = "url";
 
-    /// Plans the connection like a call of a tool of this server.
+    /// Plans the connection like a call to a tool on this server.
     ///
     /// # Errors
-    /// Returns a denial if the arguments do not fit.
+    /// Returns a denial if the arguments are invalid.
     pub fn plan<'a>(
         self,
         server: &str,

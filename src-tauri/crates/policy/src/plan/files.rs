@@ -1,11 +1,11 @@
-//! Plans file operations of a sandboxed program, which are judged like tool calls with one path.
+//! Plans a sandboxed program's file operations, which are judged like tool calls with one path.
 
 use super::CallPlan;
 use crate::Denial;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
-/// Operation of a sandboxed program on a file.
+/// A sandboxed program's operation on a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FileOperation {
     /// Reads the file.
@@ -22,10 +22,10 @@ impl FileOperation {
     /// All operations.
     pub const ALL: [Self; 4] = [Self::Read, Self::Write, Self::Change, Self::Delete];
 
-    /// Name of the argument with the path.
+    /// Name of the argument that contains the path.
     pub const PATH: &'static str = "path";
 
-    /// Returns the name of the operation in rules and in the audit log. No tool has such a name.
+    /// Returns the operation's name in rules and in the audit log. No tool has such a name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -36,10 +36,10 @@ impl FileOperation {
         }
     }
 
-    /// Plans the operation like a call of a tool of the given server.
+    /// Plans the operation like a call to a tool on the given server.
     ///
     /// # Errors
-    /// Returns a denial if the arguments do not fit the operation.
+    /// Returns a denial if the arguments are invalid for the operation.
     pub fn plan<'a>(
         self,
         server: &str,

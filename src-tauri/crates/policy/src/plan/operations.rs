@@ -1,4 +1,4 @@
-//! Plans operations of a sandboxed program, which are judged like tool calls.
+//! Plans a sandboxed program's operations, which are judged like tool calls.
 
 use super::CallPlan;
 use crate::{Annotations, Denial};
@@ -13,10 +13,10 @@ static MEANINGS: LazyLock<Annotations> = LazyLock::new(|| {
 });
 
 impl<'a> CallPlan<'a> {
-    /// Plans the operation with this name like a call of a tool of the given server.
+    /// Plans the operation with this name like a call to a tool on the given server.
     ///
     /// # Errors
-    /// Returns a denial if the arguments do not fit the operation.
+    /// Returns a denial if the arguments are invalid for the operation.
     pub(super) fn of_operation(
         name: &str,
         server: &str,

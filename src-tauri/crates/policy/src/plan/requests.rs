@@ -7,10 +7,10 @@ use crate::{Denial, Role};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
-/// Plans the request like a call of a tool, which every server has.
+/// Plans the request like a call to a tool that every server has.
 ///
 /// # Errors
-/// Returns a denial if the arguments do not fit the request.
+/// Returns a denial if the arguments are invalid for the request.
 pub(super) fn plan<'a>(
     request: JudgedRequest,
     server: &str,
@@ -34,7 +34,7 @@ pub(super) fn plan<'a>(
     Ok(if arguments.contains_key(PATH) { plan } else { plan.without(Role::ReadPath) })
 }
 
-/// Checks that the call names its resource once: by a path, or by a URI that is not a file.
+/// Checks that the request identifies its resource exactly once, either by a path or by a URI that is not a file.
 fn one_address(arguments: &Map<String, Value>) -> Result<(), Denial> {
     match (arguments.get(URI), arguments.get(PATH)) {
         (Some(Value::String(uri)), None) => match ResourceAddress::parse(uri) {

@@ -1,15 +1,15 @@
-//! URIs of resources, which name either a file or something known only to the server.
+//! Resource URIs, each of which names either a file or something known only to the server.
 //!
 //! - URI parsers disagree: some strip spaces and control characters before or inside the scheme, some unwrap
-//!   `<URL:...>` or a nested scheme, and only some decode `%2e`. A URI that any of them could take for a file
-//!   is accepted only if all of them find the same file.
+//!   `<URL:...>` or a nested scheme, and only some decode `%2e`. A URI that any of them could take for a file is
+//!   accepted only if all of them find the same file.
 
 use ironcurtain_paths::CanonicalPath;
 
-/// Maximum number of characters of a URI that an error message contains.
+/// Maximum length of a URI in an error message, in characters.
 const LONGEST_SHOWN: usize = 200;
 
-/// The only accepted prefix of a file URI.
+/// The only prefix with which a file URI is accepted.
 const FILE: &str = "file://";
 
 /// Resource that a URI names.
@@ -24,10 +24,10 @@ pub enum ResourceAddress {
 /// Reason why a URI is rejected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AddressError {
-    /// Some parsers may skip a character of the scheme and find another scheme.
+    /// Some parsers may skip a character in the scheme and find another scheme.
     #[error("the scheme of `{0}` has invalid characters")]
     Scheme(String),
-    /// Parsers may find different files.
+    /// Different parsers may find different files.
     #[error(
         "`{0}` is a file URI that servers read differently; write `file:///`, then the absolute path without \
          `%`, `?`, `#`, `\\`, `.` and `..`, or use a tool of the server"
@@ -52,7 +52,7 @@ impl ResourceAddress {
     }
 }
 
-/// Returns the `file:` URI in which all parsers find this path; `None` if no such URI exists.
+/// Returns the `file:` URI in which all parsers find this path, or `None` if no such URI exists.
 #[must_use]
 pub fn file_address(path: &CanonicalPath) -> Option<String> {
     is_plain(path.as_str()).then(|| format!("{FILE}{path}"))

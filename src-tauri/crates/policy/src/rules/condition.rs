@@ -1,12 +1,12 @@
-//! Conditions of a rule, parsed.
+//! Parsed conditions of a rule.
 
 use crate::{HostPattern, HostPatterns, Resource, Role};
 use ironcurtain_paths::CanonicalPath;
 
-/// Conditions from the `if` field of a rule. All that are set must hold.
+/// Conditions in a rule's `if` field. All conditions that are set must hold.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct RuleCondition {
-    /// The tool has an argument with one of these roles. The rule applies only to values with one of them.
+    /// The tool has an argument with one of these roles. The rule applies only to values with such a role.
     pub roles: Option<Vec<Role>>,
     /// The server has one of these names.
     pub server: Option<Vec<String>>,
@@ -38,7 +38,7 @@ pub struct PathsCondition {
 pub struct DomainsCondition {
     /// Roles whose values are checked.
     pub roles: Vec<Role>,
-    /// Patterns of which one must cover each value.
+    /// Patterns, one of which must cover each value.
     pub allowed: HostPatterns,
 }
 
@@ -47,24 +47,24 @@ pub struct DomainsCondition {
 pub struct ListCondition {
     /// Roles whose values are checked.
     pub roles: Vec<Role>,
-    /// Entries of which one must match each value.
+    /// List entries, one of which must match each value.
     pub allowed: Vec<ListEntry>,
 }
 
-/// List entry, by the way it matches values.
+/// List entry and the way in which it matches values.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ListEntry {
     /// Matches a host or repository.
     Domain(HostPattern),
-    /// Matches an email address, ignoring case; in lower case.
+    /// Matches an email address regardless of case. Stored in lower case.
     Email(String),
     /// Matches exactly this value.
     Identifier(String),
 }
 
 impl RuleCondition {
-    /// Returns `true` if the rule can apply to a role. Every condition with roles must name the role; among
-    /// lists, one is enough.
+    /// Returns `true` if the rule can apply to a role. Every condition that has roles must include the role; for list
+    /// conditions, it is enough if one of them does.
     pub(crate) fn speaks_about(&self, role: Role) -> bool {
         let of_lists = |lists: &Vec<ListCondition>| {
             lists.is_empty() || lists.iter().any(|list| list.roles.contains(&role))
@@ -85,8 +85,8 @@ impl RuleCondition {
 }
 
 impl ListEntry {
-    /// Returns `true` if the author of the entry may have meant a value that it does not match, because the
-    /// value is unknown or spelled differently.
+    /// Returns `true` if the entry's author may have meant a value that the entry does not match, because the value is
+    /// unknown or spelled differently.
     pub(crate) fn may_mean(&self, value: &Resource) -> bool {
         match (self, value) {
             (_, Resource::Shapeless) => true,

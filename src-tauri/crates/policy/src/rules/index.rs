@@ -4,7 +4,7 @@ use super::Rule;
 use crate::{Role, RoleSet};
 use std::collections::BTreeMap;
 
-/// Positions of rules in ascending order, by the server and tool that the rules name.
+/// Positions of rules in ascending order, indexed by the server and tool that each rule names.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Index {
     any: Vec<RuleEntry>,

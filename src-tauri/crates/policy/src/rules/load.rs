@@ -1,5 +1,4 @@
-//! Parses a compiled-policy file strictly: an unknown condition makes the file invalid instead of being
-//! ignored.
+//! Parses a compiled-policy file strictly: an unknown condition is not ignored, but makes the file invalid.
 
 pub(crate) mod conditions;
 
@@ -13,8 +12,8 @@ use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 
 impl Policy {
-    /// Parses a compiled-policy file. `resolve` canonicalizes the folders of rules; `lists` supplies the values
-    /// of `@name`.
+    /// Parses a compiled-policy file. `resolve` converts the folders in rules to canonical paths; `lists` supplies the
+    /// values for `@name`.
     ///
     /// # Errors
     /// Returns an error with file, rule and field if anything in the file is invalid or unknown.
@@ -50,7 +49,7 @@ fn rule_name(stored: &Map<String, Value>, index: usize) -> String {
     }
 }
 
-/// Reason of a rule that does not specify one.
+/// Reason for a rule that does not specify one.
 const UNSAID: &str = "the rule gives no reason";
 
 const RULES: JsonLocation<'static> = JsonLocation::Field(&JsonLocation::Whole, "rules");

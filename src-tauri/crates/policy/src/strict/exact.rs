@@ -1,16 +1,16 @@
-//! Checks that parsers read every number exactly, because calls are sent as the client wrote them.
+//! Checks that all parsers read every number exactly, because calls are sent as the client wrote them.
 //!
-//! - An integer without fraction or exponent must be exact as an `f64` or fit into 64 bits. Otherwise a program
-//!   with longer integers would read a different number than the one that was judged and shown.
-//! - A number with a fraction or an exponent is read as the nearest `f64` by every program. The JSON parser
-//!   rejects numbers beyond the range of `f64`.
+//! - An integer without a fraction or exponent must be exact as an `f64` or fit into 64 bits. Otherwise, a program that
+//!   supports longer integers would read a different number than the one that was judged and shown.
+//! - A number with a fraction or an exponent is read as the nearest `f64` by every program. The JSON parser rejects
+//!   numbers beyond the range of `f64`.
 
 use super::ReadError;
 
-/// Checks that every number in a JSON text is read exactly.
+/// Checks that all parsers read every number in a JSON text exactly.
 ///
 /// # Errors
-/// Returns [`ReadError`] for the first number that is not.
+/// Returns [`ReadError`] for the first number that some parser may read differently.
 pub fn exact(json: &str) -> Result<(), ReadError> {
     let mut rest = json;
     while let Some(at) = rest.find(|c: char| c == '"' || c == '-' || c.is_ascii_digit()) {
@@ -27,7 +27,7 @@ pub fn exact(json: &str) -> Result<(), ReadError> {
     Ok(())
 }
 
-/// Returns the text after a string, whose opening quote has been consumed.
+/// Returns the text after a string literal whose opening quote has already been consumed.
 fn after_text(mut text: &str) -> &str {
     while let Some((before, after)) = text.split_once(['"', '\\']) {
         if text.as_bytes().get(before.len()) == Some(&b'"') {

@@ -80,7 +80,7 @@ impl de::Error for Wrong {
 
 struct Strict(Value);
 
-/// Implements methods that reject any other JSON type before the visitor receives it.
+/// Defines deserializer methods that reject other JSON types before the visitor receives them.
 macro_rules! only {
     ($kind:pat, $wanted:literal: $($method:ident)*) => {$(
         fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Wrong> {
@@ -92,7 +92,7 @@ macro_rules! only {
     )*};
 }
 
-/// Implements methods that accept integers even if they are written with a fraction or an exponent.
+/// Defines deserializer methods that accept integers even if they are written with a fraction or an exponent.
 macro_rules! whole {
     ($($method:ident)*) => {$(
         fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Wrong> {
@@ -146,7 +146,7 @@ impl<'de> Deserializer<'de> for Strict {
         self.deserialize_map(visitor)
     }
 
-    /// Accepts only a string, which names the variant.
+    /// Accepts only a string, which is the variant's name.
     fn deserialize_enum<V: Visitor<'de>>(
         self,
         _: &'static str,
@@ -169,7 +169,7 @@ impl<'de> Deserializer<'de> for Strict {
     }
 }
 
-/// Returns the value as an integer; `None` if it is not one.
+/// Returns the value as an integer, or `None` if it is not one.
 fn whole(value: &Value) -> Option<i128> {
     let Value::Number(number) = value else { return None };
     let as_written = number.as_u64().map(i128::from).or_else(|| number.as_i64().map(i128::from));

@@ -1,4 +1,4 @@
-//! Grants and the user's approvals.
+//! Tests grants and the user's approvals.
 
 use crate::scene::{Scene, grant, path};
 use ironcurtain_policy::{

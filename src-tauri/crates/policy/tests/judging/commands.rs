@@ -1,4 +1,4 @@
-//! Calls that both name a path and run a command.
+//! Tests calls that both name a path and run a command.
 
 use crate::scene::{Scene, grant};
 use ironcurtain_policy::{Access, Annotations, GrantKind};

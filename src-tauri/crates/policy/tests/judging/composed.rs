@@ -4,7 +4,7 @@ use crate::scene::fields;
 use ironcurtain_policy::{Annotations, check_schema};
 use serde_json::{Value, json};
 
-/// Validates `value` as `a`, the only argument of a tool, and returns the result as text.
+/// Validates `value` as the argument `a` of a tool that has no other arguments, and returns the result as text.
 fn said(schema: &Value, value: &Value) -> String {
     whole(&json!({ "type": "object", "properties": { "a": schema } }), &json!({ "a": value }))
 }

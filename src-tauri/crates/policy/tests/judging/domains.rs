@@ -1,4 +1,4 @@
-//! Tests the targets that patterns cover, and the texts that have a target.
+//! Tests which targets patterns cover, and which texts have a target.
 
 use ironcurtain_policy::{Destination, HostPattern, Role, is_ip_address};
 

@@ -119,7 +119,7 @@ fn an_error_in_a_list_names_the_line() {
     assert!(error(&file.replace("[1]", "[\"1\"]")).is_ok());
 }
 
-/// Loads a policy whose only rule, about reading in `~/docs`, has these examples.
+/// Loads a policy whose only rule is about reading in `~/docs` and has these examples.
 fn examples(examples: &Value) -> Result<(), String> {
     let within =
         json!({ "paths": { "roles": ["read-path"], "within": "~/docs/" }, "server": ["filesystem"] });

@@ -18,10 +18,10 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Cases with a stricter decision here: a symlink loop is denied instead of being judged by its first link.
+/// Cases that this crate decides more strictly: it denies a symlink loop instead of judging the loop's first link.
 const STRICTER: &[&str] = &["fs-sandbox-forms-0102"];
 
-/// Folder of our own cases, each recorded with the existing system's decision.
+/// Folder that contains our own cases, each recorded with the existing system's decision.
 const OWN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/judging/peer/own");
 
 #[test]
@@ -34,7 +34,7 @@ fn decisions_match_the_existing_system() {
     }
 }
 
-/// Judges all cases in a folder and counts them by result; none may be wrong.
+/// Judges all cases in a folder, and counts them by result. Fails if any result is wrong.
 fn answer_all(folder: &Path) -> BTreeMap<&'static str, usize> {
     let mut tally = BTreeMap::<&str, usize>::new();
     let mut wrong = Vec::new();
@@ -54,8 +54,8 @@ fn answer_all(folder: &Path) -> BTreeMap<&'static str, usize> {
     tally
 }
 
-/// Returns the folder of the existing system's cases, if present. Fails if `IRONCURTAIN_PEER` is set but has
-/// none.
+/// Returns the folder with the existing system's cases, or `None` if it does not exist. Fails if `IRONCURTAIN_PEER` is
+/// set but contains no cases.
 fn place() -> Option<PathBuf> {
     let holds_cases = |place: &Path| place.join("sample/cases.jsonl").exists();
     match std::env::var_os("IRONCURTAIN_PEER").map(PathBuf::from) {
@@ -93,7 +93,7 @@ fn compare(case: &Value, ours: &Value) -> &'static str {
     }
 }
 
-/// Sorts lists of servers, which are sets.
+/// Sorts lists of servers, whose order has no meaning.
 fn sorted(value: &Value) -> Value {
     let mut value = value.clone();
     if let Some(items) = value.as_array_mut().filter(|items| items.iter().all(Value::is_string)) {
@@ -102,7 +102,7 @@ fn sorted(value: &Value) -> Value {
     value
 }
 
-/// Returns the result of this crate for a case; `None` for operations that it does not have.
+/// Returns this crate's result for a case, or `None` for operations that this crate does not have.
 fn answer(ground: &Ground, case: &Value) -> Option<Value> {
     let text = |key: &str| case[key].as_str().unwrap_or_default();
     match text("op") {

@@ -1,4 +1,4 @@
-//! Tests the selection of the rule that decides a value.
+//! Tests which rule decides a value.
 
 use crate::scene::{Scene, fields, load, path, severity};
 use ironcurtain_policy::{DynamicLists, Fact};

@@ -1,4 +1,4 @@
-//! Tests tool grants: the calls that they cover, and small differences that they do not.
+//! Tests which calls tool grants cover, and which similar calls they do not.
 
 use crate::scene::Scene;
 use ironcurtain_policy::{BoundValue, Role, ToolGrant, ToolScope, ToolUse};

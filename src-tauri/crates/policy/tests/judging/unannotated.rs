@@ -1,4 +1,4 @@
-//! Tests unannotated tools of a server whose entry requires approval for them.
+//! Tests unannotated tools on a server whose entry requires approval for them.
 
 use crate::scene::{Scene, fields};
 use ironcurtain_policy::{
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 const ASKED: &str = "escalate structural-unannotated";
 
-/// Creates a call of an unannotated tool on the server `other`.
+/// Creates a call to an unannotated tool on the server `other`.
 fn call(scene: &Scene, tool: &str, arguments: &Value) -> ResolvedCall {
     let arguments = fields(arguments);
     let plan = scene.annotations.plan_or_ask("other", tool, &arguments, Unannotated::Ask).unwrap();

@@ -64,7 +64,7 @@ pub(crate) fn watch(spec: &mut Spec, rules: AutostartRules) -> Result<Watched, B
 }
 
 impl Watched {
-    /// Returns all findings. Called after the sandbox has exited.
+    /// Stops watching and returns all findings. Must be called after the sandbox has exited.
     pub(crate) fn end(self) -> Result<Vec<Finding>, Box<dyn Error>> {
         drop(self.stop);
         self.work.join().map_err(|_| "the watcher panicked".into())

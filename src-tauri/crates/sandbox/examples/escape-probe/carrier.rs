@@ -26,7 +26,7 @@ pub(crate) fn act(words: &[&str]) -> Option<Outcome> {
     })
 }
 
-/// Leaves open descriptors and a key to the program that replaces this process.
+/// Opens descriptors and creates a key that the program replacing this process inherits.
 fn carry(outside: &str, denied: &str, secret: &str) -> Outcome {
     keep(File::open(outside)?)?;
     keep(OpenOptions::new().read(true).write(true).open(format!("{outside}/file"))?)?;

@@ -74,7 +74,7 @@ fn setxattr(path: &str, text: &str) -> Outcome {
     Ok(())
 }
 
-/// Sets the no-dump flag of a file, for which the owner needs only read access.
+/// Sets the no-dump flag of a file. Its owner needs only read access for that.
 fn set_flags(path: &str) -> Outcome {
     const NO_DUMP: libc::c_long = 0x40;
     let file = File::open(path)?;

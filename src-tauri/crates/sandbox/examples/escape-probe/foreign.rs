@@ -128,7 +128,7 @@ impl Ring {
         }
     }
 
-    /// Returns the number in the rings at the offset that this parameter contains.
+    /// Returns a pointer to the number in the ring whose offset is at `parameter` in the kernel's parameters.
     fn at(&self, parameter: usize) -> *mut u32 {
         let offset = self.parameters.get(parameter).copied().unwrap_or_default();
         self.rings.wrapping_add(offset as usize).cast()

@@ -28,7 +28,7 @@ pub(crate) fn act(words: &[&str]) -> Option<Outcome> {
     })
 }
 
-/// Forks until the kernel refuses, and reports the number of forks. The children exit first.
+/// Forks until the kernel refuses, and reports the number of forks. The children exit before this process.
 fn fork(most: &str, file: &str) -> Outcome {
     let mut made = Vec::new();
     for _ in 0..most.parse()? {

@@ -132,7 +132,8 @@ fn signal(how: &str, pid: &str) -> Outcome {
     Ok(())
 }
 
-/// Signals a child in the same way. The child writes `text` to `file` when it receives the signal.
+/// Sends signals to a child in the same way as to other processes. The child writes `text` to `file` when it gets
+/// one.
 fn signal_child(how: &str, file: &str, text: &str) -> Outcome {
     let mut child = Command::new(env::current_exe()?)
         .args(["await-signal", file, text])

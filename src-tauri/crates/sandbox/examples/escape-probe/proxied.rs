@@ -28,7 +28,8 @@ pub(crate) fn act(words: &[&str]) -> Option<Outcome> {
     })
 }
 
-/// Listens on all addresses, logs clients and their messages, and echoes the messages. Exits at EOF of its input.
+/// Listens on all addresses, logs clients and their messages, and echoes the messages. Exits at EOF on standard
+/// input.
 fn serve(log: &str, ports: &[&str]) -> Outcome {
     let log = Arc::new(OpenOptions::new().create(true).append(true).open(log)?);
     for port in ports {

@@ -40,7 +40,7 @@ fn victim(secret: &str, dir: &str, queue: &str) -> Outcome {
     Ok(())
 }
 
-/// Continuously opens the files of a directory, which a watcher could notice.
+/// Continuously opens the files of a directory, so that a watcher would get events.
 fn stir(dir: &str) {
     loop {
         for entry in fs::read_dir(dir).into_iter().flatten().flatten() {

@@ -4,7 +4,7 @@ use super::Fallible;
 use ironcurtain_testkit::figures::resident_kib;
 use std::{fs, thread, time::Duration};
 
-/// Pause before measuring, longer than the idle time after which a supervisor releases memory of the start.
+/// Pause before measuring. It is longer than the idle time after which a supervisor releases memory.
 const PAUSE: Duration = Duration::from_millis(100);
 /// Maximum number of attempts for a tree that keeps changing.
 const MOST_LOOKS: usize = 20;
@@ -18,7 +18,7 @@ pub(crate) struct Tree {
     pub(crate) resident_kib: u64,
 }
 
-/// Measures the tree of `pid` until two measurements agree, so that the start is over.
+/// Measures the tree of `pid` repeatedly until two measurements agree, because processes may still be starting.
 pub(crate) fn at_rest(pid: u32) -> Fallible<Tree> {
     let mut last = below(pid)?;
     for _ in 0..MOST_LOOKS {

@@ -33,13 +33,14 @@ use super::{
     reopened_folders::open_folder,
 };
 
-/// Limits of the walk before a root becomes writable, which takes about a tenth of a second if the disk is cached.
+/// Limits of the walk that records a baseline. Within them, the walk takes about a tenth of a second if the disk is
+/// cached.
 const BOUNDS: WalkBounds = WalkBounds { names: 25_000, folders: 3_000, time: Duration::from_secs(5) };
 /// Maximum size in bytes of the content that is kept, per file and per root.
 pub(super) const LONGEST_KEPT: usize = 64 << 10;
 const MOST_KEPT: usize = 4 << 20;
 
-/// Protection of a baseline file by a read-only mount in the sandbox (its cover).
+/// Protection of a baseline file by a read-only mount in the sandbox (the file's cover).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Cover {
@@ -48,7 +49,7 @@ pub(super) enum Cover {
     Covered,
     /// A program outside the sandbox has replaced the covered file.
     Replaced,
-    /// When an event was processed, another file or none was at the covered path.
+    /// While an event was being processed, the covered path held another file, or none.
     Doubtful,
 }
 
@@ -59,16 +60,17 @@ pub(super) struct BaselineEntry {
     pub(super) cover: Cover,
     #[serde(skip)]
     pub(super) content: Option<Vec<u8>>,
-    /// Text of a repository's configuration, for the process that finishes the work if this one is killed.
+    /// Text of a repository's configuration. If this process is killed, another one restores the configuration from
+    /// it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) config: Option<String>,
 }
 
-/// State of a root when it became writable.
+/// State of a root at the time it became writable.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Baseline {
     root: String,
-    /// Folders that were moved to these paths since then.
+    /// Paths to which folders have been moved since the baseline was recorded.
     #[serde(skip)]
     moved: BTreeSet<String>,
     since: (i64, u32),
@@ -78,7 +80,7 @@ pub(super) struct Baseline {
     pub(super) entries: BTreeMap<String, BaselineEntry>,
     #[serde(skip)]
     files: BTreeMap<FileIdentity, String>,
-    /// Reasons why the baseline is incomplete.
+    /// Reasons the baseline is incomplete.
     #[serde(skip)]
     pub(super) missed: Vec<String>,
     #[serde(skip)]
@@ -92,7 +94,7 @@ pub(super) struct Recording<'a> {
     pub(super) git_folders: &'a mut GitFolders,
     pub(super) references: &'a mut ConfigReferences,
     pub(super) led: ReferencedPaths,
-    /// Callback that watches a folder, called before the folder is read.
+    /// Callback that starts watching a folder. It is called before the folder is read.
     pub(super) watch: &'a mut dyn FnMut(&str, &OwnedFd) -> io::Result<()>,
 }
 
@@ -186,7 +188,7 @@ impl Baseline {
         self.entries.insert(path, entry);
     }
 
-    /// Restores derived fields after reading a journal.
+    /// Recomputes the fields that the journal does not contain.
     pub(super) fn restore(&mut self) {
         for (path, entry) in &mut self.entries {
             self.files.insert(entry.stamp.identity(), path.clone());
@@ -201,7 +203,7 @@ impl Baseline {
         }
     }
 
-    /// Makes the current file at a path the baseline.
+    /// Makes the current file at a path part of the baseline, so that it is no longer reported as changed.
     pub(super) fn settle(&mut self, path: &str, stamp: FileStamp, content: Option<Vec<u8>>) {
         let cover = self.entries.get(path).map_or(Cover::None, |entry| entry.cover);
         // A covered file keeps the identity of its replacement from outside.

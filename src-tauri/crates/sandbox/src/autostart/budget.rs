@@ -25,9 +25,9 @@ const MOST_KEPT: usize = 1_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MoveLimit {
     None,
-    /// The name has reappeared too often, so its root must become read-only.
+    /// The name has reappeared too often. Its root must become read-only.
     Again,
-    /// The name still reappears, or too much was moved, so the session must be terminated.
+    /// The name keeps reappearing, or too much was moved. The session must be terminated.
     Over,
 }
 
@@ -60,20 +60,20 @@ impl MoveBudget {
         }
     }
 
-    /// Returns whether quarantine accepts no more files from the session.
+    /// Returns whether the budget is used up, so that quarantine accepts no more files from the session.
     pub(super) fn is_spent(&self) -> bool {
         self.names >= MOST_NAMES || self.bytes >= MOST_BYTES
     }
 }
 
 impl MoveBudgets {
-    /// Returns the budget of a sandbox's session. The session is named by the part of the sandbox's name before the
-    /// first dot.
+    /// Returns the budget of the session that a sandbox belongs to. The part of the sandbox's name before the first
+    /// dot is the name of the session.
     pub(super) fn of(&mut self, sandbox: &str) -> &mut MoveBudget {
         self.0.entry(session(sandbox).to_owned()).or_default()
     }
 
-    /// Drops the budgets of sessions without a sandbox, if there are too many budgets.
+    /// Drops the budgets of sessions that have no sandbox, once there are too many budgets.
     pub(super) fn tidy<'a>(&mut self, sandboxes: impl Iterator<Item = &'a String>) {
         if self.0.len() > MOST_KEPT {
             let live: BTreeSet<&str> = sandboxes.map(|name| session(name)).collect();

@@ -1,6 +1,6 @@
 //! Files that git or another program runs or reads because a configuration or symlink refers to them.
 //!
-//! - A referenced path need not exist: a file that appears there later is judged in the same way.
+//! - A referenced path need not exist: a file that appears there later is judged like an existing one.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ impl ConfigReferences {
         self.targets.insert(path, known).is_none()
     }
 
-    /// Returns the kind of a referenced path, and the length of the part of `path` that the reference covers.
+    /// Returns the kind of the reference that covers `path`, and the length of the covered part of `path`.
     pub(super) fn row(&self, path: &str) -> Option<(KnownName, usize)> {
         if let Some(known) = self.targets.get(path) {
             return Some((*known, path.len()));
@@ -33,8 +33,7 @@ impl ConfigReferences {
         folders.find(|(known, _)| known.folder).or_else(|| self.everywhere(path))
     }
 
-    /// Returns the kind of a path to which the user's configuration refers relative to every work tree, and the length
-    /// of the part of `path` that the reference covers.
+    /// Like [`row`](Self::row), but for references of the user's configuration that are relative to every work tree.
     pub(super) fn everywhere(&self, path: &str) -> Option<(KnownName, usize)> {
         self.user.relative.iter().find_map(|(name, known)| {
             let mut ends = path.match_indices(name.as_str()).map(|(at, name)| (at, at + name.len()));

@@ -54,8 +54,8 @@ pub(super) fn judge(row: &KnownName, seen: FileVersions<'_>) -> RunVerdict {
     }
 }
 
-/// Returns whether direnv has allowed a file. For each allowed file, direnv keeps a file named by the digest of path
-/// and content.
+/// Returns whether direnv has allowed a file. For each allowed file, direnv keeps a file named after the digest of
+/// its path and content.
 fn is_allowed(path: &str, text: &[u8], home: Option<&str>) -> bool {
     // Without a home, the list of allowed files is unknown.
     let Some(home) = home.map(Path::new) else { return true };
@@ -103,8 +103,8 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// Harmless sections, which `hg clone` and `jj git clone` write: `paths` of Mercurial, and `revset-aliases` and `user`
-/// of Jujutsu.
+/// Harmless configuration sections that `hg clone` and `jj git clone` write: `paths` of Mercurial, and
+/// `revset-aliases` and `user` of Jujutsu.
 const PLAIN_SECTIONS: &[&str] = &["paths", "revset-aliases", "user"];
 
 /// Returns whether every line of a configuration belongs to a harmless section.

@@ -27,17 +27,17 @@ const FOLDER: WatchFlags = WatchFlags::CREATE
     .union(WatchFlags::CLOSE_WRITE)
     .union(WatchFlags::ONLYDIR)
     .union(WatchFlags::MASK_ADD);
-/// Additional events for folders that contain a covered name.
+/// Additional events that are reported for folders with a covered name.
 const COVERED: WatchFlags =
     WatchFlags::DELETE.union(WatchFlags::ATTRIB).union(WatchFlags::ONLYDIR).union(WatchFlags::MASK_ADD);
-/// Events for folders above a covered or hidden path.
+/// Events that are reported for folders above a covered or hidden path.
 const AROUND: WatchFlags = WatchFlags::CREATE
     .union(WatchFlags::MOVED_TO)
     .union(WatchFlags::MOVED_FROM)
     .union(WatchFlags::DELETE)
     .union(WatchFlags::ONLYDIR)
     .union(WatchFlags::MASK_ADD);
-/// Events for files that are judged by their content.
+/// Events that are reported for files that are judged by their content.
 const CONTENT: WatchFlags = WatchFlags::MODIFY.union(WatchFlags::CLOSE_WRITE).union(WatchFlags::MASK_ADD);
 
 /// Inotify event on a path.
@@ -47,7 +47,7 @@ pub(super) struct NameEvent {
     pub(super) what: ReadFlags,
 }
 
-/// Events from one read, and whether there are more.
+/// Events from one read.
 #[derive(Debug)]
 pub(super) struct EventBatch {
     pub(super) happened: Vec<NameEvent>,
@@ -82,7 +82,7 @@ impl EventQueue {
         self.add(path, dir, COVERED)
     }
 
-    /// Watches a folder above a covered or hidden path.
+    /// Watches a folder above a covered or hidden path, in order to detect that part of the path is replaced.
     pub(super) fn around(&mut self, path: &str, dir: &OwnedFd) -> io::Result<()> {
         self.add(path, dir, AROUND)
     }
@@ -124,7 +124,7 @@ impl EventQueue {
         }
     }
 
-    /// Removes the watches for which `is_needed` returns `false`.
+    /// Removes all watches of paths for which `is_needed` returns `false`.
     pub(super) fn keep(&mut self, is_needed: impl Fn(&str) -> bool) {
         let gone: Vec<String> = self.numbers.keys().filter(|path| !is_needed(path)).cloned().collect();
         gone.iter().for_each(|path| self.remove(path));

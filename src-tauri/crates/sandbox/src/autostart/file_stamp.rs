@@ -19,7 +19,7 @@ use super::name_text::raw;
 /// Maximum wait for the next tick of the timestamp clock, whose ticks take at most 10 ms (`CONFIG_HZ=100`).
 const LONGEST_TICK: Duration = Duration::from_millis(100);
 
-/// State of a file at a point in time.
+/// Identity and state of a file at a point in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct FileStamp {
     device: u64,
@@ -66,8 +66,8 @@ impl FileStamp {
     }
 }
 
-/// Waits until a clock is past `begun`, usually for one tick, and returns its time. Does not wait for a clock that was
-/// set back in the meantime: its current time then decides which files are new.
+/// Waits until `clock` is past `begun`, which usually takes one tick, and returns its time. Gives up after
+/// [`LONGEST_TICK`], because the clock may have been set back.
 pub(super) fn once_past(begun: (i64, u32), clock: impl Fn() -> (i64, u32)) -> (i64, u32) {
     let until = Instant::now() + LONGEST_TICK;
     loop {

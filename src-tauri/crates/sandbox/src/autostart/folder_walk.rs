@@ -31,7 +31,7 @@ pub(super) struct FolderWalk {
     until: Instant,
     /// Folders whose mode the walk has changed in order to open them.
     reopened: Option<ReopenedFolders>,
-    /// Reasons why something was skipped; only the first few are kept.
+    /// Reasons something was skipped; only the first few are kept.
     pub(super) missed: Vec<String>,
 }
 
@@ -47,7 +47,7 @@ pub(super) struct WalkBounds {
 const MOST_REASONS: usize = 4;
 
 impl FolderWalk {
-    /// Starts a walk at `base`. If `reopens` is `true`, folders of the user whose mode prevents access are made
+    /// Starts a walk at `base`. If `reopens` is `true`, the user's folders whose mode prevents access are made
     /// accessible until the walk is dropped.
     pub(super) fn new(base: &str, bounds: WalkBounds, reopens: bool) -> Result<Self, Errno> {
         let mut reopened = reopens.then(ReopenedFolders::default);
@@ -146,13 +146,13 @@ pub(super) fn limited(error: Errno, limit: &str) -> io::Error {
     }
 }
 
-/// Returns whether a name in a folder is a folder itself.
+/// Returns whether the entry `name` of the folder `dir` is a folder.
 pub(super) fn is_folder(dir: &OwnedFd, name: &str) -> bool {
     FileStamp::of(dir, name).is_ok_and(|found| found.is_dir)
 }
 
-/// Returns whether the path was removed, is no longer a folder, or may belong to another user, so that the sandbox
-/// cannot write there either.
+/// Returns whether the path was removed, is no longer a folder, or belongs to another user and is inaccessible. In
+/// all three cases, the sandbox cannot write there either.
 fn is_out_of_reach(error: Errno) -> bool {
     matches!(error, Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::ACCESS | Errno::PERM)
 }

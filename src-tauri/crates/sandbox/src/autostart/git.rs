@@ -1,7 +1,7 @@
 //! Reads a repository's configuration with git itself, and restores keys that make git run programs.
 //!
-//! - Git gets only the text, never the repository. It reads no other configuration, runs no program, and its working
-//!   directory is `/`.
+//! - Git receives the text of the configuration and never accesses the repository. It reads no other configuration
+//!   and runs no program. Its working directory is `/`.
 //! - INVARIANT: a configuration that git cannot parse or check is not considered harmless.
 
 mod keys;
@@ -54,8 +54,8 @@ pub(super) enum ConfigRepair {
     All { keys: Vec<String> },
 }
 
-/// Determines the repair of a configuration compared to its previous text, if any. `scratch` is the path of a work
-/// file.
+/// Determines the repair that a configuration needs, by comparing it with its previous text, if any. `scratch` is the
+/// path of a temporary file.
 pub(super) fn repair(
     before: Option<&[u8]>,
     now: &[u8],
@@ -160,7 +160,7 @@ struct GitRun {
     git: Command,
 }
 
-/// Reason why git returned no output.
+/// Reason git returned no output.
 enum GitFailure {
     /// Git is not installed or has failed.
     Refused,

@@ -8,18 +8,19 @@ use super::{
 };
 use crate::place::is_at_or_below;
 
-/// Name in a folder, and `true` if it is a folder itself.
+/// Name of a folder's entry, and `true` if the entry is a folder.
 pub(super) type FolderName = (String, bool);
 
 /// Names that make git recognize a folder as a repository.
 const SIGNS: [&str; 4] = ["HEAD", "objects", "refs", "commondir"];
 
-/// Folders that are known to be repositories.
+/// Paths of known repositories.
 #[derive(Debug, Default)]
 pub(super) struct GitFolders(BTreeSet<String>);
 
 impl GitFolders {
-    /// Returns whether the names that git uses in a repository are significant in a folder.
+    /// Returns whether git treats the folder as a repository, in which names such as `hooks` and `config` are
+    /// significant.
     pub(super) fn holds(&self, path: &str) -> bool {
         is_git_by_name(path) || self.0.contains(path)
     }
@@ -29,8 +30,8 @@ impl GitFolders {
         self.0.insert(path)
     }
 
-    /// Records a folder with these names if its name or its content makes it a repository. Everything except
-    /// `HEAD` may be in another folder, to which `commondir` refers.
+    /// Records the folder at `path`, which contains `names`, if its own name or these names make it a repository. If
+    /// it contains `commondir`, everything except `HEAD` may be in another folder.
     pub(super) fn note(&mut self, path: &str, names: &[FolderName]) {
         let has = |sign: &str| names.iter().any(|(name, _)| name == sign);
         let has_signs = || has("HEAD") && (has("commondir") || has("objects") && has("refs"));
@@ -39,14 +40,14 @@ impl GitFolders {
         }
     }
 
-    /// Returns whether creating this name may turn its folder into a repository.
+    /// Returns whether the appearance of this path may turn its folder into a repository.
     pub(super) fn is_completed_by(&self, path: &str) -> bool {
         SIGNS.contains(&last(path)) && !self.holds(above(path))
     }
 
-    /// Returns whether a folder must be searched. Git's object stores need not be, unless they contain a known
-    /// repository. If a folder is a repository only by its content, just the objects are skipped, because any folder
-    /// can be made to look like a repository.
+    /// Returns whether a folder must be searched. Git's object, ref and log folders are skipped, unless they contain
+    /// a known repository. If a folder is a repository only by its content, just the objects are skipped, because any
+    /// folder can be made to look like a repository.
     pub(super) fn is_entered(&self, path: &str) -> bool {
         let (folder, name) = (above(path), last(path));
         let is_store = last(folder).eq_ignore_ascii_case(".git") && ["logs", "refs"].contains(&name)

@@ -1,4 +1,4 @@
-//! Journal of a sandbox's writable roots, with which another process can finish the work if this one is killed.
+//! Journal of a sandbox's writable roots, which lets another process finish the work if this one is killed.
 //!
 //! - Each sandbox has one append-only file of JSON lines. The process that watches the sandbox holds its lock.
 //! - INVARIANT: a root is recorded before it becomes writable, and a move to quarantine before it happens.
@@ -64,7 +64,7 @@ enum JournalLine<'a> {
     Found {
         finding: Cow<'a, Finding>,
     },
-    /// A finding to report, unless the draft at this path still exists.
+    /// A finding to report, unless the draft at this path still exists and the key was therefore not restored.
     Restored {
         finding: Cow<'a, Finding>,
         draft: Cow<'a, str>,
@@ -79,7 +79,7 @@ struct Owner {
     started: u64,
 }
 
-/// Work that a killed process has left.
+/// Unfinished work of a process that was killed.
 #[derive(Debug)]
 pub(super) struct UnfinishedJournal {
     pub(super) journal: Journal,
@@ -88,9 +88,9 @@ pub(super) struct UnfinishedJournal {
     pub(super) roots: BTreeMap<String, Baseline>,
     pub(super) named: Vec<String>,
     pub(super) found: Vec<Finding>,
-    /// Files, each with the name of a draft that may still exist.
+    /// Files, each with the name of a draft that may still exist next to it.
     pub(super) drafts: Vec<(String, String)>,
-    /// Findings to report, each unless the draft at its path still exists.
+    /// Findings to report. Each is skipped if the draft at its path still exists.
     pub(super) restored: Vec<(Finding, String)>,
 }
 
@@ -169,8 +169,8 @@ impl Journal {
         Ok(Some(left))
     }
 
-    /// Records this process as the owner of a journal that contains `text`. Removes a last line that a killed process
-    /// did not complete.
+    /// Records this process as the owner of a journal that contains `text`. First removes an incomplete last line,
+    /// which a killed process may have left.
     fn take_ownership(&self, text: &str) -> io::Result<()> {
         let complete = text.rfind('\n').map_or(0, |end| end + 1);
         if complete < text.len() {
@@ -221,13 +221,13 @@ impl Journal {
         self.write(&JournalLine::Found { finding: Cow::Borrowed(finding) })
     }
 
-    /// Returns the path of a work file for this process. A git that a killed process started may still use that
-    /// process's file.
+    /// Returns the path of a temporary file for this process. It differs for each process, because a git that a
+    /// killed process started may still be using that process's file.
     pub(super) fn scratch(&self) -> PathBuf {
         self.path.with_extension(format!("{}.scratch", std::process::id()))
     }
 
-    /// Removes the journal and its work files once the work is complete.
+    /// Removes the journal and its temporary files once the work is complete.
     pub(super) fn remove(self) {
         let scratch = self.path.with_extension("");
         let is_scratch = |path: &Path| {
@@ -286,8 +286,8 @@ impl Owner {
 
 /// Locks a journal, unless a running process owns it.
 ///
-/// A child that a killed owner was starting holds the lock until it calls `exec`, so this waits for a lock whose owner
-/// has exited.
+/// If the owner was killed while it was starting a child, the child holds the lock until it calls `exec`. This
+/// function therefore waits for the lock if the owner has exited.
 fn lock(file: &File, path: &Path) -> bool {
     let deadline = Instant::now() + Duration::from_secs(10);
     loop {
@@ -328,7 +328,8 @@ impl UnfinishedJournal {
 mod tests {
     use super::*;
 
-    /// Writes a journal with this owner. A child holds its lock even after this process has closed the file.
+    /// Writes a journal of this owner, and starts a child that keeps holding its lock after this process has closed
+    /// the file.
     fn held_by_child(dir: &Path, owner: Owner) -> (PathBuf, std::process::Child) {
         let Journal { file, path } = Journal::begin(dir, "s", &AutostartRules::default()).unwrap();
         let journal = Journal { file, path: path.clone() };

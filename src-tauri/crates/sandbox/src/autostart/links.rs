@@ -6,13 +6,13 @@ use super::name_text::{path_text, raw};
 
 /// Maximum number of symlinks that the kernel follows in one path.
 const MOST_LINKS: usize = 40;
-/// Limits of the search for symlinks in the home: number of folders, depth, and names per folder.
+/// Limits of the search for symlinks in the home directory: number of folders, depth, and names per folder.
 const MOST_FOLDERS: usize = 256;
 const DEEPEST: usize = 2;
 const MOST_NAMES: usize = 256;
 
-/// Returns the symlinks that a path leads through, each by its own resolved path, followed by the final target, which
-/// need not exist.
+/// Returns the symlinks that the kernel follows to resolve a path, followed by the final target, which need not
+/// exist. Each symlink is identified by its own resolved path.
 pub(super) fn way(path: &str) -> Vec<String> {
     let mut rest: VecDeque<String> = path.split('/').map(str::to_owned).collect();
     let (mut done, mut way) = (String::new(), Vec::new());
@@ -42,7 +42,7 @@ pub(super) fn way(path: &str) -> Vec<String> {
     way
 }
 
-/// Returns whether a path leads through a symlink.
+/// Returns whether a path contains a symlink.
 pub(super) fn is_linked(path: &str) -> bool {
     way(path).len() > 1
 }

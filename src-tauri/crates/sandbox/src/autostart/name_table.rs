@@ -55,7 +55,7 @@ pub(super) enum RunVerdict {
     Harmless,
     /// The file is reported and stays in place.
     Listed,
-    /// A program of the user's runs the file automatically.
+    /// One of the user's programs runs the file automatically.
     Unasked,
 }
 
@@ -151,7 +151,7 @@ impl NameTable {
         self.home.as_deref()
     }
 
-    /// Returns the name that matches the path itself.
+    /// Returns the listed name that matches the path itself, as opposed to a folder above it.
     pub(super) fn exactly(&self, path: &str, is_git: impl Fn(&str) -> bool) -> Option<KnownName> {
         if self.denied.iter().any(|denied| denied == path) {
             return Some(KnownName { name: "", folder: true, group: &table::DENIED });
@@ -176,8 +176,8 @@ impl NameTable {
         found.filter(|row| !self.allows(row) && !self.is_a_dependencys(row, path))
     }
 
-    /// Returns whether a package manager has installed the file. Users do not open or build installed files directly,
-    /// and listing them would be as useless as listing the code next to them.
+    /// Returns whether a package manager has installed the file. Such files are not listed: users do not open or
+    /// build them directly, and the unlisted code next to them is just as dangerous.
     fn is_a_dependencys(&self, row: &KnownName, path: &str) -> bool {
         let is_inside = |folder: &str| path.contains(folder);
         row.group.verdict == RunVerdict::Listed
@@ -186,7 +186,8 @@ impl NameTable {
             && DEPENDENCIES.iter().any(|folder| is_inside(folder))
     }
 
-    /// Returns the name that matches the path or a folder above it, and the length of the matching part.
+    /// Returns the listed name that matches the path or a folder above it, and the length of the matching part of the
+    /// path.
     pub(super) fn find(&self, path: &str, is_git: impl Fn(&str) -> bool) -> Option<(KnownName, usize)> {
         let ends = std::iter::once(path.len()).chain(path.rmatch_indices('/').map(|(at, _)| at));
         ends.filter_map(|end| Some((self.exactly(path.get(..end)?, &is_git)?, end)))
@@ -225,7 +226,7 @@ pub(super) static FURTHER_CONFIG: KnownName =
 pub(super) static GIT_PROGRAM: KnownName =
     KnownName { name: "program", folder: false, group: &table::PROGRAM };
 
-/// Treatment of a folder from which git copies hooks into new repositories.
+/// Treatment of a folder that git uses as a template for new repositories, from which it copies hooks.
 pub(super) static GIT_TEMPLATE: KnownName =
     KnownName { name: "templates", folder: true, group: &table::PROGRAM };
 
@@ -250,7 +251,7 @@ fn named(path: &str, counts: impl Fn(NameScope, usize) -> bool) -> Option<(usize
     found.last()
 }
 
-/// Returns whether a folder has the name of a git folder, or is in one, where git keeps further repositories.
+/// Returns whether the folder is named like a git folder, or is inside one, where git keeps further repositories.
 pub(super) fn is_git_by_name(path: &str) -> bool {
     let mut above = path.rsplit('/');
     above.next().is_some_and(|name| name.eq_ignore_ascii_case(".git"))
@@ -270,7 +271,8 @@ pub fn strict_names(at_home: bool) -> Vec<String> {
     relative.collect()
 }
 
-/// Returns when programs run a file because of its name, or `None` if no program of the user's does.
+/// Returns when a program runs the file at this path because of its name, or `None` if none of the user's programs
+/// does.
 pub fn runs_later(path: &str, home: Option<&str>) -> Option<RunsLater> {
     let (row, _) = NameTable::at_home(home).find(path, is_git_by_name)?;
     Some(RunsLater { when: row.group.when, unasked: row.group.verdict == RunVerdict::Unasked })

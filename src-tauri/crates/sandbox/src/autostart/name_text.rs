@@ -1,7 +1,8 @@
 //! Encodes names that are not UTF-8 as text.
 //!
 //! - Paths are strings everywhere. An invalid byte becomes a character at the end of the private use area, which real
-//!   names do not contain. If a name does contain such a character, each of its bytes is encoded in the same way.
+//!   names do not contain. If a name does contain such a character, each byte of that character is encoded like an
+//!   invalid byte.
 //! - INVARIANT: [`raw`] returns exactly the bytes that [`text`] encoded, so that a file of any name can be opened and
 //!   moved.
 
@@ -12,9 +13,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Code point that encodes byte 0; that of another byte is higher by its value.
+/// Code point that encodes byte 0. Byte `n` is encoded as the code point that is higher by `n`.
 const FIRST: u32 = 0x10_FF00;
-/// First UTF-8 byte of these characters, which few other characters have.
+/// First UTF-8 byte of the encoding characters. Few other characters start with it.
 const LEAD: u8 = 0xF4;
 
 /// Encodes a name or path.

@@ -193,8 +193,8 @@ fn open_state(state_dir: &Path) -> io::Result<StateDir> {
     StateDir::open(text, rustix::process::getuid().as_raw())
 }
 
-/// Opens the parent folder of a path, and returns it with the last component. It stays accessible while the last value
-/// lives.
+/// Opens the parent folder of a path. Returns the folder, the last component of the path, and a guard. The folder
+/// stays accessible until the guard is dropped.
 fn folder_of(path: &str) -> Result<(OwnedFd, &str, ReopenedFolders), PutBackError> {
     let (above, name) = parts(path)?;
     let (dir, shut) = open_reopening(above).map_err(|error| PutBackError::NoFolder(error.into()))?;

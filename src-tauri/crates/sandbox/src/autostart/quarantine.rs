@@ -30,8 +30,8 @@ use super::{
 };
 use crate::state::{StateDir, numbered};
 
-/// Maximum number of bytes copied per file to another file system, because other work waits meanwhile. A larger file is
-/// disarmed in place.
+/// Maximum number of bytes copied per file to another file system, because the copy delays other work of the watcher.
+/// A larger file is disarmed in place.
 const MOST_COPIED: u64 = 16 << 20;
 const MOST_NAMES: usize = 10_000;
 const DEEPEST: usize = 64;
@@ -137,12 +137,12 @@ pub(super) fn begun(path: &str, moved_to: &str) -> Option<String> {
     fs::symlink_metadata(&*raw(&begun)).is_ok().then_some(begun)
 }
 
-/// Returns the name under which a file is disarmed until it is moved.
+/// Returns the name that the file `name` gets when it is disarmed in place. `kept` is the file's slot in quarantine.
 fn disarmed(name: &str, kept: &Path) -> String {
     format!("{name}.quarantined-{}", kept.file_name().unwrap_or_default().display())
 }
 
-/// Limits of a copy for which other work waits. A process may write to the files during the copy.
+/// Limits of a copy, because it delays other work. A sandboxed process may write to the files during the copy.
 pub(super) struct BoundedCopy {
     bytes: u64,
     names: usize,
@@ -153,7 +153,8 @@ impl BoundedCopy {
         Self { bytes: MOST_COPIED, names: MOST_NAMES }
     }
 
-    /// Copies a file, folder or symlink, so that the user loses nothing. Follows no symlinks and never blocks.
+    /// Copies a file, folder tree or symlink. Fails if a limit is exceeded. Skips sockets, follows no symlinks and
+    /// never blocks.
     pub(super) fn copy(&mut self, dir: &OwnedFd, name: &Path, to: &Path, depth: usize) -> io::Result<()> {
         let too_large = || io::Error::from(io::ErrorKind::FileTooLarge);
         self.names = self.names.checked_sub(1).filter(|_| depth < DEEPEST).ok_or_else(too_large)?;

@@ -1,7 +1,7 @@
-//! Opens folders of the user even if their mode prevents access, because a sandbox may have changed the mode.
+//! Opens the user's folders even if their mode prevents access, because a sandbox may have changed the mode.
 //!
-//! - The owner of a folder can change its mode at any time. The mode therefore protects nothing from a sandbox of the
-//!   same user, and must not keep this process from the files that the sandbox has put there.
+//! - The owner of a folder can change its mode at any time. A sandbox of the same user can therefore ignore the mode,
+//!   and could use it to keep this process from files that it has created.
 //! - INVARIANT: only the mode of a folder that this user owns is changed, by descriptor, and it is restored afterwards.
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -14,13 +14,13 @@ use rustix::{
 
 use super::name_text::raw;
 
-/// Maximum number of folders whose mode is restored. If a sandbox closes more folders, the others stay accessible.
+/// Maximum number of folders whose mode is restored. Further folders that are opened stay accessible.
 const MOST_SHUT: usize = 256;
-/// Modes of a folder: one permits listing, entering and renaming in it, the other permits entering only.
+/// Modes that make a folder accessible: for listing, entering and renaming in it, or for entering only.
 const WHOLE: u32 = 0o700;
 const ENTERED: u32 = 0o100;
 
-/// Folders that were made accessible, with their previous modes. Dropping this restores the modes.
+/// Folders that were made accessible, with their previous modes. Dropping this value restores the modes.
 #[derive(Debug, Default)]
 pub(super) struct ReopenedFolders(Vec<(OwnedFd, Mode)>);
 
@@ -51,7 +51,8 @@ impl ReopenedFolders {
         open_listed(&root, path, resolve).or(first)
     }
 
-    /// Changes modes so that `name`, which may be a folder itself, can be moved out of a folder.
+    /// Adds permissions to a folder, and to the entry `name` if that is a folder too, so that the entry can be moved
+    /// away.
     pub(super) fn open_for_moving(&mut self, dir: &OwnedFd, name: &str) {
         if let Ok(dir) = dir.try_clone() {
             self.add_permissions(dir, WHOLE);
@@ -61,7 +62,7 @@ impl ReopenedFolders {
         }
     }
 
-    /// Adds missing permissions to a folder of the user.
+    /// Adds missing permissions to a folder, if the user owns it.
     fn add_permissions(&mut self, folder: OwnedFd, needed: u32) {
         let Ok(about) = look(&folder, "") else { return };
         let mode = u32::from(about.stx_mode) & 0o7777;
@@ -84,7 +85,7 @@ impl Drop for ReopenedFolders {
     }
 }
 
-/// Opens a folder, which stays accessible while the second returned value lives.
+/// Opens a folder, making it accessible if necessary. It stays accessible until the second returned value is dropped.
 pub(super) fn open_reopening(path: &str) -> Result<(OwnedFd, ReopenedFolders), Errno> {
     let mut shut = ReopenedFolders::default();
     let dir = shut.open(CWD, path, ResolveFlags::empty())?;

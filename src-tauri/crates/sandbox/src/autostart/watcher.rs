@@ -1,8 +1,8 @@
 //! Watches the writable roots of all sandboxes that a process has launched.
 //!
 //! - A folder is watched once, however many sandboxes can write to it. Each of them gets the findings.
-//! - The number of reports is limited. After too many findings, the last report says that further ones are omitted;
-//!   they are still handled.
+//! - The number of reports is limited. After too many findings, the last report states that further reports are
+//!   omitted. The files are still handled.
 
 mod config_repair;
 mod events;
@@ -55,11 +55,11 @@ pub struct Watcher {
     sandboxes: BTreeMap<String, WatchedSandbox>,
     git_folders: GitFolders,
     references: ConfigReferences,
-    /// Files that are judged by their content, each with a digest of it.
+    /// Digest of each file that is judged by its content, by path.
     contents: BTreeMap<String, Option<u64>>,
     digests: RandomState,
     budgets: MoveBudgets,
-    /// Time when the contents were last rechecked.
+    /// Time at which the contents were last rechecked.
     looked: Instant,
 }
 
@@ -100,8 +100,9 @@ impl Watcher {
         })
     }
 
-    /// Finishes the work of processes that were killed. Returns the name of each sandbox, its findings, and its
-    /// journal, which stays until it is forgotten. Findings that were already reported are reported again.
+    /// Finishes the work of processes that were killed. Returns the name of each sandbox with its findings and its
+    /// journal. The journal exists until [`FinishedJournal::forget`] is called. Findings that were already reported
+    /// are reported again.
     pub fn sweep(&mut self) -> Vec<(String, Vec<Finding>, Option<FinishedJournal>)> {
         match Journal::left(&self.state) {
             Ok(left) => left.into_iter().map(|left| self.finish_left(left)).collect(),
@@ -227,7 +228,7 @@ impl Watcher {
         findings
     }
 
-    /// Records that the user's answer named this exact file, so the sandbox may write to it.
+    /// Records that the user approved this exact file, so the sandbox may write to it.
     pub fn named(&mut self, name: &str, path: &str) {
         let Some(sandbox) = self.sandboxes.get_mut(name) else { return };
         sandbox.named.insert(path.to_owned());
@@ -237,7 +238,7 @@ impl Watcher {
         }
     }
 
-    /// Records the paths that are hidden in a sandbox, so that a replacement is noticed.
+    /// Records the paths that are hidden in a sandbox, so that their replacement is detected.
     pub fn hidden(&mut self, name: &str, paths: &[String]) {
         let Some(sandbox) = self.sandboxes.get_mut(name) else { return };
         sandbox.hidden = paths.to_vec();
@@ -245,7 +246,7 @@ impl Watcher {
         self.tidy();
     }
 
-    /// Watches the folders above a path. Unreadable folders are skipped; the supervisor notices replacements there.
+    /// Watches all folders above a path. Skips unreadable folders; the supervisor detects replacements there.
     fn watch_way(&mut self, path: &str) {
         for (at, _) in path.rmatch_indices('/').filter(|(at, _)| *at > 0) {
             let folder = path.get(..at).unwrap_or_default();
@@ -269,8 +270,8 @@ impl Watcher {
         told.collect()
     }
 
-    /// Returns the maximum time to wait for an event before calling [`Watcher::read`] anyway, or `None` if only an
-    /// event can cause work.
+    /// Returns the maximum time to wait for an event before calling [`Watcher::read`] anyway, or `None` if there is
+    /// nothing to do before the next event.
     pub fn patience(&self) -> Option<Duration> {
         if !self.pending.is_empty() {
             return Some(Duration::ZERO);
@@ -296,7 +297,7 @@ impl Watcher {
         due.collect()
     }
 
-    /// Records that the supervisor of a sandbox has covered every path again.
+    /// Records that the supervisor of a sandbox has restored all lost covers.
     pub fn covered(&mut self, name: &str) {
         self.drain();
         let is_lost = |entry: &BaselineEntry| matches!(entry.cover, Cover::Replaced | Cover::Doubtful);
@@ -316,8 +317,8 @@ impl Watcher {
         }
     }
 
-    /// Removes a sandbox after a final check of all its roots. The journal stays until it is forgotten, because the
-    /// launcher must record the findings first.
+    /// Runs the final check of all roots of a sandbox, and removes the sandbox. The journal exists until
+    /// [`FinishedJournal::forget`] is called, because the launcher must record the findings first.
     pub fn finish(&mut self, name: &str) -> (Vec<Finding>, Option<FinishedJournal>) {
         let Some(sandbox) = self.sandboxes.get(name) else { return (vec![], None) };
         let roots: Vec<String> = sandbox.roots.keys().cloned().collect();
@@ -338,7 +339,7 @@ impl Watcher {
         (findings, done)
     }
 
-    /// Makes the current file the baseline for every sandbox that can write to it.
+    /// Makes the current file part of the baseline of every sandbox that can write to it.
     fn settle(&mut self, dir: &OwnedFd, path: &str) {
         let Ok(stamp) = FileStamp::of(dir, last(path)) else { return };
         let text = content(dir, last(path), git::LONGEST);
@@ -348,7 +349,7 @@ impl Watcher {
         }
     }
 
-    /// Drops everything that no sandbox needs any more.
+    /// Drops watches and other state that no sandbox needs any more.
     fn tidy(&mut self) {
         let roots: Vec<&String> = self.sandboxes.values().flat_map(|sandbox| sandbox.roots.keys()).collect();
         let covered = self.sandboxes.values().flat_map(|sandbox| {

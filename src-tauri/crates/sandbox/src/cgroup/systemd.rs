@@ -1,6 +1,6 @@
 //! Requests a scope from systemd's user manager, once per launching process.
 //!
-//! - Uses `busctl`, a part of systemd, because a D-Bus client would be far too much code for a single request.
+//! - Uses `busctl`, a part of systemd, because a D-Bus client for a single request would need far more code.
 
 use ironcurtain_paths::SYSTEM_PATH;
 use std::{
@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Maximum time for this process to appear in the scope. The manager replies before that happens.
+/// Maximum time to wait until this process is in the scope. The manager replies to the request before that.
 const PATIENCE: Duration = Duration::from_secs(1);
 const STEP: Duration = Duration::from_millis(2);
 

@@ -1,4 +1,4 @@
-//! Facts about this machine that affect sandboxing, and the conclusions from them.
+//! Facts about this machine that affect sandboxing, and the missing requirements that follow from them.
 
 use std::fs;
 
@@ -38,7 +38,7 @@ impl Facts {
         }
     }
 
-    /// Lists the reasons why sandboxing may fail, and the command that fixes the first one.
+    /// Returns the missing requirements that may make sandboxing fail, and the command that fixes the first one.
     pub(super) fn judge(&self) -> Availability {
         let mut missing = Vec::new();
         let mut fixes = Vec::new();
@@ -93,7 +93,7 @@ impl Facts {
     }
 }
 
-/// Parses the first two numbers of a version, which the text must start with.
+/// Parses the first two numbers of the version at the start of `text`.
 pub(super) fn version(text: &str) -> Option<(u32, u32)> {
     let mut numbers = text.split(|character: char| !character.is_ascii_digit());
     Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))

@@ -16,8 +16,8 @@ use crate::{
 const USAGE: &str = "\
 usage: ironcurtain-sandbox --check [--json] [--allow-root]
 
-Tells whether this machine can sandbox, what is missing, the command that installs it, and by what a sandbox is limited.
-The exit status is 0 when it can and 1 when it cannot.
+Checks whether this machine can create sandboxes. Prints what is missing, the command that installs it, and how each
+resource limit is enforced. The exit status is 0 if sandboxes can be created and 1 if not.
 ";
 
 /// Runs the check and prints the result.

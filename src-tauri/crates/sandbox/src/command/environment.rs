@@ -1,4 +1,4 @@
-//! Environment of the command: an allow-list, plus variables of the settings and the sandbox. Performs no IO.
+//! Environment of the command: an allow-list, plus variables from the settings and from the sandbox. Performs no IO.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use ironcurtain_srt_settings::PassedVariables;
 
 use crate::spec::PROXY_PORT;
 
-/// Variables that are always passed on, as is any variable that starts with `LC_`.
+/// Variables that are always passed on. Variables that start with `LC_` are passed on too.
 const PASSED: [&str; 11] = [
     "COLORTERM",
     "FORCE_COLOR",
@@ -25,7 +25,7 @@ const PASSED: [&str; 11] = [
 
 /// Inputs for the command's environment.
 pub(super) struct EnvironmentSources<'a> {
-    /// Environment of this process, from which variables are passed on.
+    /// Environment of this process.
     pub(super) ours: &'a BTreeMap<String, String>,
     pub(super) pass: &'a PassedVariables,
     /// Variables that are never passed on.

@@ -1,4 +1,5 @@
-//! The four path lists of a view, from the settings and from the paths that no command may read regardless of settings.
+//! Determines the four path lists of a view from the settings, and from the paths that no command may read regardless
+//! of the settings.
 //!
 //! - A path that is hidden by default is visible only if the settings name exactly that path. IronCurtain's directories
 //!   are never visible.
@@ -24,7 +25,7 @@ pub(super) struct Lists {
     pub(super) notes: Vec<String>,
 }
 
-/// Reason why an entry of the settings is refused.
+/// Reason an entry of the settings is refused.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ListError {
     #[error("{key}: `{entry}`: {problem}")]
@@ -103,7 +104,7 @@ impl Lists {
         Ok(paths)
     }
 
-    /// Returns whether a directory is visible: the deepest entry that covers it decides.
+    /// Returns whether a directory is visible. The deepest entry that covers the directory decides.
     pub(super) fn shows(&self, dir: &str) -> Result<bool, LayoutError> {
         let covers = |path: &String| is_at_or_below(dir, path).then_some(path.len());
         let allowed = self.allow_read.iter().chain(&self.allow_write).filter_map(covers).max();
@@ -115,8 +116,8 @@ impl Lists {
     }
 }
 
-/// Returns the paths, in the home and on this machine, that no command may read. Excludes the kernel's file systems, of
-/// which every sandbox has its own.
+/// Returns the paths in the home directory and on this machine that no command may read. Excludes the kernel's file
+/// systems, because every sandbox has its own instances of them.
 fn always_hidden(home: &str) -> Vec<String> {
     let Ok(home) = CanonicalPath::assume_canonical(home) else { return vec![] };
     let paths = secrets(&home).into_iter().map(|path| path.as_str().to_owned());

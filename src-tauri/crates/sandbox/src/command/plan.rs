@@ -1,4 +1,4 @@
-//! Plans the sandbox for a command line, settings and context, as a plain value.
+//! Plans the sandbox for a command line, as a plain value.
 
 use std::{
     collections::BTreeMap,
@@ -39,7 +39,7 @@ pub(super) struct Plan {
     pub(super) notes: Vec<String>,
 }
 
-/// Context of a command: the environment and directories of this process.
+/// Environment and directories of this process, on which the plan for a command depends.
 #[derive(Debug)]
 pub(super) struct CommandContext {
     pub(super) home: String,
@@ -48,7 +48,7 @@ pub(super) struct CommandContext {
     env: BTreeMap<String, String>,
 }
 
-/// Reason why a command cannot be planned.
+/// Reason a command cannot be planned.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum PlanError {
     #[error("no home directory; set `HOME` to an existing directory")]
@@ -66,7 +66,7 @@ pub(super) enum PlanError {
 }
 
 impl CommandContext {
-    /// Reads the context of this process.
+    /// Reads the environment and directories of this process.
     pub(super) fn look() -> Result<Self, PlanError> {
         let home = env::home_dir().and_then(|home| home.canonicalize().ok()).ok_or(PlanError::Home)?;
         // A specification can contain only UTF-8.
@@ -80,7 +80,7 @@ impl CommandContext {
         })
     }
 
-    /// Returns IronCurtain's own directories, in every place that the environment may select.
+    /// Returns all directories that may contain IronCurtain's own files, depending on the environment.
     fn own(&self) -> Vec<PathBuf> {
         let home = Path::new(&self.home);
         let placed = |variable: &str| self.env.get(variable).map(PathBuf::from);
@@ -93,8 +93,7 @@ impl CommandContext {
 }
 
 impl CommandContext {
-    /// Returns the folder for the state of sandboxes, which a command's sandbox shares with those of the trusted
-    /// process.
+    /// Returns the state directory of sandboxes. Commands and the trusted process share it.
     pub(super) fn state_dir(&self) -> Result<String, PlanError> {
         let placed = |variable: &str| self.env.get(variable).filter(|dir| !dir.is_empty()).map(PathBuf::from);
         let state = match placed(HOME_VARIABLE) {

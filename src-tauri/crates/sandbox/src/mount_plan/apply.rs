@@ -22,8 +22,8 @@ use crate::{
     tree::{attach, copy},
 };
 
-/// Folder on which the empty covers are created before the plan is applied. It is unused in the namespaces that apply
-/// plans, so it stays mounted, because unmounting it would take the kernel milliseconds.
+/// Mount point on which the empty covers are created before the plan is applied. Namespaces that apply plans do not
+/// use this path. It is never unmounted, because that would take the kernel milliseconds.
 const WORKSHOP: &str = "/proc";
 
 impl MountPlan {
@@ -74,7 +74,8 @@ impl MountPlan {
     }
 }
 
-/// Ignores a path that was removed. If it reappears, it is masked like a path that a program outside has replaced.
+/// Ignores the error for a path that was removed. If the path reappears, it is masked as if a program outside had
+/// replaced it.
 fn unless_gone(done: Result<(), Errno>) -> Result<(), Errno> {
     match done {
         Err(Errno::NOENT | Errno::NOTDIR) => Ok(()),
@@ -86,7 +87,7 @@ fn unless_gone(done: Result<(), Errno>) -> Result<(), Errno> {
 #[derive(Default)]
 struct Covers {
     workshop: Option<OwnedFd>,
-    /// Covers of the hidden paths in path order, each with the mount points that it needs.
+    /// Covers of the hidden paths, in path order. Each contains the mount points that are needed inside.
     made: VecDeque<OwnedFd>,
 }
 
@@ -112,7 +113,7 @@ impl Covers {
         Ok(Self { workshop: Some(workshop), made })
     }
 
-    /// Covers a pipe, a socket or a folder. Ignores other kinds of files.
+    /// Covers a pipe, socket or folder. Ignores other kinds of files.
     fn cover_special(&self, path: &str) -> Result<(), Errno> {
         let place = open_plain_end(CWD, &*raw(path))?;
         let kind = FileType::from_raw_mode(fstat(&place)?.st_mode);
@@ -177,7 +178,7 @@ fn make(place: impl AsFd, name: &str, kind: FileKind, mode: u32) -> Result<(), E
     }
 }
 
-/// Bind-mounts a path over itself.
+/// Bind-mounts a path over itself, read-only if requested.
 pub(crate) fn over_itself(path: &str, read_only: bool) -> Result<(), Errno> {
     let place = open_plain_end(CWD, path)?;
     attach(&copy(&place, read_only, true)?, &place)

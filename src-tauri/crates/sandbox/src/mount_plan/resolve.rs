@@ -40,7 +40,7 @@ pub(crate) fn real_kind(path: &str) -> Result<Option<(String, FileKind)>, Layout
 
 /// Returns `path` if it exists and is free of symlinks.
 ///
-/// For callers that will open the path: a symlink that a sandbox may have created must not redirect them.
+/// This is for callers that will open the path, because a sandbox may have created a symlink to redirect them.
 pub(super) fn plain(path: &str) -> Result<Option<&str>, LayoutError> {
     match real(path)? {
         Some(real) if real == path => Ok(Some(path)),
@@ -49,7 +49,7 @@ pub(super) fn plain(path: &str) -> Result<Option<&str>, LayoutError> {
     }
 }
 
-/// Returns the path of the symlink at `path` with its parent resolved, or `None` if `path` is not a symlink.
+/// Returns the path of the symlink at `path`, with its parent resolved; `None` if `path` is not a symlink.
 pub(super) fn link(path: &str) -> Result<Option<String>, LayoutError> {
     let is_link = fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink());
     let Some((above, name)) = path.rsplit_once('/').filter(|_| is_link) else { return Ok(None) };
@@ -66,7 +66,7 @@ pub(super) fn mounted(table: &MountInfo) -> Vec<VisibleMount<'_>> {
     points.filter_map(|(point, id)| Some((PathBuf::from(point), table.get(id)?))).collect()
 }
 
-/// Returns the other paths at which the same file, or something inside the same folder, is mounted.
+/// Returns the other paths at which the same file, or a part of the same folder, is mounted.
 pub(super) fn aliases(real: &str, mounted: &[VisibleMount<'_>]) -> Result<Vec<String>, LayoutError> {
     let path = Path::new(real);
     let around = mounted.iter().filter(|(point, _)| path.starts_with(point));

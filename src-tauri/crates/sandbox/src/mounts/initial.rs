@@ -1,4 +1,5 @@
-//! Initial mounts of a sandbox. A child copies them while bubblewrap sets up, and then moves them into the sandbox.
+//! Initial mounts of a sandbox. A child prepares them while bubblewrap sets up the sandbox, and then moves them
+//! inside.
 //!
 //! - Bubblewrap could create them too, but it reads the kernel's mount table for each mount.
 //! - INVARIANT: hidden paths are covered before anything is copied, and read-only paths are closed before writable
@@ -33,7 +34,7 @@ use crate::{
     tree::{attach, copy},
 };
 
-/// Maximum time to wait for the child's report, which needs bubblewrap's frame.
+/// Maximum time to wait for the child's report. The child itself waits for bubblewrap's frame.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Initial mounts of a sandbox.
@@ -53,8 +54,8 @@ pub(crate) struct InitialMounts {
     pub(crate) served: Vec<String>,
 }
 
-/// Child that prepares the mounts. Dropping this value waits for the child, which can take milliseconds to exit after
-/// its work.
+/// Child that prepares the mounts. Dropping this value waits for the child to exit, which can take milliseconds after
+/// its work is complete.
 #[derive(Debug)]
 pub(crate) struct InitialMountsChild {
     conversation: UnixStream,
@@ -66,7 +67,7 @@ pub(crate) struct InitialMountsChild {
 enum ChildReport {
     /// The mounts are complete. Contains the mount ids by path.
     Shown(BTreeMap<String, u64>),
-    /// Reason why the mounts failed.
+    /// Reason the mounts failed.
     Failed(String),
 }
 

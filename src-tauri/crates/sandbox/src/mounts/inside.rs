@@ -1,6 +1,7 @@
 //! Changes a sandbox's mounts from the inside, in a short-lived child that enters the sandbox's namespaces.
 //!
-//! - The child enters the user namespace that owns the sandbox's mount namespace. The server is in another one.
+//! - The child enters the user namespace that owns the sandbox's mount namespace. The server is in a different user
+//!   namespace.
 //! - A change is checked as far as possible beforehand. If it still fails half-way, the error is [`MountError::Broken`]
 //!   and the sandbox is terminated, so no intermediate state is ever reported as success.
 
@@ -47,7 +48,7 @@ pub(crate) struct SandboxNamespaces {
     tmp_id: Option<u64>,
 }
 
-/// Change at one path: the old mount, the new mount, and the mounts that stay on top.
+/// Change at one path: the old mount, the new mount, and the mounts on top that must be kept.
 #[derive(Debug)]
 pub(super) struct MountChange {
     pub(super) old: Option<MountedPath>,
@@ -55,8 +56,8 @@ pub(super) struct MountChange {
     pub(super) carried: Vec<MountedPath>,
     pub(super) made: Vec<CreatedPoint>,
     pub(super) path: String,
-    /// Directory on the sandbox's own root under the old mount. Mounts on top of the old mount can be moved here before
-    /// it is removed.
+    /// Directory of the sandbox's own root that the old mount covers. Mounts on top of the old mount can be moved
+    /// there before the old mount is removed.
     pub(super) under: Option<OwnedFd>,
     /// Ids of the mounts that may still show a file after `old` is removed.
     pub(super) granted: Vec<u64>,
@@ -81,7 +82,7 @@ pub(super) struct NewMount {
 pub(super) struct MountOutcome {
     /// Outcome of releasing the old mount, if there was one.
     pub(super) let_go: Option<UnmountOutcome>,
-    /// All mount points that were created and still exist after the change.
+    /// All mount points that were created, now or earlier, and still exist after the change.
     pub(super) made: Vec<CreatedPoint>,
 }
 
@@ -107,14 +108,14 @@ impl SandboxNamespaces {
         Ok(openat(&self.process, "ns/net", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?)
     }
 
-    /// Returns whether the init still has the same root. A process that moves to another root or other namespaces has
-    /// another one.
+    /// Returns whether the sandbox's init still has the same root as when its namespaces were opened. The root
+    /// differs if the process has changed its root or its mount namespace.
     pub(crate) fn is_as_entered(&self) -> io::Result<bool> {
         Ok(mount_id_of(&self.process, "root")? == self.root_id)
     }
 
-    /// Applies `change`, mounting `tree` if it adds a mount. Also returns the directory on the sandbox's own root under
-    /// the new mount, if the new mount is directly on that root.
+    /// Applies `change`, mounting `tree` if it adds a mount. If the new mount is directly on the sandbox's own root,
+    /// also returns the directory that it covers.
     pub(super) fn change(
         &self,
         change: MountChange,
@@ -133,7 +134,7 @@ impl SandboxNamespaces {
         Ok((outcome, fd_passing::receive(&ours).ok()))
     }
 
-    /// Mounts `tree` over `path`, whichever mount the path is on.
+    /// Mounts `tree` at `path`, on top of any existing mount there.
     pub(crate) fn cover(&self, path: &str, tree: &OwnedFd) -> io::Result<()> {
         sys::process::try_in_fork(|| {
             let inside = self.enter().map_err(io::Error::other)?;
@@ -151,7 +152,7 @@ impl SandboxNamespaces {
         entered().map_err(|error| MountError::kernel("entering", "the sandbox", error))
     }
 
-    /// Returns the id of the mount on which a path in the sandbox is.
+    /// Returns the id of the mount that contains a path in the sandbox.
     pub(crate) fn mount_at(&self, path: &str) -> io::Result<u64> {
         mount_id_of(&self.process, &format!("root/{}", path.trim_start_matches('/')))
     }
@@ -179,7 +180,7 @@ impl SandboxNamespaces {
     }
 }
 
-/// Child in the sandbox's namespaces that the sandbox's processes cannot see.
+/// State of the child, which is inside the sandbox's namespaces but invisible to the sandbox's processes.
 pub(super) struct Inside<'a> {
     sandbox: &'a SandboxNamespaces,
     root: OwnedFd,
@@ -188,18 +189,18 @@ pub(super) struct Inside<'a> {
     made: Vec<CreatedPoint>,
 }
 
-/// Mount that stays, and where it is moved to.
+/// Mount that is kept, and the place that it is moved to.
 struct KeptMount {
     mount: OwnedFd,
     path: String,
     kind: FileKind,
-    /// Place for the mount in the new tree or under the old mount, if there is one.
+    /// Place for the mount, in the new tree or in the directory that the old mount covers; `None` if neither has one.
     target: Option<OwnedFd>,
 }
 
 impl Inside<'_> {
-    /// Carries out a change. A path that is visible before and after stays visible throughout, if the kernel can add
-    /// the new mount before removing the old one. Sends the directory under the new mount over `door`.
+    /// Carries out a change. If the kernel can add the new mount before the old one is removed, the path stays
+    /// visible throughout. Sends the directory that the new mount covers over `door`.
     fn carry_out(
         mut self,
         change: MountChange,
@@ -257,15 +258,15 @@ impl Inside<'_> {
         Ok(())
     }
 
-    /// Mounts the new tree beneath the old mount, which hides it until removed. Returns whether the kernel supports
-    /// this.
+    /// Mounts the new tree beneath the old mount, which hides the new tree until it is removed. Returns whether the
+    /// kernel supports this.
     fn slide_beneath(&self, old: &MountedPath, (new, tree): &(NewMount, OwnedFd)) -> bool {
         let top = open_plain(&self.root, &new.path).ok();
         let top = top.filter(|top| mount_id(top) == Ok(old.mount_id));
         top.is_some_and(|top| tree::attach_beneath(tree, &top).is_ok())
     }
 
-    /// Restores the kept mounts. Returns `true` if one was lost, which is an error if a new mount is added.
+    /// Puts the kept mounts back. Returns `true` if one was lost. This is an error if the change adds a mount.
     fn put_back_all(&mut self, staying: Vec<KeptMount>, comes: bool) -> Result<bool, MountError> {
         let mut lost = false;
         for carried in staying {
@@ -324,8 +325,8 @@ fn mount_id_of(process: &OwnedFd, place: &str) -> io::Result<u64> {
     Ok(mount_id(openat(process, place, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?)?)
 }
 
-/// Returns whether a process is exiting, according to its `stat` line (proc_pid_stat(5)). It releases its mounts before
-/// it becomes a zombie.
+/// Returns whether a process is exiting, according to its `stat` line (proc_pid_stat(5)). An exiting process releases
+/// its mounts before it becomes a zombie.
 fn is_exiting(stat: &str) -> bool {
     /// `PF_EXITING` in the kernel's `include/linux/sched.h`.
     const EXITING: u64 = 0x4;

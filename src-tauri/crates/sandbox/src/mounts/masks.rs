@@ -1,9 +1,9 @@
 //! Masks over hidden and read-only paths in a running sandbox, and their restoration.
 //!
 //! - When a file is removed or replaced by a rename, the kernel removes the mounts on it in every namespace. When a
-//!   file is renamed, its mounts move along. The sandbox cannot do this to masked files, but programs outside can.
-//! - INVARIANT: a mask is in place while the sandbox's mount table has its mount at its path, or at the new path of a
-//!   renamed folder above. A lost mask is put over the file that is now at its path.
+//!   file is renamed, its mounts move with it. The sandbox cannot do this to masked files, but programs outside can.
+//! - INVARIANT: a mask is in place while the sandbox's mount table lists its mount at its path, or at the path that
+//!   results from renaming a folder above. A lost mask is put over the file that is now at its path.
 //! - The table reports removed and replaced files, but not a file that was renamed away and recreated. For the latter,
 //!   the launcher, which watches names, requests a check ([`ControlOp::Check`](crate::ControlOp::Check)).
 
@@ -40,7 +40,7 @@ const TRIES: usize = 20;
 pub(crate) struct Masks {
     /// Root directory of the sandbox.
     root: OwnedFd,
-    /// Mount table of the sandbox, which reports changes.
+    /// Mount table of the sandbox. Polling it reports changes.
     table: OwnedFd,
     /// Masks of each mounted tree, by the path of the tree.
     trees: BTreeMap<String, Vec<Mask>>,
@@ -50,7 +50,7 @@ pub(crate) struct Masks {
 struct Mask {
     path: String,
     step: PathTreatment,
-    /// Id of the mask's mount; `None` while the path does not exist.
+    /// Id of the mount that forms the mask; `None` while the path does not exist.
     mount: Option<u64>,
     /// Identity of the parent folder.
     folder: Option<FileId>,
@@ -102,7 +102,7 @@ impl Masks {
         Ok(())
     }
 
-    /// Forgets the masks of a tree that is no longer mounted.
+    /// Removes the masks of a tree that is no longer mounted.
     pub(crate) fn take_away(&mut self, path: &str) {
         self.trees.remove(path);
     }
@@ -112,8 +112,8 @@ impl Masks {
         PollFd::new(&self.table, PollFlags::PRI)
     }
 
-    /// Restores lost masks and returns them. Skips paths for which `is_written` returns `true`, because they were
-    /// granted themselves.
+    /// Restores lost masks and returns them. Skips paths for which `is_written` returns `true`, because they are
+    /// granted read-write.
     ///
     /// # Errors
     /// Fails if a path cannot be masked. The sandbox must then be terminated.
@@ -154,7 +154,7 @@ impl Mask {
         mask
     }
 
-    /// Records the mount and the parent folder at the path, which must be free of symlinks.
+    /// Records the mount and the parent folder that are currently at the path, if the path contains no symlink.
     fn look(&mut self, root: &OwnedFd) {
         let place = open_plain_end(root, &*raw(relative(&self.path)));
         let about = place.and_then(|place| {
@@ -173,7 +173,8 @@ impl Mask {
         matches!(self.step, PathTreatment::Special)
     }
 
-    /// Returns whether the path now has a file that needs no mask.
+    /// Returns whether no mask is needed any more: the mask was for a special file, which is now another kind of
+    /// file.
     fn is_over(&self) -> bool {
         self.is_special() && !is_special(&self.path) && !is_folder(&self.path)
     }
@@ -194,7 +195,7 @@ impl Mask {
         went_along
     }
 
-    /// Masks the file at the path. Returns whether there is one.
+    /// Masks the file at the path. Returns `false` if there is none.
     fn put_back(&mut self, sandbox: &SandboxNamespaces, root: &OwnedFd) -> io::Result<bool> {
         for _ in 0..TRIES {
             if self.is_over() {

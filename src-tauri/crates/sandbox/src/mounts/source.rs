@@ -1,7 +1,7 @@
-//! Host side of a grant: opens exactly the path that was approved, and makes a private copy of its mount.
+//! Opens exactly the host path that was approved for a grant, and makes a private copy of its mount.
 //!
-//! - No component of the path may be a symlink. A canonical path contains none, so a symlink was created after the
-//!   approval.
+//! - No component of the path may be a symlink. An approved path is canonical, so a symlink in it was created after
+//!   the approval.
 //! - The copy never receives later mounts of the host, and disables setuid programs and devices.
 
 use std::{io, os::fd::OwnedFd};
@@ -75,7 +75,7 @@ fn copy(place: &OwnedFd, access: MountAccess) -> io::Result<OwnedFd> {
     Ok(tree::copy(place, access == MountAccess::ReadOnly, true)?)
 }
 
-/// Makes a private copy with `plan` applied. Fails if the path was replaced in the meantime.
+/// Makes a private copy with `plan` applied. Fails if the path was replaced after it was opened.
 fn copy_with_plan(
     path: &str,
     access: MountAccess,

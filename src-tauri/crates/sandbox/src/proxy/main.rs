@@ -12,7 +12,7 @@ mod serving;
 #[cfg(target_os = "linux")]
 mod stderr_log;
 
-/// Fails, because other platforms have no sandbox.
+/// Fails, because this platform has no sandboxes.
 #[cfg(not(target_os = "linux"))]
 mod serving {
     pub(crate) fn run() -> Result<std::io::Error, Box<dyn std::error::Error>> {

@@ -1,11 +1,11 @@
-//! Name resolution without the addresses that the settings deny.
+//! Name resolution that omits the addresses that the settings deny.
 
 use std::{io, net::IpAddr};
 
 use ironcurtain_egress::{BoxFuture, Resolve, SystemResolver};
 use ironcurtain_sandbox::AddressRange;
 
-/// The system's resolver, without the denied addresses.
+/// The system's resolver, with denied addresses removed from its results.
 pub(crate) struct FilteredResolver {
     pub(crate) denied: Vec<AddressRange>,
     pub(crate) resolver: SystemResolver,

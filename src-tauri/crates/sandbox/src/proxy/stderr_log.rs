@@ -1,4 +1,4 @@
-//! Log of a command's connections, on standard error.
+//! Logs a command's connections to standard error.
 
 use std::io::{self, Write};
 

@@ -21,10 +21,11 @@ use crate::{
     file_access::{AccessAnswer, FileAccess, FromView, PermittedAccess, ToView},
 };
 
-/// Time for which a question is kept although no request waits for the answer, because a program may retry immediately.
+/// Time for which a question stays open after the last request stopped waiting for it, because a program may retry
+/// immediately.
 const KEPT: Duration = Duration::from_secs(1);
 
-/// Maximum number of questions that wait to be sent.
+/// Maximum number of questions that are queued for sending.
 const MOST_UNNAMED: usize = 8192;
 
 /// Connection to the trusted process, and the permissions that it has sent.
@@ -32,11 +33,11 @@ const MOST_UNNAMED: usize = 8192;
 pub(super) struct ChannelGate {
     permitted: RwLock<HashSet<PermittedAccess>>,
     asks: Mutex<Asks>,
-    /// Notified when no request waits for the answer to a question any more.
+    /// Notified when no request is waiting for the answer to a question any more.
     left: Condvar,
     connection: Mutex<UnixStream>,
     to_name: SyncSender<NewAsk>,
-    /// The user's home, in which programs run some files because of their names.
+    /// The user's home directory, in which programs run some files because of their names.
     home: String,
 }
 
@@ -47,12 +48,12 @@ struct Asks {
     is_closed: bool,
 }
 
-/// Question, and the requests that wait for its answer.
+/// Question that was sent, and the requests that are waiting for its answer.
 #[derive(Debug)]
 struct OpenAsk {
     asked: AskedAccess,
     tickets: Vec<Ticket>,
-    /// Time since when no request has waited for the answer.
+    /// Time at which the last request stopped waiting; `None` while any request is waiting.
     left: Option<Instant>,
 }
 
@@ -84,14 +85,14 @@ impl ChannelGate {
         Ok(gate)
     }
 
-    /// Sends questions, with the names of the programs that wait.
+    /// Sends queued questions, adding the names of the waiting programs.
     fn send_asks(&self, asks: &Receiver<NewAsk>) {
         for NewAsk { id, path, access, process } in asks {
             self.send(&FromView::Ask { id, path, access, programs: programs(process) });
         }
     }
 
-    /// Withdraws each question after no request has waited for its answer for [`KEPT`].
+    /// Withdraws each question for whose answer no request has been waiting for [`KEPT`].
     fn withdraw_left(&self) {
         let mut asks = self.asks();
         while !asks.is_closed {

@@ -1,4 +1,4 @@
-//! Names of the programs that wait for permission. For display only, because programs choose their own names.
+//! Names of the programs that are waiting for permission. For display only, because programs choose their own names.
 
 use std::{fs, io::Read, os::unix::ffi::OsStrExt, path::Path};
 
@@ -8,7 +8,7 @@ const MOST: usize = 6;
 /// Maximum length of a command line in bytes.
 const LONGEST: u64 = 200;
 
-/// Name of the process that starts the run's program, of which Linux keeps 15 characters.
+/// Name of the process that starts the run's program. Linux truncates the name to 15 characters.
 const STARTER: &str = "ironcurtain-san";
 
 /// Returns the names of a thread's program and its ancestors in the sandbox, oldest first. The last one includes its

@@ -38,7 +38,7 @@ const WATCHED: WatchFlags = WatchFlags::CREATE
     .union(WatchFlags::ATTRIB)
     .union(WatchFlags::ONLYDIR);
 
-/// Watched folders by inotify watch.
+/// Watched folders, indexed by inotify watch.
 #[derive(Debug)]
 pub(super) struct WatchedFolders {
     queue: OwnedFd,
@@ -46,13 +46,13 @@ pub(super) struct WatchedFolders {
     numbers: BTreeMap<String, i32>,
 }
 
-/// Names in a folder that matter for special files.
+/// Contents of a folder, as far as they matter for masking.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct FolderListing {
     pub(super) folders: Vec<String>,
     /// Paths of pipes and sockets.
     pub(super) special: Vec<String>,
-    /// Number of all names in the folder.
+    /// Number of all entries in the folder.
     pub(super) names: usize,
 }
 
@@ -67,12 +67,12 @@ pub(super) enum FolderEvent {
     Lost,
 }
 
-/// Reason why a folder cannot be watched.
+/// Reason a folder cannot be watched.
 #[derive(Debug)]
 pub(super) enum FolderError {
     /// The folder was removed, or belongs to another user and is inaccessible from the sandbox.
     OutOfReach,
-    /// The folder can be traversed but not listed.
+    /// The folder can be entered but not listed.
     Closed,
     /// Any other error, as a message for the user.
     Failed(String),

@@ -12,7 +12,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::{SpecialNews, SpecialRequest, folders::is_socket};
 use crate::{spec::UnixSockets, sys::process::Forked};
 
-/// Timeout for one folder. It is long, because the watcher also serves other sandboxes.
+/// Timeout for watching one folder. It is long, because the watcher also serves other sandboxes.
 const PATIENCE: Duration = Duration::from_secs(9);
 
 /// Supervisor's end of the link.
@@ -24,13 +24,13 @@ pub(crate) struct SpecialLink {
     masks_sockets: bool,
     /// Paths that have appeared since the last call of [`appeared`](Self::appeared).
     appeared: Vec<String>,
-    /// Folders that are searched in the background, and are visible even if they cannot be watched.
+    /// Folders that are searched in the background. They are visible even if they cannot be watched.
     aside: BTreeSet<String>,
     /// The watcher, if this process has forked its own. Dropping it terminates the watcher.
     _own: Option<Forked>,
 }
 
-/// Reason why a folder is not watched.
+/// Reason a folder is not watched.
 #[derive(Debug)]
 pub(crate) enum NotWatched {
     /// The watcher refused to watch the folder, with a message for the user.

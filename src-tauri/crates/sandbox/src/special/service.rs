@@ -19,7 +19,7 @@ use super::{
 };
 use crate::sys::process::{Forked, fork};
 
-/// Maximum length of a request in bytes. A longer one closes the link.
+/// Maximum length of a request in bytes. A longer request closes the link.
 const LONGEST: usize = 1 << 20;
 
 /// Handle to the watcher thread of this process; `None` until the thread is first needed.
@@ -60,7 +60,7 @@ fn start() -> io::Result<ThreadHandle> {
     Ok(ThreadHandle { links, wake })
 }
 
-/// Creates a link that a forked child serves. Dropping the second value kills the child. Callers must be
+/// Creates a link that a forked child serves. Dropping the [`Forked`] value kills the child. Callers must be
 /// single-threaded.
 pub(crate) fn serve_in_child() -> io::Result<(UnixStream, Forked)> {
     let (theirs, ours) = UnixStream::pair()?;

@@ -1,4 +1,4 @@
-//! Folders that are watched for each sandbox, and the resulting news.
+//! Watches folders for each sandbox, and determines the resulting messages.
 //!
 //! - Works in time slices, so that a large folder does not delay news about another one.
 //! - A folder that appears later and cannot be watched is masked as a whole.
@@ -34,7 +34,7 @@ pub(super) struct FolderBounds {
 pub(super) const BOUNDS: FolderBounds =
     FolderBounds { folders: 65_536, names: 1_000_000, time: Duration::from_secs(6) };
 
-/// Reason why the search of a folder failed.
+/// Reason the search of a folder failed.
 #[derive(Debug, thiserror::Error)]
 enum WalkError {
     #[error("`{0}` was moved or removed during the search")]
@@ -88,7 +88,7 @@ struct Root {
 /// Search of a folder tree, which also watches each folder.
 #[derive(Debug)]
 struct Walk {
-    /// Sandbox that waits for the result; `None` for a folder that appeared later.
+    /// Sandbox that is waiting for the result; `None` for a folder that appeared later.
     first: Option<LinkNumber>,
     root: String,
     waiting: Vec<String>,
@@ -110,7 +110,7 @@ impl SpecialWatcher {
         &self.folders
     }
 
-    /// Returns whether there is work that no event announces.
+    /// Returns whether there is work to do before the next event.
     pub(super) fn is_busy(&self) -> bool {
         !self.walks.is_empty()
     }
@@ -136,7 +136,7 @@ impl SpecialWatcher {
         roots.keys().for_each(|root| self.unwatch(root));
     }
 
-    /// Processes events and continues searches. Returns news for sandboxes.
+    /// Processes events and continues searches. Returns messages for sandboxes.
     pub(super) fn work(&mut self) -> Vec<(LinkNumber, SpecialNews)> {
         let mut news = Vec::new();
         for event in self.folders.read() {
@@ -260,7 +260,7 @@ impl SpecialWatcher {
         }
     }
 
-    /// Reports a path to every sandbox in which it is visible.
+    /// Reports a path to every sandbox that shows it.
     fn appeared(&self, path: &str, news: &mut Vec<(LinkNumber, SpecialNews)>) {
         for (link, roots) in &self.roots {
             if roots.iter().any(|(root, shown)| is_below(path, root) && !covers(&shown.hidden, path)) {
@@ -320,7 +320,7 @@ mod tests {
         (dir, text)
     }
 
-    /// Works until there is news and no work is left.
+    /// Runs the watcher until there are messages and no work is left.
     fn news(watcher: &mut SpecialWatcher) -> Vec<(LinkNumber, SpecialNews)> {
         let until = Instant::now() + Duration::from_secs(20);
         let mut news = Vec::new();

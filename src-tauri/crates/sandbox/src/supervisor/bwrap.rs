@@ -60,7 +60,7 @@ pub(super) struct InheritedDescriptors {
     pub(super) streams: [OwnedFd; 3],
     /// Socket over which the proxy's listener is sent.
     pub(super) egress: Option<OwnedFd>,
-    /// Link to the starter of a run.
+    /// Link to the process that started the run.
     pub(super) link: Option<OwnedFd>,
     /// Descriptor of a control group's `cgroup.procs`, and the limits that the group enforces.
     pub(super) group: Option<(OwnedFd, CgroupLimits)>,
@@ -75,7 +75,7 @@ pub(super) struct Bwrap {
     numbers: Descriptors,
     /// Pipe for bubblewrap's options; `None` once they are written.
     options: Option<File>,
-    /// Pipe that becomes writable when bubblewrap has read its byte.
+    /// Pipe to bubblewrap. It becomes writable when bubblewrap has read the byte that this process wrote.
     frame: File,
     gate: UnixStream,
     /// Process that becomes the server and leads its process group; `None` until it is ready.
@@ -83,19 +83,19 @@ pub(super) struct Bwrap {
     /// Pipe on which bubblewrap reports the process id of the sandbox's init.
     info: File,
     complaints: File,
-    /// Bubblewrap's own mount namespace, which the kernel takes long to destroy.
+    /// Bubblewrap's own mount namespace. It is kept open because the kernel takes long to destroy it.
     namespace: Option<OwnedFd>,
     /// Child that prepares the initial mounts.
     first: Option<InitialMountsChild>,
-    /// Process that makes the sandbox's connections, if the kernel reports them.
+    /// Process that makes the sandbox's connections; `None` if the kernel does not report them.
     connector: Option<Connector>,
-    /// Process that serves the user's files, for a run.
+    /// Process that serves the user's files; `None` unless this is a run.
     view: Option<ServedView>,
 }
 
 impl Bwrap {
-    /// Starts bubblewrap, which then waits for its options. Paths that `hidden` hides are hidden from bubblewrap itself
-    /// too.
+    /// Starts bubblewrap, which then waits for its options. The plan `hidden` is also applied to bubblewrap's own
+    /// mount namespace.
     pub(super) fn start(
         spec: &Spec,
         given: &InheritedDescriptors,
@@ -188,8 +188,8 @@ impl Bwrap {
         self.view = view;
     }
 
-    /// Returns a descriptor that becomes readable when the process that serves the user's files exits, or else when
-    /// bubblewrap exits.
+    /// Returns a descriptor that becomes readable when the process that serves the user's files exits. Without such a
+    /// process, it becomes readable when bubblewrap exits.
     pub(super) fn view_ended(&self) -> BorrowedFd<'_> {
         self.view.as_ref().map_or(self.ended.as_fd(), ServedView::ended)
     }
@@ -201,8 +201,8 @@ impl Bwrap {
         Ok(())
     }
 
-    /// Waits for the frame, and mounts what [`prepare`](Self::prepare) has prepared. Also returns the mount ids by
-    /// path.
+    /// Waits for the frame, and moves the mounts from [`prepare`](Self::prepare) into the sandbox. Also returns the
+    /// mount ids by path.
     pub(super) fn wait_for_frame(
         &mut self,
         owner: &dyn SandboxOwner,
@@ -264,8 +264,8 @@ impl Bwrap {
         Err(SupervisorStartError::Program { status, problem: problem.to_owned() })
     }
 
-    /// Releases resources that only the start needed: the child that prepared the mounts, which takes milliseconds to
-    /// exit, and program code.
+    /// Releases resources that are no longer needed after the start: program code, and the child that prepared the
+    /// mounts, which takes milliseconds to exit.
     pub(super) fn settle(&mut self) {
         self.first = None;
         sys::memory::drop_code();
@@ -377,7 +377,7 @@ fn is_complete(frame: &File) -> io::Result<bool> {
     Ok(polled.revents().contains(PollFlags::OUT))
 }
 
-/// Prepares the child that becomes bubblewrap and is the init of its pid namespace.
+/// Prepares the forked child that will execute bubblewrap. The child is the init of its pid namespace.
 fn prepare_namespace_init(hidden: &MountPlan) -> io::Result<()> {
     // A supervisor that dies before this call cannot open the gate, so the server never starts and the child exits.
     set_parent_process_death_signal(Some(Signal::KILL))?;

@@ -7,7 +7,7 @@ use std::{
 
 use serde::Serialize;
 
-/// Maximum length of a line in bytes, with room for a path of `PATH_MAX` bytes and hundreds of closed paths in it.
+/// Maximum length of a line in bytes. It suffices for a path of `PATH_MAX` bytes with hundreds of closed paths.
 const LONGEST: usize = 1 << 20;
 
 /// Received bytes that do not form a complete line yet.

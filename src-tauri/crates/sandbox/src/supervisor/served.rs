@@ -26,7 +26,7 @@ use crate::sys;
 pub(super) struct ServedView {
     child: Child,
     ended: OwnedFd,
-    /// Detached mount of the view; `None` once it was passed on to be mounted in the sandbox.
+    /// Detached mount of the view; `None` once it was taken for mounting in the sandbox.
     mount: Option<OwnedFd>,
 }
 
@@ -63,7 +63,7 @@ impl ServedView {
         self.ended.as_fd()
     }
 
-    /// Removes and returns the detached mount.
+    /// Removes and returns the detached mount, if it was not taken yet.
     pub(super) fn take_mount(&mut self) -> Option<OwnedFd> {
         self.mount.take()
     }
@@ -77,7 +77,7 @@ impl Drop for ServedView {
     }
 }
 
-/// Mounts a file system whose requests arrive on `device`. The mount is detached.
+/// Mounts a FUSE file system whose requests arrive on `device`. Returns the detached mount.
 fn mount(device: &OwnedFd) -> io::Result<OwnedFd> {
     let context = fsopen("fuse", FsOpenFlags::FSOPEN_CLOEXEC)?;
     let options = [

@@ -37,8 +37,8 @@ use crate::{
     state::StateDir,
 };
 
-/// Starts the server. If there is a `parent`, the sandbox is killed when it exits. `closed` returns the paths that stay
-/// read-only inside the writable paths of the view.
+/// Starts the server. If `parent` is set, the sandbox is killed when that process exits. `closed` returns the paths
+/// that stay read-only inside the writable paths of the view.
 pub(super) fn start(
     parent: Option<Pid>,
     spec: &Spec,
@@ -88,7 +88,8 @@ pub(super) fn start(
     Ok((bwrap, mounts))
 }
 
-/// Makes `closed` and `kept` read-only in the writable trees. Drops a writable tree that is closed as a whole.
+/// Makes `closed` and `kept` read-only in the writable trees. A writable tree that is closed as a whole is no
+/// longer listed as writable.
 fn close(layout: &mut ViewLayout, closed: &[String], kept: &[String]) {
     layout.writable.retain(|root| !closed.iter().chain(kept).any(|closed| is_at_or_below(root, closed)));
     for root in &layout.writable {
@@ -173,7 +174,7 @@ fn connections(spec: &Spec, mounts: &Mounts, services: Option<UnixStream>) -> io
     Ok(Connections { own, services })
 }
 
-/// Returns the mounts of the folders to which only the sandbox writes.
+/// Returns the mount ids of the folders to which only the sandbox can write.
 fn own_mounts(spec: &Spec, mounts: &Mounts) -> io::Result<Vec<u64>> {
     let session = match &spec.view {
         View::Roots { session_dir, .. } => Some(session_dir.as_str()),

@@ -48,7 +48,7 @@ pub(super) struct Streams {
     lost: Vec<(&'static str, io::Error)>,
 }
 
-/// Copying from a file to the command's standard input.
+/// Copy from a file to the command's standard input.
 #[derive(Debug)]
 struct InputCopy {
     file: File,
@@ -57,7 +57,7 @@ struct InputCopy {
     written: usize,
 }
 
-/// Copying from an output stream of the command to a file.
+/// Copy from an output stream of the command to a file.
 #[derive(Debug)]
 struct OutputCopy {
     name: &'static str,
@@ -70,7 +70,7 @@ struct OutputCopy {
 enum CopyProgress {
     /// More data may be available immediately.
     More,
-    /// No data or no room is available now.
+    /// No data, or no space in the buffer, is available now.
     WouldBlock,
     /// EOF was reached, or the reader has closed the stream.
     Done,
@@ -129,7 +129,7 @@ impl Streams {
         Ok(())
     }
 
-    /// Copies the rest after all processes of the command have exited. Returns the streams that lost data.
+    /// Copies the remaining data after all processes of the command have exited. Returns the streams that lost data.
     pub(super) fn finish(mut self) -> Vec<(&'static str, io::Error)> {
         // All writers have exited, so this reaches EOF on each pipe.
         while !self.outputs.is_empty() {
@@ -209,7 +209,7 @@ fn kind(stream: BorrowedFd<'_>, name: &'static str) -> Result<Passing, StreamErr
     }
 }
 
-/// Returns whether both refer to the same file, opened with the same flags.
+/// Returns whether both descriptors refer to the same file, opened with the same flags.
 fn is_same(one: BorrowedFd<'_>, other: BorrowedFd<'_>) -> io::Result<bool> {
     let about = |stream| -> io::Result<_> {
         let about = fstat(stream)?;

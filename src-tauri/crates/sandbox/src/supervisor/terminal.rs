@@ -2,9 +2,9 @@
 //!
 //! - The command inherits the standard streams, except for files, which are copied through pipes. Our own messages go
 //!   to standard error, prefixed with the program name.
-//! - Signals are forwarded to the command's process group. The exit status is that of the command, 128 + n if signal n
-//!   killed it, or [`FAILED`] if it never ran.
-//! - Like any command, it outlives its parent. When it is killed, the sandbox is killed too.
+//! - Signals are forwarded to the command's process group. The exit status is the command's own, 128 + n if signal n
+//!   killed the command, or [`FAILED`] if the command never ran.
+//! - Like any command, the sandbox outlives its parent process. When it is killed, the sandbox is killed too.
 
 use std::{
     fs::File,
@@ -52,7 +52,7 @@ pub(crate) struct ForegroundCommand {
     pub(crate) autostart: AutostartRules,
 }
 
-/// Connection to the user's terminal: signals in, messages out.
+/// Signals from the user's terminal, and messages to the user.
 pub(super) struct ForegroundTerminal {
     signals: Signals,
     messages: File,
@@ -231,8 +231,9 @@ impl ForegroundTerminal {
     }
 }
 
-/// Waits for a signal, news from `mounts` or `watcher`, data to copy, or the exit of the command. Returns which of
-/// these are ready: exit, mounts, special files, watcher. Returns `None` if none is ready within `quiet`.
+/// Waits for a signal, news from `mounts` or `watcher`, data to copy, or the exit of the command. The returned flags
+/// state which of these are ready: exit, mounts, special files, watcher. Returns `None` if none is ready within
+/// `quiet`.
 fn wait_for_news(
     signals: BorrowedFd<'_>,
     ended: BorrowedFd<'_>,

@@ -1,10 +1,11 @@
-//! Releases memory: code that only the start needs, and freed blocks that the allocator would keep.
+//! Releases memory: code that is only needed at the start, and freed blocks that the allocator would keep.
 
 use std::fs;
 
 use libc::{c_void, madvise};
 
-/// Minimum size in bytes of blocks that are returned to the system when freed. Only messages and files are this large.
+/// Minimum size in bytes of a block that is returned to the system when freed. Only messages and files are this
+/// large.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 const LARGE: libc::c_int = 1024 * 1024;
 
@@ -21,7 +22,7 @@ pub fn give_large_blocks_back() {
 }
 
 /// Drops this process's program code from memory. The kernel reads code again when it is executed. A supervisor needs
-/// most of its code only to set up the sandbox, and then waits for as long as the sandbox exists.
+/// most of its code only to set up the sandbox, and is then idle.
 pub(crate) fn drop_code() {
     // Without `maps`, nothing is dropped, because this is only an optimization.
     let maps = fs::read_to_string("/proc/self/maps").unwrap_or_default();
@@ -34,8 +35,8 @@ pub(crate) fn drop_code() {
     }
 }
 
-/// Returns the address range of a mapping of program code: private, file-backed, executable and not writable, or the
-/// read-only mapping that starts with the file's headers. See proc_pid_maps(5).
+/// Returns the address range of a line in the maps file (proc_pid_maps(5)) if it describes program code: a private,
+/// file-backed mapping that is executable and not writable, or the read-only mapping of the file's headers.
 fn code(line: &str) -> Option<(usize, usize)> {
     let mut fields = line.split_ascii_whitespace();
     let (start, end) = fields.next()?.split_once('-')?;

@@ -6,7 +6,7 @@ use std::{
     os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd},
 };
 
-/// System call that the kernel has reported and that waits for an answer.
+/// System call that the kernel has reported. Its thread waits for an answer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReportedCall {
     id: u64,
@@ -60,7 +60,7 @@ impl ReportedCall {
         Ok(Self { id: call.id, thread: call.pid, arguments: call.data.args })
     }
 
-    /// Returns whether the thread is still waiting, which proves that its id has not been reused.
+    /// Returns whether the thread is still waiting for an answer. If so, its id has not been reused.
     pub(crate) fn is_waiting(&self, calls: impl AsFd) -> bool {
         // SAFETY: the descriptor is open for the length of the call, which reads one number.
         let valid = unsafe {

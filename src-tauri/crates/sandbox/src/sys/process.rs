@@ -24,7 +24,7 @@ use rustix::{
     thread::{UnshareFlags, unshare_unsafe},
 };
 
-/// Command line argument in place of the number of a descriptor that is not passed.
+/// Command line argument that replaces the number of a descriptor if none is passed.
 pub(crate) const NONE: &str = "-";
 
 /// Makes the kernel kill the child when the thread that spawns it exits. If the thread has already exited, the child
@@ -95,7 +95,7 @@ pub(crate) fn in_fork(work: impl FnOnce() -> Vec<u8>) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Runs `work` in a forked child, and returns its result. Callers must be single-threaded.
+/// Runs `work` in a forked child and returns its result. Callers must be single-threaded.
 pub(crate) fn try_in_fork(work: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
     let said = in_fork(|| {
         let error = work().err().map(|error| (error.raw_os_error(), error.to_string()));
@@ -208,8 +208,8 @@ pub(crate) fn fork(kept: &[BorrowedFd<'_>], work: impl FnOnce()) -> io::Result<F
     }
 }
 
-/// Leaves the last close of `descriptors` to a child, because the kernel takes long to release them. Callers must be
-/// single-threaded and about to exit.
+/// Forks a child that closes `descriptors` last, so that this process need not wait until the kernel has released
+/// them. Callers must be single-threaded and about to exit.
 pub(crate) fn close_in_child(descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
     // SAFETY: as in `in_fork`. The child only closes descriptors and exits.
     match unsafe { libc::fork() } {

@@ -9,8 +9,8 @@ use std::{
 
 use rustix::process::Signal;
 
-/// Signals to forward to a command. The kernel sends the last one, `SIGXFSZ`, to the process that exceeds the file size
-/// limit. The command must receive it even if this process writes the file on its behalf.
+/// Signals to forward to a command. The kernel sends `SIGXFSZ` to a process that exceeds the file size limit. This
+/// process may write a file on the command's behalf, and then forwards the signal.
 const PASSED_ON: [Signal; 7] =
     [Signal::HUP, Signal::INT, Signal::QUIT, Signal::TERM, Signal::USR1, Signal::USR2, Signal::XFSZ];
 
@@ -64,7 +64,8 @@ impl AsFd for Signals {
     }
 }
 
-/// Unblocks the signals to forward, in a child before `exec`, through which it would inherit the mask.
+/// Unblocks the signals to forward. Must be called in a child before `exec`, because the child would otherwise
+/// inherit the mask.
 pub(crate) fn unblock() -> io::Result<()> {
     mask(libc::SIG_UNBLOCK, &PASSED_ON)
 }

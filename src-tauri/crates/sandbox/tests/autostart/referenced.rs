@@ -1,4 +1,5 @@
-//! Making the targets of configurations and symlinks read-only, so that the user's git runs no program of a server.
+//! Tests that the targets of configurations and symlinks are read-only, so that the user's git runs no program that a
+//! server has written.
 //!
 //! - The server writes to every path that is not read-only. Then the user's git runs, with the user's configuration.
 
@@ -61,7 +62,7 @@ impl Attack {
         format!("#!/bin/sh\ntouch '{}'\n", self.scene.text("evil"))
     }
 
-    /// Runs the user's git.
+    /// Runs git with the user's configuration.
     fn git(&self, arguments: &[&str]) {
         let mut git = Command::new("git");
         git.args(arguments).current_dir(self.scene.at("root/repo"));
@@ -70,8 +71,8 @@ impl Attack {
         assert!(done.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&done.stderr));
     }
 
-    /// Runs the user's git while the sandbox runs and after it has exited, and checks that no program of the server
-    /// ran.
+    /// Runs the user's git while the sandbox runs and after it has exited, and checks that no program written by the
+    /// server ran.
     fn withstood(mut self) -> Vec<String> {
         let mut found: Vec<Finding> = self.scene.watcher.read().into_iter().map(|(_, one)| one).collect();
         self.works();

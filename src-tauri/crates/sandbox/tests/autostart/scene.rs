@@ -1,4 +1,4 @@
-//! Folder of a user, a watcher, and a sandbox that can write to the folder.
+//! Scene for the tests: a user's folder, a watcher, and a sandbox that can write to the folder.
 
 use std::{
     fs,
@@ -57,7 +57,7 @@ impl Scene {
         fs::write(self.at(path), text).unwrap();
     }
 
-    /// Fills the root, so that the initial walk reaches only three levels of folders.
+    /// Creates so many folders in the root that the initial walk reaches only three levels.
     pub(crate) fn too_large(&self) {
         for number in 0..5_100 {
             fs::create_dir_all(self.at(&format!("root/many/{number}"))).unwrap();

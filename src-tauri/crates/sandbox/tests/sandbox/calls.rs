@@ -1,4 +1,4 @@
-//! Refused system calls, and similar ones that are permitted.
+//! Tests that system calls are refused, and that similar ones are permitted.
 
 use crate::harness::{Place, Probe};
 

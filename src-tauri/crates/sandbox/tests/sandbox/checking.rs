@@ -1,4 +1,4 @@
-//! `--check`, which reports whether this machine can create sandboxes.
+//! Tests `--check`, which reports whether this machine can create sandboxes.
 
 use std::process::{Command, Output};
 

@@ -1,5 +1,5 @@
-//! The program as a replacement for `srt`: it reads settings, and passes on the streams and the exit status of a
-//! command.
+//! Tests the program as a replacement for `srt`: it reads settings, and passes on a command's streams and exit
+//! status.
 
 mod credentials;
 mod files;
@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Place, supervisor};
 
-/// Home, working directory and settings of a user.
+/// A user's home directory, working directory and settings.
 struct Desk {
     place: Place,
     settings: Value,
@@ -78,7 +78,7 @@ impl Desk {
         command
     }
 
-    /// Removes the variables of the test run from the environment.
+    /// Removes the variables of the test run from the command's environment.
     fn alone(&self, command: &mut Command) {
         command.env_clear().env("PATH", "/usr/bin:/bin").env("HOME", self.path("home")).stdin(Stdio::null());
     }

@@ -1,4 +1,4 @@
-//! Adding and removing paths while the server runs.
+//! Tests adding and removing paths while the server runs.
 
 use std::{
     fs,

@@ -1,4 +1,4 @@
-//! Place on the host, and a probe in a sandbox that reports what it can access.
+//! Directory on the host for a test, and a probe in a sandbox that reports what it can access.
 
 use std::{
     env,
@@ -17,7 +17,7 @@ use ironcurtain_sandbox::{
 use ironcurtain_testkit::{programs::built, wait};
 use tempfile::TempDir;
 
-/// Timeout that is reached only on a failure.
+/// Timeout. It is reached only if a test fails.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Environment variable that contains the folder of the tested programs, for a copy of the suite.
@@ -44,7 +44,7 @@ impl Place {
         self.dir.path().join(name).to_str().unwrap().to_owned()
     }
 
-    /// Creates a file whose content is its name, with its parent directories.
+    /// Creates a file and its parent directories. The content of the file is its name.
     pub(crate) fn file(&self, name: &str) -> String {
         let path = self.path(name);
         fs::create_dir_all(Path::new(&path).parent().unwrap()).unwrap();

@@ -9,8 +9,8 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use crate::harness::{Place, Probe, eventually, probe};
 
-/// Name of a change, the change by a program outside in a folder that is granted for writing, and the file to be masked
-/// after it.
+/// Change that a program outside makes in a folder that is granted for writing: its name, a function that makes the
+/// change, and the file that must be masked afterwards.
 type Change = (&'static str, fn(&Place), &'static str);
 
 /// Files in [`repository`] that must be read-only.

@@ -1,4 +1,4 @@
-//! Proofs of removal: a removed path is either proved to be unused or reported as held.
+//! Tests the proofs of removal: a removed path is either proved to be unused or reported as held.
 
 use std::{fs, process::Command};
 
@@ -86,7 +86,7 @@ fn tree_of_several_mounts_is_complete_and_not_proved() {
     assert!(Command::new("umount").args(["--lazy", &below]).status().unwrap().success());
 }
 
-/// Checks that the use of a file is detected, and that a removal without such use is proved.
+/// Checks that the removal of a file is reported as held while the file is in use, and is proved otherwise.
 fn noticed(how: &str) {
     let (place, mut probe, file) = granted();
     assert_eq!(probe.remove(&place.path("dir")), UnmountProof::Proved);

@@ -1,4 +1,4 @@
-//! Served views: a shell in a sandbox works on files that are opened only with permission.
+//! Tests served views: a shell in a sandbox works on files that are opened only with permission.
 
 mod hostile;
 mod posix;
@@ -45,7 +45,7 @@ struct Shell {
 }
 
 impl Shell {
-    /// Starts a shell. Questions without a decision stay unanswered.
+    /// Starts a shell. Questions are not answered if `decide` returns `None`.
     fn start(place: Place, mounts: &[&str], decide: Box<Decide>) -> Self {
         let place_path = place.dir.path().to_str().unwrap().to_owned();
         let spec = Spec {
@@ -110,7 +110,7 @@ impl Shell {
         }
     }
 
-    /// Starts a shell that is allowed everything that it asks for.
+    /// Starts a shell for which every question is answered with permission.
     fn allowed(place: Place) -> Self {
         Self::start(place, &[], Box::new(|_, _| Some(true)))
     }
@@ -274,7 +274,7 @@ fn waiting() -> Shell {
     shell
 }
 
-/// Waits until no program in the sandbox holds the shell's output any more.
+/// Waits until no program in the sandbox has the shell's output open any more.
 fn all_programs_end(shell: &mut Shell) {
     let mut stdout = shell.stdout.get_ref().try_clone().unwrap();
     let (ended, end) = mpsc::channel();

@@ -1,4 +1,4 @@
-//! Named pipes and sockets of the user in folders that are visible in a sandbox.
+//! Tests that the user's named pipes and sockets are masked in folders that are visible in a sandbox.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -16,7 +16,7 @@ use rustix::fs::{CWD, FileType, Mode, mknodat};
 
 use crate::harness::{Place, Probe, eventually};
 
-/// Pipe that contains data and that a program of the user has open.
+/// Pipe that contains data and is held open by one of the user's programs.
 struct UserPipe {
     path: String,
     ends: File,
@@ -42,7 +42,7 @@ impl UserPipe {
     }
 }
 
-/// Returns whether an answer is the refusal of a masked file. Root bypasses the mode of the mask, and reads an empty
+/// Returns whether an answer shows that the file is masked. Root bypasses the mode of the mask, and reads an empty
 /// file.
 fn masked(said: &str, reads: bool) -> bool {
     let as_root = if reads { "ok " } else { "err EROFS" };

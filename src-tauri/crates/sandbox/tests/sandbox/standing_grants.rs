@@ -137,7 +137,7 @@ fn replaced_or_ungranted_path_is_not_narrowed() {
     assert_eq!(probe.narrow(&dir), UnmountProof::Proved);
 }
 
-/// Creates a folder with `file`, `other` and `inner/file`, and a server in which none of them is visible yet.
+/// Creates a folder with `file`, `other` and `inner/file`, and starts a server that sees none of them yet.
 fn staring() -> (Place, Probe, String) {
     let place = Place::new();
     for file in ["dir/file", "dir/other", "dir/inner/file"] {

@@ -1,4 +1,4 @@
-//! Termination by any cause leaves nothing behind.
+//! Tests that nothing remains after a termination, whatever its cause.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::harness::{PATIENCE, Place, Probe, eventually, launcher, probe, processes_with, supervisor};
 
-/// Interval between successive kill times, which cover the time from the launch until everything runs.
+/// Difference between successive kill times. Together, these cover the time from the launch until everything runs.
 const STEP: Duration = Duration::from_micros(200);
 const ROUNDS: u32 = 100;
 

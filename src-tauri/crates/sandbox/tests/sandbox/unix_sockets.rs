@@ -1,4 +1,4 @@
-//! A sandbox that has its own unix sockets cannot connect to those of the user.
+//! Tests that a sandbox with its own unix sockets cannot connect to those of the user.
 
 use std::{io::Read, os::unix::net::UnixListener};
 
@@ -21,7 +21,7 @@ impl UserSocket {
     }
 }
 
-/// Returns the lines that a script prints in the sandbox.
+/// Runs a script in the sandbox, and returns the lines that it prints.
 fn said(spec: &Spec) -> Vec<String> {
     let mut probe = Probe::start(spec);
     let mut said = String::new();

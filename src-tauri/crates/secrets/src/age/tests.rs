@@ -3,7 +3,7 @@
 use super::*;
 use proptest::prelude::*;
 
-/// File that `pyrage` 1.4 created, which wraps the Rust implementation of `age`.
+/// File created by `pyrage` 1.4, which wraps the Rust implementation of `age`.
 const ANOTHERS: &str = concat!(
     "YWdlLWVuY3J5cHRpb24ub3JnL3YxCi0+IHNjcnlwdCBxeXc4SFdDam1zV1QxcjBmSEVUdXdRIDE5CnZvNUlTS2hrSm",
     "gvaDlHRmNENXk4QkJyaUpPZ3dvYXVuZ2FjQ0xBa0M1QTQKLS0tIEtlWVFXZ0FJWGNSY3E2RjNNUjFjQlJ3MkY5ZU1Y",

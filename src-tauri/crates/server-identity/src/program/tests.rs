@@ -1,4 +1,4 @@
-//! Tests the files that identify each kind of program.
+//! Tests which files identify each kind of program.
 
 use super::*;
 use std::fs::{create_dir_all, write};

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Deserializer, de};
 
-/// A path as written: a pattern if it has pattern characters, unless marked literal.
+/// Path as written in the settings. It is a pattern if it contains pattern characters and is not marked as literal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(with = "WrittenPath"))]
 pub struct PathEntry {

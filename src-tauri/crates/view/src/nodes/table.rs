@@ -29,7 +29,7 @@ pub(super) struct Node {
     pub(super) handles: u64,
     is_folder: bool,
     pub(super) stamp: Option<Stamp>,
-    /// Stamp of the content when the run last locked the file, or `None` if it never has.
+    /// Stamp of the content when the run last locked the file; `None` if it never has.
     pub(super) locked: Option<Stamp>,
 }
 
@@ -44,8 +44,8 @@ pub(super) struct Table {
 }
 
 impl Node {
-    /// Returns `true` if only lookups keep the node. Folders are excluded, because forgetting one would unmount what is
-    /// mounted on it.
+    /// Returns `true` if only the kernel's lookups keep the node from being removed. Always `false` for folders: if
+    /// the kernel forgot a folder, it would unmount everything below.
     fn is_unused(&self) -> bool {
         self.is_current
             && !self.is_folder
@@ -77,8 +77,8 @@ impl Table {
         Self { nodes, names: HashMap::new(), next: ROOT + 1, swept: (ROOT, 0), virtuals: 0 }
     }
 
-    /// Returns names that the kernel may forget, if there are at least `most` nodes. Each call continues after the last
-    /// one.
+    /// Returns names that the kernel may forget, if there are at least `most` nodes. Each call continues where the
+    /// previous one stopped.
     pub(super) fn forgettable(&mut self, most: usize) -> Vec<(u64, OsString)> {
         let (last, numbers) = self.swept;
         if self.nodes.len() < most || self.next < numbers.saturating_add(FORGOTTEN_AT_ONCE) {
@@ -169,7 +169,7 @@ impl Table {
         node
     }
 
-    /// Gives a new name to a node that has none.
+    /// Assigns a name to a node that has none.
     pub(super) fn give_name(&mut self, node: u64, parent: u64, name: &OsStr) {
         let Some(found) = self.nodes.get_mut(&node) else { return };
         let before = std::mem::replace(&mut found.parent, parent);
@@ -186,7 +186,7 @@ impl Table {
         }
     }
 
-    /// Removes a node that has no lookup, handle or child, and then its parents in the same way.
+    /// Removes a node if it has no lookups, handles or children. Then does the same for its parents.
     pub(super) fn drop_unused(&mut self, node: u64) {
         let mut at = node;
         while at != ROOT {

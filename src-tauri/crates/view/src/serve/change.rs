@@ -15,7 +15,8 @@ use crate::{
     server::Server,
 };
 
-/// Accesses that moving a file needs. Reading is included because the run may be permitted to read the new path.
+/// Accesses that are required for moving a file. Reading is required because the run may be permitted to read the new
+/// path.
 pub(super) const MOVE: [AccessKind; 2] = [AccessKind::Read, AccessKind::Delete];
 
 impl Server {
@@ -156,7 +157,8 @@ impl Server {
         Ok(())
     }
 
-    /// Requires permission for each access to a file that leaves its path, unless the run created it or moved it aside.
+    /// Requires permission for each access to a file that is removed or moved, unless the run created it or moved it
+    /// aside.
     pub(super) fn permit_leaving(
         &self,
         call: &Call<'_>,

@@ -46,8 +46,8 @@ impl Server {
             || self.owner(path).is_some_and(|(owner, _)| permits(&owner, AccessKind::ReadWrite))
     }
 
-    /// Returns the existing file that a new file belongs to. Returns `None` for a file that other programs run because
-    /// of its name.
+    /// Returns the existing file that a new file belongs to. Returns `None` if other programs would run the new file
+    /// because of its name.
     fn owner(&self, path: &Path) -> Option<(PathBuf, Metadata)> {
         let (folder, name) = (path.parent()?, path.file_name()?);
         if self.gate.starts_programs(&absolute(path)) {
@@ -66,7 +66,7 @@ impl Server {
         found.or_else(|| if is_made_up(name) { existing(self.used.last(folder)?) } else { None })
     }
 
-    /// Returns `true` if the move puts a file aside under a backup name, in order to replace it.
+    /// Returns `true` if the move gives a file a backup name, in order to replace the file.
     pub(super) fn is_aside(&self, path: &Path, new_path: &Path) -> bool {
         path.parent() == new_path.parent()
             && new_path

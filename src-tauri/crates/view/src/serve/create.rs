@@ -1,4 +1,4 @@
-//! Creates files and folders. They exist only in the view until the first file is permitted.
+//! Creates files and folders. Until the run is permitted to create a file, its new entries exist only in the view.
 
 use std::{
     ffi::OsStr,
@@ -48,7 +48,7 @@ impl Server {
         self.look_up(parent, name)
     }
 
-    /// Creates the real folder of a virtual one, after its parents.
+    /// Creates the real folder of a virtual one. Does the same for its virtual parents first.
     pub(super) fn make_real(&self, folder: u64) -> Result<(), Errno> {
         let Kind::Virtual(mode) = self.nodes.kind(folder)? else { return Ok(()) };
         if let Some(parent) = self.nodes.parent(folder) {
@@ -72,7 +72,7 @@ impl Server {
         Ok(FileId::of(&facts))
     }
 
-    /// Returns the path for a new entry, unless the name is hidden, too long or exists.
+    /// Returns the path for a new entry. Fails if the name is hidden, too long or already exists.
     pub(super) fn new_path(&self, parent: u64, name: &OsStr) -> Result<PathBuf, Errno> {
         if name.len() > LONGEST_NAME {
             return Err(Errno::NAMETOOLONG);

@@ -100,7 +100,8 @@ impl Server {
         Ok(Reply::Empty)
     }
 
-    /// Records the state of a file that the run changed, so that the next open keeps the kernel's cached pages.
+    /// Records the state of a file after a change by the run, so that the kernel's cached pages stay valid at the
+    /// next open.
     pub(super) fn note_content(&self, open: &OpenFile, file: &File) {
         if let Ok(facts) = metadata(file) {
             self.nodes.is_unchanged(open.node, Stamp::of(&facts));

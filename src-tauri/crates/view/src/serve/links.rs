@@ -20,7 +20,7 @@ use crate::{
 };
 
 impl Server {
-    /// Creates a symlink. Refuses hidden targets, and names under which other programs would run files through the
+    /// Creates a symlink. Refuses a hidden target, and a name that would make other programs run files through the
     /// link.
     pub(super) fn make_link(
         &self,

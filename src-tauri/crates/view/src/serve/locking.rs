@@ -52,7 +52,7 @@ impl Server {
         Ok(Reply::Empty)
     }
 
-    /// Tries to set a waiting lock, and replies unless it must wait longer. Runs on the lock thread.
+    /// Tries to set a waiting lock. Sends the reply unless the lock must wait longer. Runs on the lock thread.
     pub(crate) fn try_lock(&self, waiting: Waiting) {
         // The request was interrupted and must not get the lock.
         if !self.locks.take(waiting.unique) {

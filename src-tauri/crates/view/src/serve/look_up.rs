@@ -17,7 +17,7 @@ use crate::{
 /// Group id that the kernel reports for groups that are not mapped in the user namespace.
 const OVERFLOW: u32 = 65534;
 
-/// Bit that is set in the inode numbers of virtual entries.
+/// Bit that distinguishes the inode numbers of virtual entries from those of real files.
 const VIRTUAL_INODE: u64 = 1 << 62;
 
 /// Mask of the file type bits in a mode.
@@ -78,7 +78,7 @@ impl Server {
         Ok(wire::statistics(&fstatvfs(&self.tree.find(&path)?.file)?))
     }
 
-    /// Returns the attributes of a node's file, if its path still leads to that file.
+    /// Returns the attributes of a node's file, if the node's path still leads to that file.
     fn named_facts(&self, node: u64) -> Result<Named, Errno> {
         let (path, kind) = (self.nodes.path(node)?, self.nodes.kind(node)?);
         match (kind, self.tree.find(&path)) {

@@ -1,4 +1,4 @@
-//! Moves folders. All files below get new paths, so they are checked first.
+//! Moves folders. This changes the path of every file below, so the new paths are checked first.
 //!
 //! - INVARIANT: no name is created or moved between the check and the move.
 
@@ -12,7 +12,7 @@ use rustix::{
 use super::{Call, Reply, Stop, absolute, change::MOVE};
 use crate::{gate::AccessKind, server::Server};
 
-/// Maximum number of entries below a folder that is moved. For larger folders, programs fall back to copying each file.
+/// Maximum number of entries below a folder that is moved. Programs copy the files of a larger folder one by one.
 const MOST: usize = 10_000;
 
 impl Server {
@@ -46,7 +46,7 @@ impl Server {
         Ok(Reply::Empty)
     }
 
-    /// Checks that every file in a folder may have its new path. Returns `true` if the run created all of them.
+    /// Checks that every file in a folder may get its new path. Returns `true` if the run created all of them.
     fn survey(&self, (path, new_path): (&Path, &Path), device: u64, left: &mut usize) -> Result<bool, Errno> {
         // `EXDEV` makes programs copy the files instead, so that the new path of each file is checked.
         if self.gate.starts_programs(&absolute(new_path)) {

@@ -97,7 +97,7 @@ impl Server {
         Ok(wire::opened(handle, false))
     }
 
-    /// Checks that the opened file is the node's file, and is a regular file.
+    /// Checks that the opened file is a regular file and still the file of its node.
     fn check(&self, node: u64, file: FileId, facts: &Metadata) -> Result<(), Errno> {
         if FileId::of(facts) != file {
             return Err(self.replaced(node));
@@ -110,13 +110,13 @@ impl Server {
         }
     }
 
-    /// Returns the error for a failed open. If the file was removed, or replaced by a symlink or a pipe, the kernel
-    /// must look up the path again: programs that create files, such as SQLite, expect that.
+    /// Returns the error for a failed open. If the file was removed, or replaced by a symlink or a pipe, this error
+    /// makes the kernel look up the path again. Programs such as SQLite rely on that when they create files.
     fn if_replaced(&self, node: u64, error: Errno) -> Errno {
         if matches!(error, Errno::NOENT | Errno::LOOP | Errno::NXIO) { self.replaced(node) } else { error }
     }
 
-    /// Retires a node whose file was replaced, and returns the error that makes the kernel look up its path again.
+    /// Records that a node's file was replaced. Returns the error that makes the kernel look up the path again.
     fn replaced(&self, node: u64) -> Errno {
         self.nodes.retire_node(node);
         Errno::STALE
@@ -155,7 +155,7 @@ fn passed(flags: u32) -> OFlags {
     OFlags::from_bits_retain(flags) & PASSED
 }
 
-/// Replaces the errors for a symlink and for a pipe without a reader, so that the run does not learn about them.
+/// Replaces the errors that would reveal to the run that a file is a symlink or a pipe without a reader.
 fn not_opened(error: Errno) -> Errno {
     if matches!(error, Errno::LOOP | Errno::NXIO) { Errno::ACCESS } else { error }
 }

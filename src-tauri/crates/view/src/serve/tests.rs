@@ -1,4 +1,4 @@
-//! Tests of the operations: a fake kernel sends requests as bytes, and the files are real.
+//! Tests of the operations. A fake kernel sends requests as bytes; the files are real.
 
 mod locking;
 mod moving;
@@ -25,7 +25,7 @@ use crate::{
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Kernel that collects the messages it receives.
+/// Fake kernel that collects the messages that it receives.
 struct FakeKernel(Mutex<mpsc::Sender<Vec<u8>>>);
 
 impl Device for FakeKernel {
@@ -38,7 +38,7 @@ impl Device for FakeKernel {
     }
 }
 
-/// Gate that permits a fixed set of accesses, and keeps the tickets of the others.
+/// Gate that permits a fixed set of accesses. It keeps the tickets of all others.
 #[derive(Default)]
 struct FakeGate {
     permitted: Mutex<Vec<WantedAccess>>,

@@ -40,7 +40,7 @@ impl Ttl {
     }
 }
 
-/// Attributes of a file or virtual entry that are sent to the kernel.
+/// Attributes of a file or virtual entry, as sent to the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) inode: u64,

@@ -130,8 +130,8 @@ pub(crate) enum Operation<'a> {
     Interrupt {
         unique: u64,
     },
-    /// Operation that the view does not implement, such as extended attributes and `CREATE`. The kernel falls back or
-    /// fails.
+    /// Operation that the view does not implement, such as extended attributes and `CREATE`. The kernel uses another
+    /// operation instead, or fails the system call.
     Unsupported,
 }
 

@@ -1,7 +1,7 @@
-//! Checks that each limit in the documentation is the one in the code.
+//! Checks that each limit in the documentation matches the code.
 //!
-//! - `bounds.txt` names the line of code for each limit. A size or time on a page without such a line is an error, so
-//!   that the documentation contains no other figures. Measurements belong on `docs/reference/benchmarks.md`.
+//! - `bounds.txt` names the line of code for each limit. A size or time on a page without such an entry is an error,
+//!   so that the documentation contains no unchecked figures. Measurements belong on `docs/reference/benchmarks.md`.
 
 use crate::parts;
 use anyhow::{Context, bail};
@@ -9,7 +9,7 @@ use std::path::Path;
 
 const BOUNDS: &str = include_str!("bounds.txt");
 
-/// Pages on which each size and time needs an entry in `bounds.txt`.
+/// Pages on which every size and time needs an entry in `bounds.txt`.
 const WHOLE: [&str; 6] = [
     "README.md",
     "docs/explanation/design-decisions.md",

@@ -1,7 +1,7 @@
 //! Checks that imports between sibling modules form no cycle.
 //!
 //! - A module contains its children, and a child may use the types of its parent.
-//! - A cycle of files is therefore an error only if it is a cycle of sibling modules.
+//! - Therefore, an import cycle between files is an error only if it is a cycle of sibling modules.
 
 use super::tree::{Arrow, Tree};
 use anyhow::bail;
@@ -52,17 +52,18 @@ fn circles(crate_name: &str, arrows: &[Arrow]) -> Vec<Circle> {
     circles
 }
 
-/// Imports between the children of a module: importing module, imported module and location of the first import.
+/// Imports between the children of a module. Maps the importing module to each imported module and the location of
+/// the first import.
 type Siblings<'a> = BTreeMap<&'a str, BTreeMap<&'a str, &'a str>>;
 
-/// Returns the nearest common ancestor of an import's two modules, and the children of it that contain them. Returns
-/// `None` if one of the modules contains the other.
+/// Returns the nearest common ancestor of an import's two modules, and the two children of that ancestor that
+/// contain them. Returns `None` if one of the modules contains the other.
 pub(super) fn siblings(arrow: &Arrow) -> Option<(&[String], &str, &str)> {
     let common = arrow.from.iter().zip(&arrow.to).take_while(|(from, to)| from == to).count();
     Some((arrow.from.get(..common)?, arrow.from.get(common)?, arrow.to.get(common)?))
 }
 
-/// Returns the sets of names that import one another, directly or indirectly.
+/// Returns the sets of modules that import one another, directly or indirectly.
 fn strongly_connected<'a>(level: &Siblings<'a>) -> Vec<BTreeSet<&'a str>> {
     let reach: BTreeMap<_, _> = level.keys().map(|from| (*from, reached(from, level))).collect();
     let reaches = |from: &str, to: &str| reach.get(from).is_some_and(|reached| reached.contains(to));

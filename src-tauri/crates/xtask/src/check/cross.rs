@@ -33,7 +33,7 @@ const COMPILER: &str =
     "#!/bin/sh\nfor word; do\n    [ \"$last\" = -o ] && : > \"$word\"\n    last=$word\ndone\nexit 0\n";
 const ARCHIVER: &str = "#!/bin/sh\nfor word; do\n    case $word in *.a) : > \"$word\" ;; esac\ndone\n";
 
-/// Installs the standard library for each system and checks the crates.
+/// Installs the standard library for each target and checks the crates.
 pub(crate) fn check() -> anyhow::Result<()> {
     let tools = parts::root().join("target/cross");
     fs::create_dir_all(&tools)?;
@@ -51,14 +51,14 @@ pub(crate) fn check() -> anyhow::Result<()> {
     process::run(with(&tools, WINDOWS).args(FOR_WINDOWS.iter().flat_map(|package| ["--package", package])))
 }
 
-/// Returns the `cargo check` command for a system, with the fake tools.
+/// Returns the `cargo check` command for a target, which uses the fake compiler in `tools`.
 fn with(tools: &Path, target: &str) -> Command {
     let mut check = cargo::command(&["check", "--target", target]);
     let suffix = target.replace('-', "_");
     for (variable, tool) in [("CC", "compiler"), ("CXX", "compiler"), ("AR", "archiver")] {
         check.env(format!("{variable}_{suffix}"), tools.join(tool));
     }
-    // Without these variables, build scripts run the tools of the system.
+    // Without these variables, build scripts would run macOS tools.
     check.env("SDKROOT", tools).env("MACOSX_DEPLOYMENT_TARGET", "11.0");
     check
 }

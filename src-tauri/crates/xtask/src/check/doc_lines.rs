@@ -6,7 +6,7 @@ use crate::{parts, process};
 use anyhow::{Context, ensure};
 use std::process::Command;
 
-/// Words with which no doc comment may start.
+/// Words that no doc comment may start with.
 const REFUSED: [&str; 4] = ["What", "Whether", "Where", "How"];
 
 /// Checks every Rust file.

@@ -14,19 +14,19 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
-/// Page for measurements, which `cargo xtask bench --write` writes.
+/// The only page with measurements, which `cargo xtask bench --write` updates.
 const FIGURES: &str = "docs/reference/benchmarks.md";
 
 /// File that defines the metrics of `ironcurtain metrics`.
 const METRICS: &str = "src-tauri/crates/daemon/src/metrics.rs";
 
-/// Page that may name removed files and commands.
+/// The only page that may name removed files and commands.
 const HISTORY: &str = "CHANGELOG.md";
 
 /// Table of contents of the book.
 const BOOK: &str = "docs/SUMMARY.md";
 
-/// Page for newcomers, and its maximum number of lines.
+/// Page for new users, and its maximum number of lines.
 const SHORT: (&str, usize) = ("README.md", 150);
 
 /// Checks every page.
@@ -99,7 +99,7 @@ fn function(line: &str) -> Option<&str> {
     words.split(|c: char| c != '_' && !c.is_ascii_alphanumeric()).next()
 }
 
-/// Returns the links of a page to missing files or missing headings.
+/// Returns the links of a page that lead to missing files or headings.
 fn links(root: &Path, page: &str, text: &str) -> Vec<String> {
     let folder = root.join(page);
     let folder = folder.parent().unwrap_or(root);
@@ -169,7 +169,7 @@ fn commands(text: &str) -> Vec<String> {
     let words = |task: &str| {
         task.split_whitespace().take_while(|word| *word != "#").map(str::to_owned).collect::<Vec<_>>()
     };
-    // `[OPTION]` and `a|b` describe syntax and are not commands.
+    // `[OPTION]` and `a|b` describe syntax, so skip them.
     let refused = tasks.filter(|task| !task.contains(['|', '[']) && arguments::read(words(task)).is_err());
     refused.map(|task| format!("unknown task `cargo xtask {task}`")).collect()
 }

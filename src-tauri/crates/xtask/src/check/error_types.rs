@@ -1,4 +1,4 @@
-//! Checks that errors are types that callers can distinguish, not strings.
+//! Checks that functions return error types that callers can distinguish, not strings.
 
 use super::tree::{Kind, Tree, Word};
 use crate::parts;
@@ -16,7 +16,7 @@ pub(crate) fn check(trees: &[Tree]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the lines in which such a `Result` starts.
+/// Returns the line numbers at which a `Result` with a `String` error starts.
 fn look(words: &[Word]) -> Vec<usize> {
     let begins = words.windows(2).enumerate().filter_map(|(at, pair)| match pair {
         [name, open] if name.ident() == Some("Result") && open.is(&Kind::Punct('<')) => Some((at, name.line)),
@@ -28,7 +28,7 @@ fn look(words: &[Word]) -> Vec<usize> {
         .collect()
 }
 
-/// Returns `true` if the type arguments that start here have `String` as the second one.
+/// Returns `true` if the second of the type arguments that start here is `String`.
 fn has_text_for_error(words: &[Word]) -> bool {
     let (mut depth, mut commas, mut error) = (1_usize, 0, Vec::new());
     let mut is_arrow = false;

@@ -1,8 +1,8 @@
 //! Checks that comments and texts are plain English by counting awkward phrases.
 //!
 //! - `phrases.txt` lists the phrases. Text in backticks is ignored.
-//! - Each folder has a limit per 1000 lines. `phrase_ceilings.txt` contains a higher limit for a folder that still
-//!   exceeds it. That limit must be lowered when the count decreases.
+//! - Each folder has a limit per 1000 lines. `phrase_ceilings.txt` sets a higher ceiling for folders that still
+//!   exceed the limit. A ceiling must be lowered when the count decreases.
 
 use crate::{parts, process};
 use anyhow::{Context, bail, ensure};
@@ -15,13 +15,13 @@ const COMMENTS: usize = 15;
 /// Maximum number of hits per 1000 lines of documentation and window text.
 const TEXTS: usize = 30;
 
-/// Minimum number of lines that is assumed for a folder, so that one hit in a small folder is accepted.
+/// Number of lines that is assumed for smaller folders, so that a single hit in one is accepted.
 const LEAST_LINES: usize = 200;
 
-/// Maximum difference between a ceiling and the actual count.
+/// Maximum amount by which a ceiling may exceed the actual rate.
 const SLACK: usize = 5;
 
-/// Number of lines and the hits of a folder.
+/// Number of lines and of hits in a folder.
 #[derive(Debug, Default)]
 struct Tally {
     lines: usize,
@@ -58,7 +58,7 @@ fn phrases(list: &str) -> Vec<String> {
     list.lines().filter(|line| !line.starts_with('#')).map(|line| format!(" {line} ")).collect()
 }
 
-/// Parses the ceilings, by folder.
+/// Parses the list of ceilings. Returns them keyed by folder.
 fn ceilings(list: &str) -> anyhow::Result<BTreeMap<&str, usize>> {
     let lines = list.lines().filter(|line| !line.starts_with('#'));
     let parsed = lines.map(|line| match line.split_once(' ') {
@@ -68,7 +68,8 @@ fn ceilings(list: &str) -> anyhow::Result<BTreeMap<&str, usize>> {
     parsed.collect()
 }
 
-/// Returns the folder to which a file's lines are counted, or `None` if the file contains no text of this project.
+/// Returns the folder in whose tally a file is counted, or `None` if the file contains no text written for this
+/// project.
 fn folder(file: &str) -> Option<String> {
     let (path, extension) = file.rsplit_once('.')?;
     if !["rs", "js", "html", "md"].contains(&extension) || path.contains("/vendor/") {
@@ -88,7 +89,7 @@ fn is_text(folder: &str) -> bool {
     ["docs", "ui"].contains(&folder)
 }
 
-/// Returns the limit for a folder that has no ceiling.
+/// Returns the limit that applies to a folder without a ceiling.
 fn limit(folder: &str) -> usize {
     if is_text(folder) { TEXTS } else { COMMENTS }
 }

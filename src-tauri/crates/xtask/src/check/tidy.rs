@@ -4,7 +4,8 @@ use crate::{parts, process, terminal};
 use anyhow::{Context, bail};
 use std::process::Command;
 
-/// Number of lines from which a file is reported, and number from which it is an error.
+/// File length from which a file is reported and, below, length from which it is an error, in
+/// lines.
 const LONG: usize = 400;
 const TOO_LONG: usize = 600;
 
@@ -17,7 +18,7 @@ const UNFINISHED: [&str; 5] = [
     concat!("#[ig", "nore"),
 ];
 
-/// Checks every file that is, or could be, committed.
+/// Checks every file that is committed or not ignored by git.
 pub(crate) fn check() -> anyhow::Result<()> {
     let root = parts::root();
     let mut list = Command::new("git");

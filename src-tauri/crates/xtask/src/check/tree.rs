@@ -24,7 +24,7 @@ pub(crate) struct Tree {
     modules: BTreeMap<ModulePath, Module>,
 }
 
-/// A module in its own file or in that of its parent.
+/// A module, either in its own file or inline in its parent's file.
 #[derive(Debug)]
 struct Module {
     file: PathBuf,
@@ -32,7 +32,7 @@ struct Module {
     imports: Vec<imports::Import>,
 }
 
-/// Module or item to which a path leads.
+/// Module or item that a path refers to.
 #[derive(Debug)]
 struct Target {
     module: ModulePath,
@@ -40,7 +40,7 @@ struct Target {
     whole: bool,
 }
 
-/// An import: a module that names an item of another module.
+/// An import: one module that uses an item of another.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Arrow {
     pub(crate) from: ModulePath,
@@ -58,7 +58,7 @@ impl Tree {
         Ok(tree)
     }
 
-    /// Returns the names of the top-level modules.
+    /// Returns the names of the crate's top-level modules.
     pub(crate) fn rooms(&self) -> impl Iterator<Item = &str> {
         self.modules.keys().filter_map(|path| match path.as_slice() {
             [room] => Some(room.as_str()),
@@ -132,7 +132,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Returns the modules whose items a module names, with the line.
+    /// Returns the modules whose items a module uses, each with the line of the use.
     ///
     /// Re-exports (`pub use child::Thing`) are ignored: a module that uses the re-export imports the module that
     /// defines the item.
@@ -141,7 +141,7 @@ impl Tree {
         for import in &module.imports {
             let passed_on = import.public && !words::has_ident(&module.words, &import.name);
             let target = self.defining(path, &import.path, &mut Vec::new());
-            // If a whole module is imported, its items are used through paths.
+            // An imported module is counted when a path uses one of its items.
             let used = target.filter(|target| !passed_on && (!target.whole || import.name == "*"));
             named.extend(used.map(|target| (target.module, import.line)));
         }
@@ -152,7 +152,7 @@ impl Tree {
         named
     }
 
-    /// Returns the module of this crate in which a path, as seen from another module, is defined.
+    /// Returns the module of this crate that defines the item at a path, as seen from the module `from`.
     fn defining(&self, from: &[String], segments: &[String], asked: &mut Vec<ModulePath>) -> Option<Target> {
         let whole = [from, &["::".to_owned()], segments].concat();
         if asked.contains(&whole) {
@@ -176,7 +176,7 @@ impl Tree {
         }
     }
 
-    /// Resolves `segments` from the module `at`.
+    /// Resolves the path `segments` relative to the module `at`.
     fn below(&self, at: ModulePath, segments: &[String], asked: &mut Vec<ModulePath>) -> Option<Target> {
         let module = self.modules.get(&at)?;
         let Some((first, rest)) = segments.split_first() else {
@@ -217,7 +217,7 @@ impl Tree {
     ) -> Option<Target> {
         let import = self.modules.get(at)?.imports.iter().find(|import| import.name == name)?;
         if import.path.first().is_some_and(|first| first == name) {
-            // The path leads to another crate, as in `use serde::{self, ...}`.
+            // The path refers to another crate, as in `use serde::{self, ...}`.
             return None;
         }
         self.defining(at, &[import.path.as_slice(), rest].concat(), asked)
@@ -228,7 +228,7 @@ impl Tree {
 pub(crate) mod tests {
     use super::*;
 
-    /// Creates a crate from these files. The first is its root.
+    /// Creates a crate from these files, the first of which is its root.
     pub(crate) fn small(files: &[(&str, &str)]) -> Tree {
         let folder = tempfile::tempdir().unwrap();
         for (name, text) in files {

@@ -4,7 +4,7 @@ use super::tree::Tree;
 use anyhow::bail;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Modules that replace others on systems without a sandbox and therefore define the same names.
+/// Name of the modules that replace others on systems without a sandbox. They define the same type names.
 const STAND_IN: &str = "unsupported";
 
 /// Returns an error if two public types have the same name.

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 #[derive(Debug)]
 pub(crate) struct Package {
     pub(crate) name: String,
-    /// Names of the packages that are compiled into its library and programs.
+    /// Names of the packages that are compiled into this package's library and programs.
     pub(crate) dependencies: Vec<String>,
     /// Name and root file of the library and of each program in the package.
     roots: Vec<(String, PathBuf)>,
@@ -33,7 +33,7 @@ pub(crate) fn trees(packages: &[Package]) -> anyhow::Result<Vec<Tree>> {
 
 fn package(said: &Value) -> Option<Package> {
     let text = |value: &Value, key: &str| Some(value.get(key)?.as_str()?.to_owned());
-    // The dependencies of tests and build scripts have a kind.
+    // Only the dependencies of tests and build scripts have a kind.
     let compiled = list(said, "dependencies").filter(|other| other.get("kind").is_some_and(Value::is_null));
     let program = |target: &&Value| list(target, "kind").any(|kind| kind == "lib" || kind == "bin");
     let targets = list(said, "targets").filter(program);

@@ -35,11 +35,12 @@ pub(crate) struct Package {
 /// Evidence that a package is installed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Proof {
-    /// A program that is found on `PATH`.
+    /// This program is found on `PATH`.
     Program(&'static str),
     /// A `pkg-config` module. On Debian, the package manager is queried instead.
     Module(&'static str),
-    /// The Debian package manager. Elsewhere, the package is part of another one.
+    /// The Debian package manager reports the package as installed. In other distributions, another
+    /// package contains it.
     Apt,
 }
 
@@ -80,9 +81,9 @@ const LIST: &[(Purpose, Package)] = &[
     (Tests, named("npm", "nodejs-npm", "npm", Program("npm"))),
     // The browser that the Playwright server controls.
     (Tests, debian("chromium-headless-shell", Program("chromium-headless-shell"))),
-    // Subordinate user ids, for tests with the folders of two users that do not run as root.
+    // Subordinate user ids, with which tests can create folders of two users without running as root.
     (Tests, named("uidmap", "shadow-utils", "shadow", Program("newuidmap"))),
-    // The system's Python, because a sandbox does not show one in a home directory.
+    // The system's Python, because a sandbox hides a Python in the home directory.
     (Tests, named("python3", "python3", "python", Program("/usr/bin/python3"))),
     (Tests, named("python3-pip", "python3-pip", "python-pip", Program("/usr/bin/pip3"))),
     (Tests, named("git", "git", "git", Program("git"))),

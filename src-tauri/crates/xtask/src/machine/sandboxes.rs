@@ -10,7 +10,8 @@ const FUSE: &str = "/dev/fuse";
 
 const UBUNTU: &str = "/proc/sys/kernel/apparmor_restrict_unprivileged_userns";
 
-/// Makes the FUSE device available and creates an empty sandbox. The error explains a failure.
+/// Makes the FUSE device available and creates an empty sandbox. Returns an error that explains how to fix
+/// a failure.
 pub(crate) fn must_work() -> anyhow::Result<()> {
     let found = std::fs::metadata(FUSE)
         .with_context(|| format!("failed to find `{FUSE}`; run: sudo modprobe fuse"))?;

@@ -1,6 +1,6 @@
 //! Tests the `.deb` in a bare Debian: installs it with its dependencies, uses it and removes it.
 //!
-//! - Needs root on Debian and network access, some minutes, and 1.5 GB of temporary space.
+//! - Needs root on Debian, network access, several minutes and 1.5 GB of temporary space.
 //! - The demo is not in the package. The test copies it next to the installed programs.
 
 use super::{NAME, Packages, quietly};
@@ -15,7 +15,7 @@ use std::path::Path;
 const RELEASE: &str = "bookworm";
 
 /// Shell script that enters the new root with its own devices, processes and temporary folders, and runs the remaining
-/// arguments there. It uses `pivot_root`, because the kernel does not create user namespaces in a `chroot`.
+/// arguments there. It uses `pivot_root`, because the kernel refuses to create user namespaces in a `chroot`.
 const ENTER: &str = r#"
     cd "$0"; mount --bind . .; cd "$0"
     mount -t proc proc proc; mount --rbind /dev dev; mount -t tmpfs run run; mount -t tmpfs tmp tmp

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 const DEPENDS: &str = "bubblewrap, libayatana-appindicator3-1, libc6 (>= 2.34), libdbus-1-3, libgcc-s1, libgtk-3-0, \
                        libwebkit2gtk-4.1-0";
 
-/// Files that only the Debian package contains, with their destinations.
+/// Files that only the Debian package contains, each with its destination.
 const OWN_FILES: [(&str, &str); 2] = [
     ("deb-copyright", "usr/share/doc/ironcurtain/copyright"),
     ("deb-overrides", "usr/share/lintian/overrides/ironcurtain"),

@@ -62,7 +62,7 @@ fn components(metadata: &Value) -> Vec<Value> {
     seen.iter().filter_map(|id| packages.get(id)).map(|package| component(package)).collect()
 }
 
-/// Returns the packages on which a package depends, except those of tests and build scripts.
+/// Returns the dependencies of a package, except those of its tests and build scripts.
 fn compiled_in(node: &Value) -> impl Iterator<Item = &str> {
     let is_compiled = |dependency: &&Value| {
         list(dependency, "dep_kinds").any(|kind| kind.get("kind").is_some_and(Value::is_null))
@@ -79,7 +79,7 @@ fn component(package: &Value) -> Value {
     if let (Some(fields), Some(license)) =
         (facts.as_object_mut(), package.get("license").and_then(Value::as_str))
     {
-        // `/` is a deprecated separator of licences.
+        // `/` is a deprecated separator in licence expressions.
         let license = license.replace('/', " OR ");
         fields.insert("licenses".to_owned(), json!([{ "expression": license }]));
     }

@@ -66,7 +66,7 @@ fn complete(packages: &Packages, _: &Packages) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Checks that the bill of materials contains the project's packages and dependencies, with licences.
+/// Checks that the bill of materials lists the project's packages and dependencies with their licences.
 fn listed(packages: &Packages, _: &Packages) -> anyhow::Result<()> {
     let list: Value = serde_json::from_str(&fs::read_to_string(&packages.parts)?)?;
     let components = list
@@ -131,7 +131,7 @@ fn installed(packages: &Packages, _: &Packages) -> anyhow::Result<()> {
 }
 
 /// Installs the `.rpm` in an empty root and checks that removing it leaves no files. Its scripts cannot run in an
-/// empty root; they are those of the `.deb`, whose test runs them.
+/// empty root. They are the same as those of the `.deb`, whose test runs them.
 fn installed_by_rpm(packages: &Packages, _: &Packages) -> anyhow::Result<()> {
     let root = packages.rpm.with_file_name("rpm-root");
     fs::create_dir_all(&root)?;

@@ -16,7 +16,7 @@ pub(super) const PROGRAMS: [&str; 6] = [
     "ironcurtain-shim",
 ];
 
-/// Programs that other programs start, with the description for their manual pages.
+/// Programs that are usually started by other programs, each with the text for its manual page.
 const STARTED: [(&str, &str, &str); 5] = [
     (
         "ironcurtain-desktop",
@@ -37,7 +37,7 @@ const STARTED: [(&str, &str, &str); 5] = [
     ),
 ];
 
-/// Files of the checkout and their destinations in the tree.
+/// Files of the checkout, each with its destination in the tree.
 const FILES: [(&str, &str); 8] = [
     ("src-tauri/linux/ironcurtain.desktop", "usr/share/applications/io.github.ironcurtain-desktop.desktop"),
     ("src-tauri/linux/ironcurtain.service", "usr/lib/systemd/user/ironcurtain.service"),
@@ -118,7 +118,7 @@ pub(super) fn mode(path: &Path, mode: u32) -> anyhow::Result<()> {
     Ok(fs::set_permissions(path, fs::Permissions::from_mode(mode))?)
 }
 
-/// Makes all folders readable for all users, whatever the umask is.
+/// Makes all folders readable for all users, regardless of the umask.
 pub(super) fn folders(root: &Path) -> anyhow::Result<()> {
     mode(root, 0o755)?;
     for entry in fs::read_dir(root)? {

@@ -1,5 +1,5 @@
-//! Repeats the tests that could depend on the location of the checkout or the home directory, with programs below
-//! `/tmp`.
+//! Repeats tests that could depend on the location of the checkout or the home directory, using copies of the
+//! programs below `/tmp`.
 //!
 //! - Every sandbox has a private `/tmp`, so that a home directory, program or grant below the host's `/tmp` is mounted
 //!   differently.
@@ -18,7 +18,8 @@ use std::path::{Path, PathBuf};
 /// Directory that is private in each sandbox.
 const TMP: &str = "/tmp";
 
-/// Test programs, with their modules about mounts, views, home directories and protected paths.
+/// Test programs to repeat, each with its modules about mounts, views, home directories and protected
+/// paths.
 const TESTS: [(&str, &[&str]); 2] = [
     ("sandbox", &["grants::", "host_read::", "runtimes::", "special::", "view::"]),
     ("system", &["containment::", "mount_stability::", "protected::", "visibility::", "workspace::"]),
@@ -81,7 +82,7 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        // Files that remain are harmless, so the error is ignored.
+        // Leftover files are harmless.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
@@ -91,8 +92,8 @@ fn is_needed(built: &Built) -> bool {
     if built.test { !modules(&built.name).is_empty() } else { built.package != parts::root() }
 }
 
-/// Links files if they are on the same file system, because the packages need more than a gigabyte. Otherwise copies
-/// them.
+/// Links files if both paths are on the same file system, because the packages need more than a gigabyte. Otherwise,
+/// copies them.
 fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
     let folder = to.parent().context("the path has no parent folder")?;
     std::fs::create_dir_all(folder)?;

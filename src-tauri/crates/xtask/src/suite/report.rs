@@ -1,4 +1,4 @@
-//! Results of test programs: the numbers of passed and failed tests, and the durations of the tests.
+//! Results of test programs: the number of passed and failed tests, and each test's duration.
 
 use crate::totals::Totals;
 

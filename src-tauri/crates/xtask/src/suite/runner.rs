@@ -11,19 +11,19 @@ use std::process::Command;
 use std::sync::Mutex;
 use std::time::Duration;
 
-/// Maximum time for a test program, which none needs even on a slow machine.
+/// Maximum time for a test program. It is ample even on a slow machine.
 const LIMIT: Duration = Duration::from_secs(20 * 60);
 
 /// Number of unit test programs that run at once. Many of their tests wait for a timer, which leaves processors idle.
 const AT_ONCE: usize = 3;
 
-/// Test program whose tests run one at a time, because they use up the resource limits of the user.
+/// Test program whose tests run one at a time, because they exhaust the user's resource limits.
 const SEQUENTIAL: &str = "escape";
 
 /// Test programs whose tests start sandboxes, use servers from npm and PyPI, or fill disks.
 const WITH_SANDBOX: [&str; 4] = ["autostart", "escape", "sandbox", "suite"];
 
-/// Module of the system tests that measures the memory of its process. It runs alone, because concurrent tests would
+/// Module of the system tests that measures its process's memory. It runs alone, because concurrent tests would
 /// change the result.
 const UNDISTURBED: &str = "memory::";
 
@@ -52,7 +52,7 @@ pub(crate) fn run(built: &[Built], part: Part) -> anyhow::Result<Report> {
         match part {
             Part::System => program.args(["--skip", UNDISTURBED, &format!("--test-threads={}", threads())]),
             Part::Memory => program.args([UNDISTURBED, "--test-threads=1"]),
-            // Without a graphics card, the display of each test needs a whole core to draw.
+            // Without a graphics card, drawing on a test's display takes a whole core.
             Part::Crates | Part::Sandbox | Part::Display => &mut program,
         };
         program
@@ -96,7 +96,7 @@ fn run_one(tests: &Built, mut command: Command, prints_at_once: bool, report: &M
         Ok(())
     });
     let Ok(mut report) = report.lock() else { return };
-    // The result is kept even if standard output is closed. Other stages print too, so all lines are printed at once.
+    // Print all lines at once, because other stages print too. Keep the result even if standard output is closed.
     let _ = say(&lines.join("\n"));
     if let Err(problem) = ended {
         complain(&format!("{problem:#}"));
@@ -107,8 +107,8 @@ fn run_one(tests: &Built, mut command: Command, prints_at_once: bool, report: &M
 /// Returns the command for running a test program.
 ///
 /// Resets signals to their default actions, as for a program started on a terminal. A shell makes its background jobs
-/// ignore some signals, which children inherit, so that tests could not terminate their processes. The variable makes
-/// the test harness print the duration of each test.
+/// ignore some signals. Children inherit this, and tests could then not terminate their processes. Sets the variable
+/// that makes the test harness print the duration of each test.
 pub(super) fn program(tests: &Built, path: &Path) -> Command {
     let mut program = Command::new("env");
     program.args(["--default-signal", "RUSTC_BOOTSTRAP=1"]).arg(path).current_dir(&tests.package);

@@ -1,11 +1,11 @@
-//! Checks the conditions of Allow against the complete history of events, without a state machine.
+//! Checks the conditions for Allow on the complete history of events instead of with a state machine.
 
 use super::super::{By, Event, HOLD, HOVER, InView, REST, TRAVEL};
 
 /// Events with their times in milliseconds.
 type History<'a> = &'a [(u32, Event)];
 
-/// Returns a missing condition if `last` at `now` must not allow the call.
+/// Returns an unmet condition if the event `last` at the time `now` must not allow the call.
 pub(super) fn missing(slow: bool, before: History<'_>, now: u32, last: Event) -> Option<&'static str> {
     let (by, pressed) = match last {
         Event::Action => return unarmed(before, By::Key, now),
@@ -38,7 +38,7 @@ pub(super) fn missing(slow: bool, before: History<'_>, now: u32, last: Event) ->
     unarmed(&before[..pressed], by, began)
 }
 
-/// Returns a condition that a press at `began` does not meet.
+/// Returns a condition that is not met for a press at the time `began`.
 fn unarmed(earlier: History<'_>, by: By, began: u32) -> Option<&'static str> {
     if began < ms(REST) || earlier.iter().any(|(at, event)| disturbs(event) && began - at < ms(REST)) {
         return Some("no rest before the press");
@@ -64,7 +64,7 @@ fn unarmed(earlier: History<'_>, by: By, began: u32) -> Option<&'static str> {
     }
 }
 
-/// Returns the missing condition for choosing Allow with the pointer.
+/// Returns the condition that is not met for choosing Allow with the pointer.
 fn unpointed(earlier: History<'_>, began: u32) -> Option<&'static str> {
     let left = earlier.iter().rposition(|(_, event)| *event == Event::OffAllow);
     let arrived = left.map_or(0, |at| at + 1);
@@ -107,7 +107,7 @@ fn unpointed(earlier: History<'_>, began: u32) -> Option<&'static str> {
     if goes_far { None } else { Some("no movement on Allow") }
 }
 
-/// Returns the missing condition for choosing Allow with a finger.
+/// Returns the condition that is not met for choosing Allow with a finger.
 fn untouched(earlier: History<'_>) -> Option<&'static str> {
     let Some(last) = earlier.iter().rposition(|(_, event)| disturbs(event)) else {
         return Some("no first touch");
@@ -120,7 +120,7 @@ fn untouched(earlier: History<'_>) -> Option<&'static str> {
     }
 }
 
-/// Returns `true` if this disturbance is a press on another control of the dialog, or a consequence of one.
+/// Returns `true` if this event is a press on another control of the dialog, or a change that such a press caused.
 fn deliberate(history: History<'_>, at: usize) -> bool {
     let (moment, event) = history[at];
     if event == Event::Inside {
@@ -132,7 +132,7 @@ fn deliberate(history: History<'_>, at: usize) -> bool {
         && disturbance_before(history, at).is_some_and(|at| deliberate(history, at))
 }
 
-/// Returns `true` if a rest, or presses on other controls with their consequences, precede this index.
+/// Returns `true` if a rest, or only presses on other controls and the changes they caused, precede this index.
 fn follows_a_choice(history: History<'_>, at: usize) -> bool {
     let (moment, _) = history[at];
     match disturbance_before(history, at) {

@@ -19,7 +19,7 @@ pub enum BundleError {
     /// The manifest could not be read.
     #[error("failed to read the bundle's `manifest.json`: {0}")]
     NoManifest(io::Error),
-    /// The manifest is larger or has more settings than allowed.
+    /// The manifest exceeds the maximum size or number of settings.
     #[error("the bundle's `manifest.json` is larger than {} KB or has more than {} settings", .0 >> 10, .1)]
     LongManifest(u64, usize),
     /// A required setting has no value.
@@ -29,7 +29,7 @@ pub enum BundleError {
         name: String,
         /// Description of the setting, as written by the bundle's author.
         title: String,
-        /// Default value that the bundle suggests, as a clause of the message.
+        /// Clause of the message with the default value that the bundle suggests.
         proposal: String,
     },
     /// The bundle does not have this setting.
@@ -48,7 +48,7 @@ pub enum BundleError {
         name: String,
         /// Invalid value.
         value: String,
-        /// Expected type, as words.
+        /// Expected type, for display.
         kind: String,
     },
     /// A secret was given on the command line, which other programs can read.

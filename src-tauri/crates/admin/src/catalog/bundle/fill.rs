@@ -30,7 +30,7 @@ impl Fill<'_> {
         let mut filled = Map::new();
         for (key, template) in env {
             let Some(text) = self.filled(&template)? else { continue };
-            // A value may refer to a secret only if it consists of a single setting: either the user entered it, or it
+            // Only a value that consists of exactly one setting may refer to a secret: the user entered it, or it
             // names the bundle's own secret.
             if self.setting(&template).is_none() && named(&text) != Ok(None) {
                 return Err(BundleError::NotItsSecret(text));
@@ -43,8 +43,8 @@ impl Fill<'_> {
         Ok(fields.map(|(key, value)| (key.to_owned(), value)).into_iter().collect())
     }
 
-    /// Returns the arguments for one template. A setting with several values becomes several arguments, and an omitted
-    /// one none.
+    /// Returns the arguments for one template. A setting with several values becomes several arguments. An omitted
+    /// setting becomes none.
     fn argument(&self, text: &str) -> Result<Vec<String>, BundleError> {
         match self.setting(text) {
             Some(values) => Ok(values.clone()),
@@ -58,7 +58,7 @@ impl Fill<'_> {
         self.values.get(key)
     }
 
-    /// Replaces all placeholders in the text. Returns `None` if it contains an omitted setting.
+    /// Replaces all placeholders in the text. Returns `None` if the text contains an omitted setting.
     fn filled(&self, text: &str) -> Result<Option<String>, BundleError> {
         let (mut done, mut rest) = (String::new(), text);
         while let Some((before, after)) = rest.split_once("${") {

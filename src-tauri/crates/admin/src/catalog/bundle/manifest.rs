@@ -31,7 +31,7 @@ pub struct BundleManifest {
     /// Description by the author.
     #[serde(default)]
     pub description: String,
-    /// Author that the bundle names, unverified.
+    /// Author that the bundle claims, unverified.
     #[serde(default)]
     pub author: BundleAuthor,
     pub(super) server: BundleServer,
@@ -131,7 +131,7 @@ impl BundleManifest {
         let read =
             File::open(folder.join(FILE)).and_then(|file| file.take(LONGEST + 1).read_to_string(&mut text));
         let length = read.map_err(BundleError::NoManifest)?;
-        // Lossless: `usize` has at most 64 bits.
+        // This cast is lossless, because `usize` has at most 64 bits.
         if length as u64 > LONGEST {
             return Err(BundleError::LongManifest(LONGEST, MOST_SETTINGS));
         }
@@ -144,7 +144,7 @@ impl BundleManifest {
 }
 
 impl BundleSetting {
-    /// Returns the type of the value. An unknown type counts as text.
+    /// Returns the type of the setting's value. Treats an unknown type as text.
     #[must_use]
     pub fn kind(&self) -> SettingKind {
         match self.kind.as_str() {

@@ -31,7 +31,7 @@ pub enum UnpackError {
         /// Error of the ZIP reader.
         source: ZipError,
     },
-    /// A path in the bundle is a symlink or leads outside the folder.
+    /// An entry of the archive is a symlink, or its path leads outside the folder.
     #[error("`{0}` in the bundle is a symlink or outside its folder; nothing was added")]
     Outside(String),
     /// The bundle exceeds a size limit or the maximum number of files.
@@ -51,7 +51,7 @@ pub enum UnpackError {
     },
 }
 
-/// Unpacks a bundle into a folder, whose previous content is removed.
+/// Unpacks a bundle into a folder. Removes the folder's previous content.
 ///
 /// # Errors
 /// Returns an [`UnpackError`] on failure, in which case the folder is removed.

@@ -12,10 +12,10 @@ use std::path::{Path, PathBuf};
 /// Maximum size of a settings snippet, in bytes.
 const LONGEST_SNIPPET: u64 = 64 * 1024;
 
-/// Package runners whose packages IronCurtain installs.
+/// Package runners for which IronCurtain installs the packages itself.
 pub(super) const RUNNERS: [&str; 2] = ["npx", "uvx"];
 
-/// Description of the accepted forms of a server, for `--help`.
+/// Help text that describes the ways to specify a server.
 const FORMS: &str = "\
 Servers can be named as:
   memory                        an id from `ironcurtain servers catalog`
@@ -32,7 +32,7 @@ pub struct AddOptions {
     /// Server to add, in any of the forms below.
     #[arg(required = true)]
     what: Vec<String>,
-    /// Name for the server. Default: its own.
+    /// Name for the server. Default: its own name.
     #[arg(long)]
     name: Option<String>,
     /// Folder where its package is already installed.
@@ -56,7 +56,7 @@ pub struct AddOptions {
     /// Add it without asking, and allow only what its entry allows.
     #[arg(long)]
     pub(super) yes: bool,
-    /// Only write its entry; download, start and connect to nothing.
+    /// Only write its entry, without downloading, starting or connecting to anything.
     #[arg(long, conflicts_with = "yes")]
     pub(super) later: bool,
     /// Create the sandboxes even when running as root, for example in a container.
@@ -76,7 +76,7 @@ impl AddOptions {
         self.from.is_some()
     }
 
-    /// Returns `true` if standard input contains the client settings.
+    /// Returns `true` if the server is described by client settings on standard input.
     pub(super) fn reads_stdin(&self) -> bool {
         self.what == ["-"]
     }
@@ -135,7 +135,8 @@ impl AddOptions {
     }
 }
 
-/// Returns `true` if the word names a file with client settings, or standard input.
+/// Returns `true` if the word is the path of a file with client settings, or `-` for standard
+/// input.
 fn is_file(what: &str) -> bool {
     // A scoped npm package looks like a path. It is a path only if the file exists.
     let is_package = what.starts_with('@') && !Path::new(what).exists();
@@ -189,7 +190,7 @@ fn setting(text: &str) -> Result<(String, String), NotASetting> {
     Ok((name.to_owned(), value.to_owned()))
 }
 
-/// Parses `KEY=NAME`: a variable or header, and the name of the secret that it contains.
+/// Parses `KEY=NAME`: a variable or header, and the name of the secret to pass in it.
 pub fn given_secret(text: &str) -> Result<(String, SecretName), NotASetting> {
     let (key, name) = setting(text)?;
     Ok((key, SecretName::try_from(name.as_str())?))

@@ -1,4 +1,4 @@
-//! Parses the server's command in the arguments of `servers add`, and formats its result.
+//! Finds the server's command in the arguments of `servers add`, and formats the command's result.
 
 use super::options::{AddOptions, RUNNERS};
 use crate::lines::TextLines;
@@ -12,12 +12,12 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Options of `servers add` that have a value.
+/// Options of `servers add` that take a value.
 const WITH_VALUE: [&str; 5] = ["--name", "--from", "--set", "--secret", "--without"];
 
 /// Inserts `--` before a program such as `npx`, so that all later words belong to the server's command.
 ///
-/// Documentation of servers often contains a command such as `npx -y NAME`.
+/// A server's documentation often gives a command such as `npx -y NAME`.
 pub fn command_words(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut words: Vec<OsString> = words.collect();
     let is = |at: usize, word: &str| words.get(at).is_some_and(|found| found == word);
@@ -80,7 +80,7 @@ impl AddedReport<'_> {
     fn unannotated(&self) -> anyhow::Result<String> {
         let name = &self.server.name;
         let trial = PolicyTrial::open(self.home.clone(), &PolicyFiles::default(), &self.home.person)?;
-        // No annotated tool has an empty name.
+        // An empty name stands for any unannotated tool.
         let fate = UnannotatedCalls::judged(&trial, name, "");
         if fate == UnannotatedCalls::Refused {
             return Ok(format!("Its tools are refused until you run: ironcurtain servers annotate {name}"));

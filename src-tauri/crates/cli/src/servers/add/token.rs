@@ -1,4 +1,4 @@
-//! Token that the user types for a server at an address.
+//! Access token that the user types for a remote server.
 
 use crate::screen::Screen;
 use crate::secrets::TypedSecret;
@@ -14,7 +14,7 @@ pub(super) struct Token {
 }
 
 impl Token {
-    /// Prompts for the token and refers to its secret in the server's entry.
+    /// Prompts for the token and adds a reference to its secret to the server's entry.
     pub(super) fn typed(home: &Home, adding: &mut Addition, screen: Screen) -> anyhow::Result<Self> {
         let name = SecretName::try_from(format!("{}-token", adding.name).as_str())?;
         let others = Servers::load(home)?;

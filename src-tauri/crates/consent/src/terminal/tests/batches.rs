@@ -1,4 +1,4 @@
-//! Tests of allowing several calls of one agent together.
+//! Tests allowing several calls by one agent together.
 
 use super::super::super::tests::question;
 use super::super::super::{Answer, Consent, Question, Verb, Withdrawn};

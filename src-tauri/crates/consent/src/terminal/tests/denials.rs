@@ -1,4 +1,4 @@
-//! Tests of denials on the terminal, of notices, and of the front end without a user.
+//! Tests denials and notices on the terminal, and the front end that denies everything.
 
 use super::super::super::tests::{broker, question, scope};
 use super::super::super::{Answer, Consent, DenialReach, NobodyToAsk, QuestionOutcome};

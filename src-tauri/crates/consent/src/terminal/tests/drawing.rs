@@ -1,4 +1,4 @@
-//! Tests of the layout of a question.
+//! Tests the layout of a question.
 
 use super::super::super::tests::question;
 use super::super::super::{Consequence, Piece, Preview, Question, Verb};

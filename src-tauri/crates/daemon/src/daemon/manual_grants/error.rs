@@ -5,7 +5,7 @@ use ironcurtain_grants::GrantError;
 use ironcurtain_paths::PathError;
 use std::io;
 
-/// Reason why a grant cannot be created or changed. The texts are shown in the window.
+/// Reason why a grant cannot be created or changed. The window shows these messages.
 #[derive(Debug, thiserror::Error)]
 pub enum GrantRequestError {
     /// The client has never connected, so it has not been identified.
@@ -14,10 +14,10 @@ pub enum GrantRequestError {
     /// The grant is for a session, but no session of this client and server is active.
     #[error("the session has ended; choose another duration")]
     NoSession,
-    /// The request contains no kind of access.
+    /// The request does not include any kind of access.
     #[error("no access is selected; choose read, write or delete")]
     NoAccess,
-    /// The request is for permanent permission to delete.
+    /// The request would grant permission to delete permanently.
     #[error("deleting cannot be granted permanently; choose a duration, or leave out deleting")]
     RemovesForAlways,
     /// The path is not valid UTF-8.
@@ -65,7 +65,7 @@ pub enum GrantRequestError {
     /// The tool has no annotation, so the effect of its calls is unknown.
     #[error("the tool `{0}` is not annotated yet; review the server's tools under Servers")]
     UnknownTool(String),
-    /// The effect of the tool depends on its arguments, which are judged per call.
+    /// The tool's effect depends on its arguments, so each call is judged separately.
     #[error(
         "the effect of `{0}` depends on its arguments, so it cannot be granted as a whole; create a rule instead"
     )]
@@ -79,7 +79,7 @@ pub enum GrantRequestError {
     /// The change would extend the access of the grant.
     #[error("the change exceeds the grant; create a new grant instead")]
     Wider,
-    /// The operating system provided no random bytes for the id.
+    /// The operating system could not provide random bytes for the id.
     #[error("failed to create the grant: {0}")]
     NoName(#[from] io::Error),
     /// The grant cannot be recorded or stored.

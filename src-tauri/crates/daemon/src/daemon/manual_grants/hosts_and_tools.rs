@@ -1,4 +1,4 @@
-//! Grants for hosts and tools. Refuses them if they would have no effect, or if a question could not offer them.
+//! Creates grants for hosts and tools. Refuses grants that would have no effect or that a question could not offer.
 
 use super::super::Daemon;
 use super::GrantRequestError;
@@ -8,11 +8,11 @@ use ironcurtain_grants::Granted;
 use ironcurtain_policy::{ArgumentRoles, Role, ToolAnnotation, ToolScope, ToolUse};
 use ironcurtain_visible as visible;
 
-/// Port that is used if the user types a host without one.
+/// Default port for a host that the user typed without one.
 const DEFAULT_PORT: u16 = 443;
 
 impl Daemon {
-    /// Parses a host with its port, and checks that a grant would make it reachable for the server.
+    /// Parses a host and port, and checks that a grant would make the host reachable for the server.
     pub(super) fn host(&self, server: &str, text: &str) -> Result<Granted, GrantRequestError> {
         let text = text.trim();
         // Validate with the proxy's own rules first, because their error messages are the most helpful.
@@ -36,7 +36,7 @@ impl Daemon {
         Ok(Granted::Host(target))
     }
 
-    /// Returns a grant object for a whole tool, if none of the tool's arguments is judged.
+    /// Returns the target of a grant for the whole tool, or an error if any of the tool's arguments is judged.
     pub(super) fn tool(
         &self,
         server: &str,

@@ -1,4 +1,4 @@
-//! State of the grants and the policy as applied to one server.
+//! Grants and policy as currently applied to one server.
 
 use crate::server::mounted::{self, Mounted};
 use ironcurtain_grants::mounts::Need;
@@ -17,7 +17,7 @@ pub struct Versions {
 }
 
 impl Versions {
-    /// Returns `true` if both versions are at least as new as in `others`.
+    /// Returns `true` if each version is at least as new as its counterpart in `others`.
     #[must_use]
     pub fn have_reached(self, others: Self) -> bool {
         self.grants >= others.grants && self.policy >= others.policy
@@ -29,10 +29,10 @@ impl Versions {
 pub struct Applied {
     /// Versions of the grants and the policy that this state reflects.
     pub versions: Versions,
-    /// Version of the newest grant table whose revocations are complete in the sandbox and on the network. The server
+    /// Version of the newest grant table whose revocations are enforced in the sandbox and on the network. The server
     /// itself may still report old roots.
     pub within: u64,
-    /// Number of restarts because the server kept using access that was revoked.
+    /// Number of restarts because the server kept using revoked access.
     pub restarts: u64,
     /// Paths that could not be mounted, with the reasons.
     pub failed: BTreeMap<CanonicalPath, String>,
@@ -40,7 +40,7 @@ pub struct Applied {
     pub(super) read_only: BTreeMap<CanonicalPath, String>,
     /// Folders that a policy rule opens to the server.
     pub(super) opened: Arc<[OpenFolder]>,
-    /// Current mounts of the server's sandbox.
+    /// Mounts that the server's sandbox currently has.
     pub(super) mounted: Vec<Mounted>,
 }
 
@@ -50,7 +50,7 @@ impl Applied {
         self.mounted.iter().map(|mounted| &mounted.need)
     }
 
-    /// Returns the first of the `written` paths that is read-only for the rest of the session, with the reason.
+    /// Returns the first of the `written` paths that is read-only for the rest of the session, and the reason.
     #[must_use]
     pub fn withheld<'a>(
         &'a self,
@@ -71,14 +71,14 @@ impl Applied {
         mounted::shows(&self.mounted, need)
     }
 
-    /// Returns `true` if a policy rule opens the path with the needed access, and it is mounted like that.
+    /// Returns `true` if a policy rule opens the path with the needed access and the path is mounted with that access.
     #[must_use]
     pub fn opens(&self, need: &Need) -> bool {
         let opens = |o: &OpenFolder| o.path.contains(&need.path) && (o.writable || !need.writable);
         self.opened.iter().any(opens) && self.shows(need)
     }
 
-    /// Returns `true` unless a mount shows an older file or folder than the current one at the path.
+    /// Returns `true` unless a mount shows a file or folder at the path that has since been replaced.
     #[must_use]
     pub fn is_current(&self, path: &CanonicalPath) -> bool {
         mounted::is_current(&self.mounted, path)

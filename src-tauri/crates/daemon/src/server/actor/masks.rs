@@ -1,4 +1,4 @@
-//! Restores the masks of a sandbox after programs outside it have replaced or moved masked files.
+//! Restores a sandbox's masks after programs outside it replaced or moved masked files.
 
 use super::{Actor, Running};
 use crate::server::control::LostMask;
@@ -6,7 +6,8 @@ use ironcurtain_audit::{Entry, Event};
 use ironcurtain_sandbox::{ControlAnswer, ControlOp};
 
 impl Actor {
-    /// Has the supervisor verify that every mask is in place. Restarts the server if it does not confirm that.
+    /// Asks the supervisor to verify that every mask is in place. Restarts the server if the supervisor does not
+    /// confirm this.
     pub(super) async fn check(&mut self) {
         self.act_on_due().await;
         let Some(control) = self.running.as_mut().and_then(Running::control) else { return };

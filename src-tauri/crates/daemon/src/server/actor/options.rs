@@ -22,11 +22,11 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 
 /// Options for starting a server's actor.
 pub struct ActorOptions {
-    /// Entry of the server in `mcp-servers.json`.
+    /// The server's entry in `mcp-servers.json`.
     pub server: Server,
-    /// Locations of our helper programs, and the secret store.
+    /// Paths of IronCurtain's helper programs, and the secret store.
     pub programs: ServerPrograms,
-    /// Containment of the server, or the reason why it cannot be started.
+    /// Containment for the server, or the reason why it cannot be contained.
     pub containment: Result<Containment, ContainmentError>,
     /// Network access of the server, or `None` if it has none.
     pub network: Option<Arc<ServerNetwork>>,
@@ -34,23 +34,23 @@ pub struct ActorOptions {
     pub around: Surroundings,
     /// Resolver that checks granted paths before they are mounted.
     pub resolver: Resolver,
-    /// Returns `true` for grants that this server may use.
+    /// Returns `true` if this server may use a grant.
     pub may_use: Box<dyn Fn(&StandingGrant) -> bool + Send + Sync>,
     /// Refuses the server if grants and secrets under its name belong to another program.
     pub(crate) gate: IdentityGate,
     /// Refuses a program that another server can modify.
     pub refuses_program: Box<RefusesProgram>,
-    /// Current grants, including changes.
+    /// Receiver for the grants.
     pub grants: watch::Receiver<Arc<GrantTable>>,
-    /// Current policy, including changes.
+    /// Receiver for the policy.
     pub snapshots: watch::Receiver<Arc<PolicySnapshot>>,
     /// Queue of messages to the client.
     pub client: Outbox,
     /// Memory budget for messages that the client has not read.
     pub memory: Allowance,
-    /// Methods that the client accepts in requests from the server.
+    /// Methods that the client accepts when the server sends it a request.
     pub client_takes: watch::Receiver<HashSet<String>>,
-    /// Protocol versions that server programs have used before.
+    /// Protocol versions that each server program has used before.
     pub versions: KnownVersions,
     /// Receives the server's sampling requests.
     pub sampling: mpsc::UnboundedSender<SamplingRequest>,
@@ -58,13 +58,13 @@ pub struct ActorOptions {
     pub log: SessionLog,
     /// Audit log, which records starts and exits of the server.
     pub audit: Audit,
-    /// Counters and histograms of the daemon.
+    /// The daemon's counters and histograms.
     pub(crate) metrics: Metrics,
     /// Watches the sandbox's writable folders for autostart files.
     pub(crate) autostart: Autostart,
     /// Identifier of the session, for the audit log.
     pub session: String,
-    /// Token that keeps the daemon from exiting before the actor has exited.
+    /// Token that keeps the daemon running until the actor has exited.
     pub(crate) waited_for: TaskTrackerToken,
     /// Cancelled once the server may start.
     pub may_start: CancellationToken,

@@ -1,7 +1,7 @@
-//! Updates the mounts and roots of a server after grants, leases or the policy have changed.
+//! Updates a server's mounts and roots after grants, leases or the policy changed.
 //!
 //! - To add access: mounts, notifies the server, then waits for its confirmation. To remove access: notifies the
-//!   server, then unmounts and requires proof. A server that still holds a file is killed and restarted.
+//!   server, then unmounts and requires proof. A server that still holds a file open is killed and restarted.
 //! - Access that remains granted stays mounted, so that calls that need no other access are not delayed.
 //! - Every wait has a time limit. Grant and policy changes are mounted and unmounted during the wait, so a slow server
 //!   cannot delay a revocation.
@@ -28,10 +28,10 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot, watch};
 
-/// Name of the tool with which some file servers list their allowed directories.
+/// Name of the tool that some file servers provide for listing their allowed directories.
 const LIST_ALLOWED: &str = "list_allowed_directories";
 
-/// Maximum number of restarts in a row because access could not be removed.
+/// Maximum number of consecutive restarts to enforce changes to the mounts.
 const MOST_RESTARTS: usize = 3;
 
 /// Parts of the policy that apply to this server.
@@ -54,7 +54,7 @@ impl ServerRules {
 }
 
 impl Actor {
-    /// Applies the newest grants and policy. Returns once the server has the mounts and has confirmed its roots.
+    /// Applies the newest grants and policy. Returns once the server has its mounts and has confirmed its roots.
     pub(super) async fn reconcile(&mut self) {
         let (mut grants, mut snapshots) = (self.options.grants.clone(), self.options.snapshots.clone());
         let mut restarts = 0;
@@ -115,8 +115,8 @@ impl Actor {
         }
     }
 
-    /// Computes the mounts and roots that the server may have now. Returns the versions of the grants and policy that
-    /// it used.
+    /// Computes the mounts and roots that the server may have now. Returns the versions of the grants and the policy
+    /// that the result reflects.
     pub(super) fn project(&mut self) -> Versions {
         self.follow_policy();
         let table = self.options.grants.borrow().clone();
@@ -152,7 +152,7 @@ impl Actor {
         versions
     }
 
-    /// Updates the approved autostart files, and passes new ones to the watcher.
+    /// Updates the approved autostart files, and notifies the watcher of new ones.
     fn update_named(&mut self, grants: &[StandingGrant]) {
         let granted = grants.iter().filter_map(StandingGrant::files);
         let granted = granted.filter(|files| files.kind == GrantKind::File && files.access.write);
@@ -204,7 +204,7 @@ impl Actor {
         round
     }
 
-    /// Returns `true` if no open connection of the server depends on a revoked grant.
+    /// Returns `true` once none of the server's open connections depends on a revoked grant.
     async fn network_is_cut_off(&self) -> bool {
         match &self.options.network {
             Some(network) => network.is_within_grants().await,
@@ -228,8 +228,7 @@ impl Actor {
         }
     }
 
-    /// Notifies the server that its roots changed, if needed. Returns their version if the server has yet to confirm
-    /// it.
+    /// Notifies the server if its roots changed. Returns their version if the server has yet to confirm it.
     fn announce_roots(&mut self) -> Option<u64> {
         let version = self.roots.borrow().version;
         let connection = &self.running.as_ref()?.connection;
@@ -249,7 +248,7 @@ impl Actor {
         Some(version)
     }
 
-    /// Returns the wait for a version of the roots. Continues `wait` if it is for the same version.
+    /// Returns the wait for a version of the roots: `wait` if it is for the same version, otherwise a new one.
     fn wait_for(&self, told: Option<u64>, wait: Option<Wait>) -> Option<Wait> {
         let version = told?;
         if let Some(wait) = wait.filter(|wait| wait.version == version) {
@@ -294,7 +293,7 @@ impl Actor {
     }
 }
 
-/// Completes when the grants or the policy change.
+/// Completes when the grants or the policy have changed.
 async fn versions_moved(
     grants: &mut watch::Receiver<Arc<GrantTable>>,
     snapshots: &mut watch::Receiver<Arc<PolicySnapshot>>,

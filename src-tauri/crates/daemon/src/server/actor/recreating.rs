@@ -1,5 +1,5 @@
-//! Limits a server that keeps recreating quarantined files. First its folder becomes read-only, then the server is
-//! stopped.
+//! Limits a server that keeps recreating quarantined files. The folder first becomes read-only; if that does not help,
+//! the server is stopped.
 
 use super::{Actor, DownReason, Running};
 pub use crate::server::down::ServerExit;
@@ -12,14 +12,14 @@ use std::collections::BTreeMap;
 /// Limits on a server that keeps recreating quarantined files.
 #[derive(Debug, Default)]
 pub(super) struct RecreatedFiles {
-    /// Folders that became read-only, each with the file that was recreated in it.
+    /// Folders that became read-only, each with the file that the server recreated in it.
     read_only: BTreeMap<CanonicalPath, String>,
-    /// Reason why the server was stopped and must not be restarted, or `None` if it may run.
+    /// Reason why the server was stopped and must not be restarted. `None` while it may run.
     reason: Option<String>,
 }
 
 impl RecreatedFiles {
-    /// Returns the reason why the server must not be started, or `None` if it may.
+    /// Returns the reason why the server must not be started, or `None` if it may be started.
     pub(super) fn ended(&self) -> Option<DownReason> {
         self.reason.clone().map(DownReason::Recreates)
     }
@@ -40,7 +40,7 @@ impl RecreatedFiles {
 }
 
 impl Actor {
-    /// Applies the limits that the sandbox's watcher requests.
+    /// Applies the limits that the sandbox's watcher has requested.
     pub(super) async fn act_on_due(&mut self) {
         let look = self.running.as_mut().and_then(Running::control).and_then(|control| control.look());
         for due in look.map(|look| look.due()).unwrap_or_default() {
@@ -83,7 +83,7 @@ impl Actor {
         self.down(why).await;
     }
 
-    /// Removes write access from the needs below a read-only folder.
+    /// Removes write access from the needs that are in a read-only folder.
     pub(super) fn withhold_writing(&self, needs: &mut [Need]) {
         for need in needs.iter_mut().filter(|need| self.recreating.withholds(&need.path)) {
             need.writable = false;

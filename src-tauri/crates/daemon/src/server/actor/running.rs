@@ -1,4 +1,4 @@
-//! Running server process, and its events.
+//! A running server process and its events.
 
 use super::stderr_tail::StderrTail;
 use crate::server::control::SupervisorControl;
@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 
-/// Maximum time to wait until all processes in a sandbox have exited. Then they are killed.
+/// Maximum time for all processes in a sandbox to exit. After it, they are killed.
 const STOP_BOUND: Duration = Duration::from_secs(5);
 
 /// Server process, with the handles that keep it running.
@@ -23,21 +23,22 @@ pub(super) struct Running {
     pub(super) stderr_tail: StderrTail,
     pub(super) pid: Option<u32>,
     pub(super) handshake: Handshake,
-    /// Number of the client's `initialize` request that the process received.
+    /// Number of the client's `initialize` request that was sent to the process.
     pub(super) initialize_number: Option<u64>,
 }
 
 /// State of the `initialize` handshake with a process.
 #[derive(Debug)]
 pub(super) enum Handshake {
-    /// The process has received no `initialize`, because the client has yet to send it.
+    /// The process has not received `initialize`, because the client has yet to send it.
     None,
     /// The process has not answered `initialize`.
     Open {
         outcome: oneshot::Receiver<HandshakeOutcome>,
-        /// Time at which the handshake fails, or `None` if the client itself waits and sets no limit.
+        /// Time at which the handshake fails. `None` if the client is waiting for it and decides for itself when to
+        /// give up.
         deadline: Option<Instant>,
-        /// `true` while only the version probe was sent.
+        /// `true` while only the version probe has been sent.
         is_probed: Arc<AtomicBool>,
     },
     /// The process has answered `initialize`.
@@ -66,8 +67,8 @@ impl Running {
         }
     }
 
-    /// Stops the process and waits until everything in its sandbox has exited, so that the next process starts in a
-    /// clean folder.
+    /// Stops the process, and waits until everything in its sandbox has exited. The next process then starts in a clean
+    /// folder.
     pub(super) async fn stop(mut self) {
         let Some(control) = self.control() else { return };
         let end = async {
@@ -81,12 +82,12 @@ impl Running {
         let _ = tokio::time::timeout(STOP_BOUND, end).await;
     }
 
-    /// Returns the signal that masks of the sandbox may be lost, or `None` if the sandbox is not watched.
+    /// Returns the signal for masks that may be lost, or `None` if the sandbox is not watched.
     pub(super) fn check(&mut self) -> Option<Arc<Notify>> {
         Some(self.control()?.look()?.check())
     }
 
-    /// Returns `true` if changing the mounts requires a restart.
+    /// Returns `true` if the mounts can be changed only by a restart.
     pub(super) fn is_fixed(&self) -> bool {
         matches!(self.hold, ProcessHold::Fixed { .. })
     }
@@ -100,7 +101,7 @@ pub(super) async fn uncovered(check: Option<Arc<Notify>>) {
     }
 }
 
-/// Event of a running process.
+/// Event from a running process.
 #[derive(Debug)]
 pub(super) enum News {
     /// The `initialize` handshake has succeeded or failed.
@@ -109,7 +110,7 @@ pub(super) enum News {
     Ended,
 }
 
-/// Waits for the next event of the process. Never completes if no process runs.
+/// Waits for the process's next event. Never completes if no process is running.
 pub(super) async fn news(running: Option<&mut Running>) -> News {
     let Some(Running { reading, handshake, .. }) = running else { return std::future::pending().await };
     tokio::select! {
@@ -119,7 +120,7 @@ pub(super) async fn news(running: Option<&mut Running>) -> News {
     }
 }
 
-/// Waits for the result of the handshake. Never completes if no handshake is pending.
+/// Waits for the result of the handshake. Never completes if no handshake is in progress.
 async fn handshake_outcome(handshake: &mut Handshake) -> HandshakeOutcome {
     let Handshake::Open { outcome, deadline, .. } = handshake else { return std::future::pending().await };
     let late = async {

@@ -17,7 +17,7 @@ use std::sync::atomic::Ordering;
 use tokio::time::Instant;
 
 impl Actor {
-    /// Starts the process with all mounts, and sends it the client's `initialize` if there is one.
+    /// Starts the process with all its mounts, and forwards the client's `initialize` if the client has sent one.
     pub(super) async fn start_server(&mut self) {
         if let Some(reason) = self.recreating.ended() {
             return self.not_running(reason);

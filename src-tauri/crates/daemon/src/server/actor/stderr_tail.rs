@@ -10,13 +10,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::task::JoinHandle;
 
-/// Number of bytes that are kept.
+/// Number of bytes to keep.
 const KEPT: usize = 1000;
 
-/// Maximum time to read the rest after the server has exited. Other processes may hold standard error open.
+/// Maximum time to read the remaining output after the server has exited. Other processes may still hold its standard
+/// error open.
 const END_BOUND: Duration = Duration::from_millis(200);
 
-/// Reader of a server's standard error, and the last bytes that it has read.
+/// Reader for a server's standard error, with the last bytes that it read.
 #[derive(Debug)]
 pub(super) struct StderrTail {
     last: Arc<Mutex<VecDeque<u8>>>,
@@ -36,7 +37,7 @@ impl StderrTail {
         Self { last, task }
     }
 
-    /// Returns the last lines as one line, without secrets, for display to users and agents.
+    /// Returns the last lines joined into one and without secrets, for display to users and agents.
     pub(super) async fn text(&mut self) -> String {
         // After the time limit, use the bytes that have been read.
         let _ = tokio::time::timeout(END_BOUND, &mut self.task).await;

@@ -1,7 +1,8 @@
-//! Starts a server outside a session in order to inspect it, with the access in its entry and without grants.
+//! Starts a server outside a session in order to inspect it. It has the access in its entry, but no grants.
 //!
 //! - Refuses a program that another server can modify.
-//! - Watches its writable folders for autostart files, as in a session, and quarantines files that it leaves behind.
+//! - Watches the server's writable folders for autostart files, as in a session, and quarantines files that it leaves
+//!   behind.
 
 use super::{Containment, Process, RemoteTransport, Start, start};
 use crate::network::{ServesNetwork, unrecorded_dialer};
@@ -19,10 +20,11 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
-/// Memory budget for messages of a remote server outside a session, in MiB.
+/// Memory budget for messages from a remote server outside a session, in MiB.
 const ALONE_MIB: u32 = 64;
 
-/// Servers that may run at the same time, and their grants. They decide which programs another server can modify.
+/// Servers that may be running at the same time, and their grants. They determine which programs another server can
+/// modify.
 #[derive(Debug, Clone)]
 pub struct ServersBeside {
     /// All servers in `mcp-servers.json`.
@@ -36,7 +38,7 @@ pub struct ServersBeside {
 pub struct LoneProcess {
     /// Running server.
     pub process: Process,
-    /// Watch of its writable folders, or `None` if they are removed with the server.
+    /// Watch of the server's writable folders, or `None` if no writable folder outlives the server.
     pub watch: Option<LoneWatch>,
 }
 

@@ -1,4 +1,4 @@
-//! Starts a server in our own sandbox.
+//! Starts a server in IronCurtain's own sandbox.
 
 use super::{Killer, Process, ProcessHold, Start, Watch, mount, process};
 use crate::server::control::SupervisorControl;
@@ -74,7 +74,7 @@ async fn closed(
     Ok(closed)
 }
 
-/// Returns the specification of the sandbox.
+/// Builds the specification of the sandbox.
 fn spec(
     profile: &Profile,
     view: FileView,

@@ -1,7 +1,7 @@
-//! Starts an unsandboxed server, with the whole environment and the variables of its entry.
+//! Starts an unsandboxed server. It receives the daemon's environment and the variables in its entry.
 //!
-//! - The program must belong to root or this user, and must not be writable by others, because no sandbox limits the
-//!   damage of a manipulated program.
+//! - The program must belong to root or this user and must not be writable by others, because no sandbox limits the
+//!   damage that a manipulated program can do.
 
 use super::{Process, ProcessHold, Start, bound};
 use crate::server::start_error::ServerStartError;

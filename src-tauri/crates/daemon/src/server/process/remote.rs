@@ -1,4 +1,4 @@
-//! Opens the connection to a remote server, with secrets in its HTTP headers.
+//! Opens the connection to a remote server, inserting secrets into its HTTP headers.
 
 use super::remote_login::Login;
 use super::{Process, ProcessHold, ServerStderr};
@@ -14,17 +14,17 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 /// Options for connecting to a remote server.
 pub(super) struct RemoteStart<'a> {
     pub(super) server: &'a RemoteServer,
-    /// Store of the secrets that the headers refer to.
+    /// Store for the secrets that the headers refer to.
     pub(super) secrets: &'a SecretStore,
     /// Opens the network connections.
     pub(super) dialer: Dialer,
-    /// Memory budget for messages of the server.
+    /// Memory budget for the server's messages.
     pub(super) memory: &'a Allowance,
     /// Token that keeps the daemon from exiting while the connection is open.
     pub(super) waited_for: Option<TaskTrackerToken>,
 }
 
-/// Prepares the connection. Sends nothing before the first message.
+/// Prepares the connection. Nothing is sent until the first message.
 pub(super) async fn start(start: RemoteStart<'_>) -> Result<Process, ServerStartError> {
     let RemoteStart { server, secrets, dialer, memory, waited_for } = start;
     let Filled { values, mask } = filled_headers(secrets, server.headers()).await?;

@@ -1,4 +1,4 @@
-//! Credentials for a remote server, and error messages with advice if the server rejects them.
+//! Credentials for a remote server, and the error messages to show if the server rejects them.
 
 use ironcurtain_config::RemoteServer;
 use ironcurtain_secrets::{SecretName, named_in_header};
@@ -7,7 +7,7 @@ use ironcurtain_secrets::{SecretName, named_in_header};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Login {
     address: String,
-    /// Address for display in commands, without the query.
+    /// Server address to show in suggested commands, without its query.
     typed: String,
     with: LoginWith,
 }
@@ -15,7 +15,7 @@ pub(super) struct Login {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum LoginWith {
     Nothing,
-    /// Value that the entry contains directly.
+    /// Value that is written in the server's entry.
     Plain,
     Secret(SecretName),
 }
@@ -33,7 +33,7 @@ impl Login {
         Self { address: server.to_string(), typed, with }
     }
 
-    /// Returns an error message for an HTTP status of 401 or 403, with advice.
+    /// Returns the error message for an HTTP status of 401 or 403, including advice.
     pub(super) fn words(&self, status: u16) -> String {
         let Self { address, typed, with } = self;
         let refused = if status == 401 { "did not accept" } else { "refused access to" };

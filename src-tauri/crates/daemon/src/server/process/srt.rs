@@ -9,7 +9,7 @@ use ironcurtain_grants::mounts::Need;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Environment variable with the socket path of the user's SSH agent.
+/// Environment variable that contains the socket path of the user's SSH agent.
 const AGENT: &str = "SSH_AUTH_SOCK";
 
 pub(super) async fn start(
@@ -38,7 +38,7 @@ pub(super) async fn start(
     bound(command, |hold| ProcessHold::Fixed { _hold: hold, package: None }).await
 }
 
-/// Returns the `srt` settings. Lists readable paths inside denied folders explicitly, including the sandbox's own
+/// Builds the `srt` settings. Lists readable paths inside denied folders explicitly, including the sandbox's own
 /// folders.
 fn settings(
     profile: &Profile,

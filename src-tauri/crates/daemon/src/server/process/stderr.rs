@@ -5,15 +5,15 @@ use ironcurtain_secrets::SecretMask;
 use std::io;
 use tokio::io::AsyncReadExt;
 
-/// Length from which a partial line is returned in pieces, in bytes.
+/// Length at which an incomplete line is returned as a piece, in bytes.
 const PIECE: usize = 4000;
 
-/// Reader of a server's standard error. Returns complete lines, and long lines in pieces.
+/// Reader for a server's standard error. Returns complete lines, and splits long lines into pieces.
 #[derive(Debug)]
 pub struct ServerStderr {
     input: Input,
     mask: SecretMask,
-    /// Bytes that were read but have not been returned.
+    /// Bytes that were read but not yet returned.
     read: Vec<u8>,
     ended: bool,
 }
@@ -28,7 +28,9 @@ impl ServerStderr {
         self.mask = mask;
     }
 
-    /// Returns the next lines or a piece of a long line, or `None` at end of file. Cancel safe.
+    /// Returns the next lines or a piece of a long line, or `None` at end of file.
+    ///
+    /// Cancel safe.
     pub async fn next(&mut self) -> Option<Vec<u8>> {
         loop {
             if let Some(text) = self.take() {

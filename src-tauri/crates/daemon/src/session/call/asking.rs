@@ -1,7 +1,7 @@
 //! Asks the user to approve a call.
 //!
-//! - An answer applies to the call as it was shown. The call is resolved and judged again afterwards, and a difference
-//!   leads to a new question.
+//! - An answer applies to the call as it was shown. The call is resolved and judged again afterwards; if anything has
+//!   changed, the user is asked again.
 //! - Other calls with an identical question are judged again too; the answer does not apply to them.
 
 use super::{Call, proceed};
@@ -22,13 +22,13 @@ use ironcurtain_policy::{Escalation, GrantKind, PendingApproval, ToolUse, Verdic
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Maximum number of questions per call. New ones are needed if files that the call names change.
+/// Maximum number of questions per call. The user is asked again only if files that the call names have changed.
 const MOST_QUESTIONS: usize = 3;
 
-/// Maximum number of times that a call is judged again. This happens whenever a similar question is answered.
+/// Maximum number of times that a call is judged again. It is judged again whenever a similar question is answered.
 const MOST_ROUNDS: usize = 200;
 
-/// Call that needs the user's approval, with the policy that requires it.
+/// Call that needs approval, and the policy that requires it.
 pub(super) struct Escalated {
     pub(super) escalation: Escalation,
     pub(super) inspected: InspectedCall,
@@ -37,14 +37,14 @@ pub(super) struct Escalated {
 
 /// Result of one question.
 enum Answered {
-    /// The user approved these values for this call only. Empty if a new grant decides, or if the call must be judged
-    /// again.
+    /// The user approved these values for this call only. Empty if a new grant allows the call, or if the call must be
+    /// judged again.
     Yes(Vec<PendingApproval>),
-    /// The question was closed without an answer, because it is no longer needed. The call is judged again.
+    /// The question was closed without an answer because it is no longer needed. The call is judged again.
     Settled,
 }
 
-/// Asks the user until an answer applies to the current state of the call, and then forwards the call.
+/// Asks the user until an answer applies to the current state of the call, then forwards the call.
 pub(super) async fn ask(session: Arc<Session>, call: Call, mut escalated: Escalated) {
     session.counts.asked.fetch_add(1, Ordering::Relaxed);
     session.services.metrics.decided("escalate");
@@ -172,7 +172,7 @@ async fn question(
 }
 
 impl Session {
-    /// Returns the innermost folder that a grant makes readable and that contains all requested paths.
+    /// Returns the innermost folder that contains all requested paths and that a grant makes readable.
     fn open_around(&self, requested: &[RequestedAccess]) -> Option<CanonicalPath> {
         let table = self.services.grants.now();
         let usable = table.grants.iter().filter(|grant| self.may_use(&grant.subject));
@@ -184,8 +184,8 @@ impl Session {
     }
 }
 
-/// Returns the details in which calls with an identical question can differ: exact arguments, task options, values to
-/// approve, and files at the paths.
+/// Returns the details by which calls with the same question text are distinguished: exact arguments, task options,
+/// values to approve, and files at the paths.
 fn facts(call: &Call, escalation: &Escalation, paths: &FoundPaths) -> Vec<String> {
     let mut facts = vec![
         serde_json::to_string(escalation.call.transport_arguments()).unwrap_or_default(),

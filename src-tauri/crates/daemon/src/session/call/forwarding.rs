@@ -1,4 +1,4 @@
-//! Records the decision on an allowed call, and then sends the call to the server.
+//! Records the decision on an allowed call, then sends the call to the server.
 //!
 //! - INVARIANT: only [`send`] sends a call. It requires the permit and the recorded decision, so a call whose decision
 //!   cannot be recorded is not sent.
@@ -17,7 +17,7 @@ use ironcurtain_policy::{Permit, RuleReason};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Calls that can be forwarded together, because none needs a task that waits for its response.
+/// Calls that can be forwarded together. None of them needs a task to wait for its response.
 #[derive(Default)]
 pub(in crate::session) struct CallBatch(Vec<(Pending, Box<Ready>)>);
 
@@ -47,7 +47,7 @@ impl CallBatch {
         }
     }
 
-    /// Forwards all calls, with a single write to the audit log and to the server.
+    /// Forwards all calls with a single write to the audit log and one to the server.
     pub(in crate::session) async fn forward(&mut self, session: &Arc<Session>) {
         if self.0.is_empty() {
             return;
@@ -69,7 +69,7 @@ impl CallBatch {
     }
 }
 
-/// Forwards a call without leases. The connection's reader forwards the response.
+/// Forwards a call that has no leases. The connection's reader forwards the response.
 pub(super) async fn forward_alone(
     session: &Arc<Session>,
     call: &Call,
@@ -82,7 +82,7 @@ pub(super) async fn forward_alone(
     send(session, call, granted(authorization), connection, (decision, request), then)
 }
 
-/// Forwards a call. Passes the response to `then`, with the number of the decision's audit entry.
+/// Forwards a call. Calls `then` with the response and the number of the decision's audit entry.
 pub(super) async fn forward(
     session: &Session,
     call: &Call,
@@ -96,7 +96,7 @@ pub(super) async fn forward(
     send(session, call, granted(authorization), connection, (decision, request), then)
 }
 
-/// Returns the audit entry of the decision, and the request to send.
+/// Creates the audit entry for the decision, and the request to send.
 fn decision(
     session: &Session,
     call: &Call,
@@ -127,7 +127,7 @@ fn pass_on(
     }
 }
 
-/// Returns the permit, and `true` if it depends on an approval for this call only.
+/// Returns the permit. The flag is `true` if the permit depends on an approval for this call only.
 fn granted(authorization: &Authorization) -> (&Permit, bool) {
     (&authorization.permit, !authorization.approved.is_empty())
 }

@@ -52,7 +52,8 @@ impl Session {
         refusal
     }
 
-    /// Answers with the reason: a tool call gets a result with `isError`, any other request a JSON-RPC error.
+    /// Sends the client the reason: as a result with `isError` for a tool call, as a JSON-RPC error for any other
+    /// request.
     pub(super) fn refuse(&self, call: &Call, refusal: &CallRefusal) {
         if matches!(refusal, CallRefusal::NotApproved(_)) {
             self.counts.denied.fetch_add(1, Ordering::Relaxed);
@@ -133,7 +134,7 @@ impl Session {
         entry
     }
 
-    /// Records an event that has already happened. Only logs an error if the audit log fails.
+    /// Records an event that has already happened. If the audit log fails, only logs the error.
     pub(in crate::session) async fn record(&self, entry: Entry) {
         if let Err(problem) = self.services.audit.record(entry).await {
             tracing::error!(%problem, "failed to record an event");

@@ -1,6 +1,7 @@
 //! Access that is added for a single call, because the call needs it or the user approved it.
 //!
-//! - INVARIANT: this access is listed among the grants if the user approved it, and is removed at the end of the call.
+//! - INVARIANT: this access is removed when the call ends. Until then, it is listed among the grants if the user
+//!   approved it.
 
 use crate::network::HostLease;
 use crate::server::MountLease;
@@ -15,7 +16,7 @@ pub(super) struct CallResources {
     pub(super) lease: Option<MountLease>,
     pub(super) hosts: Option<HostLease>,
     /// Grant to list, or `None` if the user approved nothing. Declared last, so that the access is removed before the
-    /// listing.
+    /// list entry.
     pub(super) one_time: Option<OneTimeGrant>,
 }
 
@@ -24,7 +25,8 @@ impl CallResources {
         self.lease.is_some() || self.hosts.is_some()
     }
 
-    /// Completes when the user has revoked the approval or it has expired. Never completes without an approval.
+    /// Completes when the user has revoked the approval or the approval has expired. Never completes without an
+    /// approval.
     pub(super) async fn over(once: Option<&mut OneTimeGrant>) {
         match once {
             Some(once) => once.over().await,
@@ -34,7 +36,7 @@ impl CallResources {
 }
 
 impl Session {
-    /// Lists access that the user approved for one call among the grants. Removes the access if it cannot be listed.
+    /// Lists access that the user approved for one call among the grants. If it cannot be listed, removes the access.
     pub(super) fn list_one_time(
         &self,
         authorization: &Authorization,

@@ -12,11 +12,11 @@ use ironcurtain_policy::{Permit, Verdict};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
-/// Maximum number of attempts to mount. Each change of the grants or the policy during the wait requires another
-/// attempt.
+/// Maximum number of attempts to mount. A new attempt is needed whenever the grants or the policy change during the
+/// wait.
 const MOST_ROUNDS: usize = 3;
 
-/// Mounts the paths that the call needs, forwards the call, and then releases its place in the queue.
+/// Mounts the paths that the call needs, forwards the call, then releases its place in the queue.
 pub(super) async fn proceed(
     session: Arc<Session>,
     call: Call,
@@ -38,7 +38,7 @@ pub(super) async fn proceed(
     }
 }
 
-/// Mounts the paths that the call needs, and forwards the call if it is still authorized then.
+/// Mounts the paths that the call needs. Forwards the call if it is still authorized after that.
 async fn show_and_forward(
     session: &Arc<Session>,
     call: &Call,
@@ -84,8 +84,8 @@ async fn show_and_forward(
     Err(CallRefusal::Changed)
 }
 
-/// Returns `true` if the permit is for the authorized call. If the user approved it, the files must have the same types
-/// too.
+/// Returns `true` if the permit is for the authorized call. If the user approved the call, its files must also still
+/// have the same types.
 fn is_as_authorized(permit: &Permit, inspected: &InspectedCall, authorization: &Authorization) -> bool {
     let stands = || inspected.paths.has_same_kinds(&authorization.inspected.paths);
     permit.call() == authorization.permit.call() && (authorization.approved.is_empty() || stands())

@@ -5,8 +5,8 @@
 //!   to us.
 //! - Sends one request at a time. Limits the number of requests, the time and size of each response, and the number of
 //!   proposed folders, so that a faulty client causes no harm.
-//! - Does not ask a client of the stateless protocol, because a request could only replace a response that its agent
-//!   waits for.
+//! - Does not ask a client that uses the stateless protocol: a request would have to replace a response that its agent
+//!   is waiting for.
 
 use super::named_folder::{self, FolderRefusal};
 use crate::session::Session;
@@ -36,10 +36,10 @@ const ANSWER_BOUND: Duration = Duration::from_secs(60);
 /// Maximum length of a response, in bytes.
 const LONGEST_ANSWER: usize = 256 * 1024;
 
-/// Maximum number of roots that are used from one response.
+/// Maximum number of roots to use from one response.
 const MOST_ROOTS: usize = 16;
 
-/// Maximum number of folders that are proposed per session.
+/// Maximum number of folders to propose per session.
 const MOST_PROPOSED: usize = 8;
 
 /// Maximum length of a URI in a log message, in characters.
@@ -72,7 +72,7 @@ enum RootsError {
     /// The client answered with an error.
     #[error("the client answered with an error")]
     Refused,
-    /// The response has this length in bytes, which is too long.
+    /// The response is too long. Contains its length in bytes.
     #[error("the answer has {0} bytes; at most {LONGEST_ANSWER} are accepted")]
     Long(usize),
     /// The response is not a list of roots.
@@ -81,7 +81,7 @@ enum RootsError {
 }
 
 impl ClientRoots {
-    /// Creates the state. `is_declared` is `true` if a continued session's client has declared roots.
+    /// Creates the state. `is_declared` is `true` if this continues a session whose client declared roots.
     pub(in crate::session) fn new(is_declared: bool) -> Self {
         let roots = Self {
             is_declared: AtomicBool::new(is_declared),
@@ -102,14 +102,14 @@ impl ClientRoots {
         self.is_declared.load(Ordering::Relaxed)
     }
 
-    /// Triggers a request, because the client was initialized or reports that its roots changed.
+    /// Triggers a request, because the client was initialized or reported that its roots changed.
     pub(in crate::session) fn may_have_changed(&self) {
         if self.is_declared() {
             self.changed.notify_one();
         }
     }
 
-    /// Accepts a response of the client. Returns it if it does not answer our request.
+    /// Handles a response from the client. Returns the response as an error if it does not answer our request.
     pub(in crate::session) fn take_answer(&self, id: &Id, response: Response) -> Result<(), Response> {
         let mut asked = self.asked();
         match asked.take_if(|request| request.id == *id) {

@@ -1,14 +1,14 @@
-//! Resolves folders from a client's `file` URIs (RFC 8089) and paths in a server's entry, and checks whether they may be
+//! Resolves folders in a client's `file` URIs (RFC 8089) and paths in a server's entry, and checks whether they may be
 //! proposed.
 //!
-//! - Refuses everything that is not certainly a path on this machine in canonical form. Every refusal has a reason.
+//! - Refuses everything that is not certain to be a path on this machine in canonical form. Every refusal has a reason.
 
 use ironcurtain_grants::GrantLimits;
 use ironcurtain_paths::{CanonicalPath, NotCanonicalError, PathError, PathKind, Resolver};
 use ironcurtain_policy::GrantKind;
 use percent_encoding::percent_decode_str;
 
-/// System folders that cannot be a workspace. A grant would expose files of the whole system.
+/// System folders that cannot be a workspace. A grant would expose files that belong to the whole system.
 const SYSTEM: [&str; 22] = [
     "/",
     "/bin",
@@ -34,7 +34,7 @@ const SYSTEM: [&str; 22] = [
     "/var",
 ];
 
-/// System folders that cannot contain a workspace.
+/// System folders that cannot be or contain a workspace.
 const SYSTEM_AND_BELOW: [&str; 7] = ["/bin", "/boot", "/dev", "/etc", "/proc", "/sbin", "/sys"];
 
 /// Maximum length of a URI, in bytes.
@@ -43,16 +43,16 @@ const LONGEST: usize = 4096;
 /// Reason why a path is not proposed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum FolderRefusal {
-    /// The URI has this length in bytes, which is too long.
+    /// The URI is too long. Contains its length in bytes.
     #[error("its address has {0} bytes; at most {LONGEST} are accepted")]
     Long(usize),
     /// The URI does not have the scheme `file`.
     #[error("it is not a `file` URI; write `file:///` and the path")]
     NotAFile,
-    /// The URI refers to this other machine.
+    /// The URI refers to another machine. Contains that machine's name.
     #[error("it is on another machine, `{0}`")]
     Elsewhere(String),
-    /// The URI has parts that parsers interpret differently.
+    /// The URI contains parts that different parsers interpret differently.
     #[error("its address has a query, a fragment, a backslash or an encoded slash")]
     Ambiguous,
     /// The path is not UTF-8.
@@ -73,7 +73,7 @@ pub(super) enum FolderRefusal {
     /// The path is or contains the home directory.
     #[error("it is or contains your home folder")]
     Home,
-    /// The path is a system folder, or is below one.
+    /// The path is a system folder or is inside one.
     #[error("it is one of the system's own folders")]
     System,
     /// The path contains or is inside a protected location.

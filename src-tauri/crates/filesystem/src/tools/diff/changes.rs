@@ -1,6 +1,6 @@
 //! Finds the shortest list of changes that turns one list of lines into another.
 //!
-//! - Uses Myers' greedy search. Of several shortest results, it finds that of the reference server.
+//! - Uses Myers' greedy search. If there are several shortest results, finds the same one as the reference server.
 //! - After [`CHANGE_LIMIT`] changed lines, a search with a deadline takes over. Its result is correct, but may
 //!   be longer or another shortest one.
 
@@ -43,14 +43,15 @@ pub(super) fn changes(old: &[&str], new: &[&str]) -> Vec<Change> {
     Search::new(old, new).run().unwrap_or_else(|| approximate(old, new))
 }
 
-/// Furthest point of a path on its diagonal, which is the position in the old text minus that in the new text.
+/// Furthest point that a path reaches on its diagonal. A diagonal is the position in the old text minus that in the
+/// new text.
 #[derive(Clone, Copy)]
 struct Reach {
     old: i64,
     last: Option<usize>,
 }
 
-/// Change on a path, with the change before it.
+/// Change on a path, and the step before it.
 struct Step {
     change: Change,
     previous: Option<usize>,
@@ -90,7 +91,7 @@ impl<'a> Search<'a> {
         None
     }
 
-    /// Extends the paths by one change to `diagonal`. Returns the end point if both texts are exhausted.
+    /// Extends the paths by one change to `diagonal`. Returns the end point if it is at the end of both texts.
     fn advance(&mut self, diagonal: i64) -> Option<Reach> {
         let new_length = length(self.new);
         let below = self.reached.remove(&diagonal.saturating_sub(1));

@@ -73,13 +73,14 @@ fn split(inside: &[char]) -> Option<(Vec<&[char]>, &[char])> {
     None
 }
 
-/// Expands the sets inside braces that contain a single item. The braces themselves are literal.
+/// Handles braces that contain a single item. Expands sets inside the item, and keeps the braces as literal
+/// characters.
 fn literal(single: &[char], depth: usize) -> Option<Vec<String>> {
     let inner = expand_slice(single, depth);
     (inner.len() > 1).then(|| inner.into_iter().map(|text| format!("{{{text}}}")).collect())
 }
 
-/// Expands a sequence such as `1..3`, `c..a` or `01..10..2`; `None` if it is not one.
+/// Expands a sequence such as `1..3`, `c..a` or `01..10..2`; `None` if the text is not a sequence.
 fn sequence(single: &[char]) -> Option<Vec<String>> {
     let text: String = single.iter().collect();
     let mut ends = text.split("..");

@@ -62,7 +62,7 @@ fn tokens(mut pattern: &[char], depth: usize) -> Vec<Token> {
     tokens
 }
 
-/// Parses a group `kind(one|other)` after its first character; `None` without a group.
+/// Parses a group `kind(one|other)` after its first character; `None` if there is no group.
 fn group(kind: char, rest: &[char], depth: usize) -> Option<(Token, &[char])> {
     if !"?*+@!".contains(kind) {
         return None;
@@ -202,7 +202,7 @@ impl Walk<'_> {
         ends.fold(vec![false; places.len()], |all, ends| union(&all, &ends))
     }
 
-    /// Returns all later positions, except positions that an alternative reaches.
+    /// Returns all later positions, except those that an alternative reaches.
     fn but_not(&self, alternatives: &[Vec<Token>], places: &[bool]) -> Vec<bool> {
         let mut all = vec![false; places.len()];
         for (index, _) in places.iter().enumerate().filter(|(_, place)| **place) {

@@ -137,7 +137,7 @@ fn copy_link(_from: &Dir, _from_name: &OsStr, _to: &Dir, _to_name: &OsStr) -> io
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Ignores the error of syncing a directory that was opened for lookups only.
+/// Ignores the error of syncing a directory that was opened only for lookups.
 fn unsupported(error: io::Error) -> io::Result<()> {
     let bad_descriptor = error.raw_os_error() == Some(9);
     let harmless = [io::ErrorKind::InvalidInput, io::ErrorKind::Unsupported];

@@ -15,7 +15,7 @@ pub(super) const ROOT: &str = "@ROOT";
 const INSTALL: &str = "mkdir -p target/npm && cp tests/package.json tests/package-lock.json tests/.npmrc \
     target/npm/ && npm ci --ignore-scripts --prefix target/npm";
 
-/// Both servers after the handshake, each with a tree of its own.
+/// Both servers after the handshake, each with its own tree.
 pub(super) struct Pair {
     _keep: tempfile::TempDir,
     ours: (Client, PathBuf),

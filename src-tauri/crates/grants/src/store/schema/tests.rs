@@ -1,4 +1,4 @@
-//! Tests migrations of databases that were created with the statements of older versions.
+//! Tests migrations of databases that were created with older versions' SQL statements.
 
 use super::super::Store;
 use super::*;
@@ -29,8 +29,7 @@ const VERSION_2: &str = "
     INSERT INTO grants VALUES ('a', 'k', 'n', 's', 'tree', '/docs', 1, 0, 0, NULL, NULL, NULL, 'always', 5, 7, 2, 'q');
     INSERT INTO grants VALUES ('b', 'k', 'n', 's', 'file', '/docs/f', 1, 1, 0, NULL, NULL, 9, 'hour', 6, NULL, 0, 'r');";
 
-/// Database of version 3 with a permanent folder grant, a file grant for an hour, a host grant, and a revoked
-/// grant.
+/// Database from version 3 with a permanent folder grant, a file grant for an hour, a host grant, and a revoked grant.
 const VERSION_3: &str = "
     CREATE TABLE grants (
         id TEXT PRIMARY KEY, client TEXT NOT NULL, client_name TEXT NOT NULL, server TEXT NOT NULL,
@@ -50,7 +49,7 @@ const VERSION_3: &str = "
         ('h', 'k', 'n', 's', 'host', NULL, 0, 0, 0, 'a.example', 443, NULL, 'always', 7, NULL, 1, 'r', NULL, NULL, NULL);
     INSERT INTO ended VALUES ('gone', 'taken-back', 8);";
 
-/// Database of version 4 with the same grants and a tool grant.
+/// Database from version 4 with the same grants and a tool grant.
 const VERSION_4: &str = r#"
     CREATE TABLE grants (
         id TEXT PRIMARY KEY, client TEXT NOT NULL, client_name TEXT NOT NULL, server TEXT NOT NULL,
@@ -79,7 +78,7 @@ const FILES: [&str; 2] = [
 const HOST: &str = "h Host(HostPort { host: Name(\"a.example\"), port: 443 }) 1 None";
 const TOOL: &str = "t Tool(Use(ToolUse { tool: \"note\", values: [] })) 3 None";
 
-/// Returns the grants of a database with their remaining times by the boot clock.
+/// Returns the grants in a database, and their remaining times by the boot clock.
 fn granted(store: &Store) -> (Vec<String>, Vec<u64>) {
     let grants = store.load().unwrap();
     let short = |g: &StandingGrant| format!("{} {:?} {} {:?}", g.id, g.what, g.uses, g.expires_ms);
@@ -209,7 +208,8 @@ fn a_newer_version_and_an_incomplete_host_are_refused() {
     assert!(matches!(open(&path), Err(StoreError::Newer { found: 9, .. })));
 }
 
-/// Another program that closes the database removes its log unless this lock shows that the database is in use.
+/// Checks the lock that shows that the database is in use. Without it, another program that closes the database would
+/// remove the database's log.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_second_use_keeps_the_lock_of_the_open_database() {

@@ -121,8 +121,8 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    /// Any behaviour of both sides: input requests always carry one of our states, each state works once, and an open client
-    /// request gets at most one response.
+    /// Whatever both sides do, input requests always carry one of our states, each state works once, and an open
+    /// client request gets at most one response.
     #[test]
     fn hostile_peers_get_each_response_at_most_once(steps in prop::collection::vec(step(), 0..60)) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();

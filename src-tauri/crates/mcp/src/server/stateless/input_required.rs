@@ -25,7 +25,7 @@ const MOST_REQUESTS: usize = 32;
 /// Maximum size of a server's state in bytes.
 const LONGEST_STATE: usize = 1024 * 1024;
 
-/// Initial and maximum delay before a call is retried that required no input from the client.
+/// Initial and maximum delay before a retry of a call that needed no input from the client.
 const PAUSES: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(250)];
 
 /// Call from the core, kept until it is answered.
@@ -33,13 +33,13 @@ pub(super) struct InputCall {
     method: String,
     /// Parameters with our `_meta` fields, for retries.
     params: Box<RawValue>,
-    /// Memory of the call, held as long as it may be retried.
+    /// Memory share of the call. It is held as long as the call may be retried.
     held: MemoryShare,
     then: OnAnswer,
     rounds: u32,
 }
 
-/// Call that waits for the client's input.
+/// Call that is waiting for the client's input.
 struct Waiting {
     call: InputCall,
     state: Option<Box<RawValue>>,
@@ -58,7 +58,7 @@ pub(super) struct Calls {
     last_request: u64,
 }
 
-/// Result of a call, of which the fields of `input_required` are parsed.
+/// Result of a call, with the fields of an `input_required` result parsed.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Required {
@@ -217,7 +217,7 @@ impl StatelessServer {
         Ok(())
     }
 
-    /// Handles the client's response to one of our requests. Returns the response if it answers another request.
+    /// Handles the client's response if it answers one of our requests, and returns it otherwise.
     pub(in crate::server) fn responded(
         self: &Arc<Self>,
         connection: &ServerConnection,
@@ -249,7 +249,7 @@ impl StatelessServer {
         None
     }
 
-    /// Retries a call with the required input. Without input, retries after a delay.
+    /// Retries a call with the required input. If no input was required, retries after a delay.
     fn retry(
         self: &Arc<Self>,
         connection: ServerConnection,
@@ -301,7 +301,7 @@ impl StatelessServer {
         }
     }
 
-    /// Sends the client a cancellation of each of these requests.
+    /// Sends the client a `notifications/cancelled` for each of these requests.
     fn cancel_requests<'a>(&self, requests: impl Iterator<Item = &'a Id>) {
         for id in requests {
             let Ok(id) = RawValue::from_string(id.as_json().to_owned()) else { continue };

@@ -3,8 +3,8 @@
 //! - Unless the server's protocol version is known, the client's is tried first: a handshake for a handshake client, so
 //!   that its servers receive no unknown methods, and `server/discover` for a stateless client.
 //! - INVARIANT: a process receives at most one handshake. After it fails or times out, only `server/discover` follows.
-//! - INVARIANT: `initialize` is answered once, and a server counts as stateless only if that answer is from
-//!   `server/discover`.
+//! - INVARIANT: the client's `initialize` is answered once, and a server counts as stateless only if that answer was
+//!   derived from its `server/discover` response.
 
 use super::{ClientSide, Stamp, StatelessServer};
 use crate::server::{MemoryShare, OnAnswer, ServerAnswer, ServerConnection};
@@ -30,7 +30,7 @@ pub struct Negotiation {
     pub connection: ServerConnection,
     /// Parameters of the client's `initialize`.
     pub initialize: Box<RawValue>,
-    /// Client side for which the server is initialized.
+    /// Client side of the connection.
     pub client_side: ClientSide,
     /// Protocol versions that programs are known to speak.
     pub versions: KnownVersions,
@@ -79,8 +79,8 @@ impl Negotiation {
         connection.send_request("initialize", params, None, Box::new(answered));
     }
 
-    /// Sends `server/discover` to a silent server, unless the server is known to use the handshake. The first response
-    /// wins.
+    /// Sends `server/discover` to a silent server, unless the server is known to use the handshake. The first of the
+    /// two responses is used.
     fn ask_when_silent(&self, first: Arc<Mutex<Option<OnAnswer>>>) -> Option<AbortHandle> {
         if self.versions.of(&self.program) == Some(ProtocolVersion::Handshake) {
             return None;
@@ -141,7 +141,8 @@ impl Negotiation {
         });
     }
 
-    /// Sends `server/discover`. If the server is stateless, returns it with an equivalent `initialize` response.
+    /// Sends `server/discover`. If the server is stateless, returns its state and an equivalent `initialize`
+    /// response.
     async fn discovered(&self) -> Option<(StatelessServer, ServerAnswer)> {
         let stamp = Stamp::of(&self.initialize).ok()?;
         let params = stamp.stamped(None, None).ok()?;
@@ -164,7 +165,7 @@ impl Negotiation {
     }
 }
 
-/// Takes the callback, so that it is called only once.
+/// Takes the callback, unless it was already taken, so that it is called at most once.
 fn take(first: &Mutex<Option<OnAnswer>>) -> Option<OnAnswer> {
     first.lock().unwrap_or_else(PoisonError::into_inner).take()
 }

@@ -115,7 +115,7 @@ fn named(rules: &Rules) -> Policy {
     policy(&rules)
 }
 
-/// Generates a call of a tool, valid or not, in which a third of the arguments are omitted.
+/// Generates a valid or invalid call to a tool. A third of the arguments are omitted.
 fn call() -> impl Strategy<Value = (&'static str, Value)> {
     let urls = HOSTS.iter().map(|host| format!("https://{host}"));
     let paths = PATHS.iter().map(|path| (*path).to_owned());
@@ -161,7 +161,7 @@ fn held(texts: Vec<String>) -> BoxedStrategy<Value> {
     prop_oneof![3 => text.prop_map(|text| json!(text)), 2 => several].boxed()
 }
 
-/// Returns the outcome of a call and the deciding rule; `None` if the tool rejects the call.
+/// Returns a call's outcome and the deciding rule, or `None` if the tool rejects the call.
 fn outcome(
     policy: &Policy,
     annotations: &Annotations,

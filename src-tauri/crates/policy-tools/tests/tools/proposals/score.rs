@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Half of the tools, for tuning or validation.
+/// One half of the tools, used for tuning or for validation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Half {
     /// Half on which the rules are tuned.
@@ -16,7 +16,7 @@ pub enum Half {
     Second,
 }
 
-/// Numbers of arguments with a role that were proposed correctly, in addition, or not at all.
+/// Number of roles that were proposed correctly, proposed in addition, or missed.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Count {
     pub right: usize,
@@ -38,7 +38,7 @@ pub struct Score {
     pub differences: Vec<String>,
 }
 
-/// Returns the half to which a tool belongs, by the FNV-1a hash of its name.
+/// Returns the half that a tool belongs to, which is determined by the FNV-1a hash of its name.
 pub fn half(server: &str, tool: &str) -> Half {
     let bytes = server.bytes().chain([b'/']).chain(tool.bytes());
     let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {

@@ -1,11 +1,9 @@
 //! Parses conditional roles.
 //!
-//! - A condition must refer to an argument of the tool; otherwise it would always hold or never.
-//! - A condition adds roles to the default or removes some of them. An argument without default
-//!   roles cannot have conditional ones, because calls that do not meet the condition would then
-//!   not be judged by it.
-//! - Numbers that programs may round differently are rejected, because the server must evaluate the
-//!   condition as we do.
+//! - A condition must refer to one of the tool's arguments; otherwise it would either always or never hold.
+//! - A condition adds roles to the default or removes some of them. An argument without default roles cannot have
+//!   conditional ones, because it would not be judged in calls that do not meet the condition.
+//! - Numbers that programs may round differently are rejected, because the server must evaluate the condition as we do.
 
 use super::super::{AcceptedArguments, ArgumentCondition, ArgumentRoles, ConditionalRoles};
 use super::{ARGUMENTS, Reading};
@@ -59,7 +57,7 @@ impl Reading<'_> {
         Ok(ArgumentRoles { when: when.collect::<Result<_, _>>()?, default })
     }
 
-    /// Checks that every condition refers to an argument of the tool.
+    /// Checks that every condition refers to one of the tool's arguments.
     pub(super) fn check_conditions(
         &self,
         arguments: &[(Arc<str>, ArgumentRoles)],
@@ -140,7 +138,7 @@ fn all_of(wanted: &Value) -> impl Iterator<Item = &Value> {
     wanted.as_array().map_or(std::slice::from_ref(wanted), Vec::as_slice).iter()
 }
 
-/// Returns `true` if a number is so large that other integers round to the same `f64`.
+/// Returns `true` if a number is so large that neighbouring integers round to the same `f64`.
 fn is_beside_others(value: &Value) -> bool {
     const FIRST: f64 = 9_007_199_254_740_992.0;
     value.as_f64().is_some_and(|number| number.abs() >= FIRST)
@@ -156,7 +154,7 @@ fn state(word: &str) -> Option<ArgumentCondition> {
     }
 }
 
-/// A conditional role is missing from the default roles.
+/// Error for a conditional role that is missing from the default roles.
 #[derive(Debug, thiserror::Error)]
 #[error("the default lacks the role `{0}`")]
 struct LackingRole(Role);

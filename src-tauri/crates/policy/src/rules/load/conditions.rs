@@ -1,4 +1,4 @@
-//! Parses the `if` field of a rule.
+//! Parses a rule's `if` field.
 
 use super::super::{DomainsCondition, ListCondition, ListEntry, PathsCondition, RuleCondition};
 use super::{Loading, Reading, field};
@@ -150,8 +150,8 @@ impl Loading<'_> {
         Ok(ListCondition { roles, allowed: allowed.into_iter().map(entry).collect::<Result<_, _>>()? })
     }
 
-    /// Parses a host pattern. One that no host can match is harmless in an allow rule, but in a rule that asks
-    /// or denies it is an error, because the rule would miss its target.
+    /// Parses a host pattern. A pattern that no host can match is harmless in an allow rule, but an error in a rule
+    /// that asks or denies, because the rule would miss its target.
     fn pattern(&self, then: Decision, at: JsonLocation<'_>, text: &str) -> Result<HostPattern, LoadError> {
         match (HostPattern::read(text), then) {
             (Ok(pattern), _) => Ok(pattern),
@@ -162,7 +162,7 @@ impl Loading<'_> {
         }
     }
 
-    /// Replaces each `@name` by the values of that list.
+    /// Replaces each `@name` with the values in that list.
     fn fill_in(
         &self,
         then: Decision,

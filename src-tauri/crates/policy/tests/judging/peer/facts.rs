@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
 
-/// Root folder in the paths of the cases.
+/// Root folder of the paths in the cases.
 const WRITTEN_FOR: &str = "/tmp/icfix";
 
 pub(super) struct Ground {
@@ -35,8 +35,7 @@ impl Ground {
         self.read("sample/cases.jsonl").lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
-    /// Returns the content of a file: from the data folder if the case names one there, otherwise from the
-    /// case.
+    /// Returns a file's content: from the data folder if the case names a file there, otherwise from the case itself.
     pub(super) fn content(&self, folder: &str, named: &Value) -> String {
         match named.as_str() {
             Some(name) => self.read(&format!("data/{folder}/{name}.json")),
@@ -97,7 +96,7 @@ impl Ground {
     }
 }
 
-/// Returns the addresses that git has for a remote; any other value is itself an address.
+/// Returns the addresses that git has configured for a remote. Any other value is itself an address.
 fn remote(value: &PlannedValue<'_>, repository: Option<&CanonicalPath>) -> Fact {
     let known = |name: &str| git(repository?, &["remote", "get-url", "--all", name]);
     match value.raw {

@@ -19,7 +19,7 @@ pub(in crate::autostart) struct BaselineDifference {
     pub(in crate::autostart) change: ChangeKind,
     /// Previous content, if the baseline kept it.
     pub(in crate::autostart) before: Option<Vec<u8>>,
-    /// `true` if it is certain whether the file is new or changed.
+    /// `true` if the file is certainly new or changed. `false` if the walk for the baseline may have missed it.
     pub(in crate::autostart) is_known: bool,
 }
 
@@ -66,15 +66,15 @@ impl Baseline {
         }
     }
 
-    /// Returns whether a file or its name was written since the baseline. Mere metadata changes, such as a hard link
-    /// created by a backup or a changed mode, do not count.
+    /// Returns whether a file or its name was written since the baseline. Changes to metadata only, such as a new
+    /// mode or a hard link that a backup creates, do not count.
     fn is_written_since(&self, path: &str, now: &FileStamp) -> bool {
         now.written >= self.since
             || now.born.is_some_and(|born| born >= self.since)
             || FileStamp::of(CWD, above(path)).is_ok_and(|folder| folder.changed >= self.since)
     }
 
-    /// Returns whether a path is in a folder that was closed and still exists.
+    /// Returns whether a path is inside a folder that was read-only in the sandbox (covered) and still exists.
     fn is_below_cover(&self, path: &str) -> bool {
         path.rmatch_indices('/').filter_map(|(at, _)| path.get(..at)).any(|above| {
             let here = FileStamp::of(CWD, above);
@@ -87,7 +87,8 @@ impl Baseline {
         })
     }
 
-    /// Returns whether a file or folder was moved from another path, where it was closed or is known to be unchanged.
+    /// Returns whether the file or folder existed at another path, and the sandbox could not or did not change it
+    /// there.
     fn was_elsewhere(&self, now: &FileStamp) -> bool {
         let before = self.files.get(&now.identity()).and_then(|path| self.entries.get(path));
         before.is_some_and(|entry| match entry.cover {
@@ -114,7 +115,7 @@ impl Baseline {
         !known.is_some_and(|(path, _)| path.starts_with(&below)) && (self.whole || self.came(folder))
     }
 
-    /// Returns whether a folder, or a folder above it, was created or moved since the baseline.
+    /// Returns whether the folder, or a folder above it, was created at or moved to its path since the baseline.
     pub(in crate::autostart) fn came(&self, folder: &str) -> bool {
         let ends = std::iter::once(folder.len()).chain(folder.rmatch_indices('/').map(|(at, _)| at));
         let folders = ends.filter_map(|end| folder.get(..end));

@@ -28,12 +28,12 @@ const LONGEST: Duration = Duration::from_secs(2);
 /// Maximum number of referenced paths.
 const MOST_PATHS: usize = 2_000;
 
-/// Paths, in a root or above it, to which configurations or symlinks refer.
+/// Paths in a root or above it that configurations or symlinks refer to.
 #[derive(Debug, Default)]
 pub(in crate::autostart) struct ReferencedPaths {
     root: String,
     paths: BTreeMap<String, KnownName>,
-    /// Work trees that were found, each with a `.git`.
+    /// Work trees that were found. Each contains a `.git`.
     pub(super) tops: Vec<String>,
 }
 
@@ -45,7 +45,7 @@ struct GitPlaces {
 }
 
 impl ReferencedPaths {
-    /// Returns whether a path, or a symlink in a referenced path, is recorded.
+    /// Returns whether a path is a recorded reference, or a symlink in the path of one.
     pub(super) fn has(&self, path: &str) -> bool {
         self.paths.contains_key(path)
     }
@@ -101,7 +101,7 @@ impl Recording<'_> {
         }
     }
 
-    /// Records the references of the repository that contains the root.
+    /// Records the references of the repository around the root, if the root is inside one.
     pub(super) fn add_from_around(&mut self, root: &str) {
         let folders = root.rmatch_indices('/').filter_map(|(end, _)| root.get(..end));
         let top = folders.into_iter().find(|folder| is_there(&join(folder, ".git")));
@@ -143,7 +143,7 @@ impl Recording<'_> {
 }
 
 impl Baseline {
-    /// Makes the files read-only that repositories in the root, or earlier references, refer to.
+    /// Makes all files read-only that repositories in the root, or references recorded earlier, refer to.
     pub(super) fn close_referenced(&mut self, root: &str, recording: &mut Recording<'_>) {
         let until = Instant::now() + LONGEST;
         let mut places = BTreeSet::new();

@@ -1,8 +1,8 @@
 //! Keys that make git run a program or read another configuration, according to git-config(1).
 
-/// Folder to which paths in a configuration are relative, and the paths to which it may refer.
+/// Rules for paths in a configuration: the folder that they are relative to, and the paths that they may refer to.
 pub(in crate::autostart) struct ConfigPaths<'a> {
-    /// Callback that returns whether everything at a path is checked.
+    /// Callback that returns whether a path is in a place where all files are checked.
     pub(in crate::autostart) inside: &'a dyn Fn(&str) -> bool,
     /// Folder that contains the configuration.
     pub(in crate::autostart) folder: &'a str,
@@ -54,7 +54,7 @@ const KEYS: &[&str] = &[
     "svn.authorsprog",
 ];
 
-/// Endings of keys that name a program, in git and its extensions.
+/// Endings of key names whose value is a program, in git and its extensions.
 const ENDINGS: &[&str] = &[
     "askpass",
     "cmd",
@@ -79,7 +79,7 @@ const ADDRESSES: &[&str] = &[
     "remote.pushdefault",
 ];
 
-/// Commands with which a harmless alias may start, and the long options it may have.
+/// Commands that a harmless alias may start with, each with the long options that it may have.
 const ALIASES: &[&str] = &[
     "add", "branch", "checkout", "commit", "diff", "fetch", "log", "pull", "push", "reset", "restore",
     "show", "stash", "status", "switch", "tag",
@@ -99,7 +99,8 @@ const OPTIONS: &[&str] = &[
     "--stat",
 ];
 
-/// Returns whether a key with this value, as git lists them, makes git run a program.
+/// Returns whether a key with this value makes git run a program. Both have the form in which `git config --list`
+/// prints them.
 pub(super) fn runs(key: &str, value: &str, paths: &ConfigPaths<'_>) -> bool {
     let (section, rest) = key.split_once('.').unwrap_or((key, ""));
     let name = rest.rsplit('.').next().unwrap_or_default();
@@ -137,8 +138,8 @@ pub(super) fn names_program(key: &str, value: &str) -> bool {
     named && !(says_whether && is_boolean(value)) && !(short == "credential.helper" && value.is_empty())
 }
 
-/// Returns whether a configuration mentions a key that makes git run or read something. Keys cannot be escaped in git's
-/// syntax.
+/// Returns whether a configuration mentions a key that makes git run a program or read a file. A text search
+/// suffices, because git's syntax has no escapes in keys.
 pub(super) fn may_run(text: &[u8]) -> bool {
     if super::plain::is_harmless(text) {
         return false;
@@ -149,7 +150,7 @@ pub(super) fn may_run(text: &[u8]) -> bool {
     words.any(|word| lower.windows(word.len()).any(|part| part == word.as_bytes()))
 }
 
-/// Returns whether an address names a remote helper, as `ext::` does, or looks like an option.
+/// Returns whether an address selects a remote helper, such as `ext::`, or looks like an option.
 fn has_helper(address: &str) -> bool {
     address.split_once("::").is_some_and(|(helper, _)| !helper.contains(['/', '[', '@']))
         || address.starts_with('-')
@@ -168,7 +169,7 @@ fn is_boolean(value: &str) -> bool {
 }
 
 impl ConfigPaths<'_> {
-    /// Returns whether a path in the configuration leads to a place where everything is checked.
+    /// Returns whether a path in the configuration refers to a place where all files are checked.
     pub(in crate::autostart) fn lead_inside(&self, path: &str) -> bool {
         resolve(self.folder, path).is_some_and(|path| (self.inside)(&path))
     }

@@ -1,4 +1,4 @@
-//! Recognizes configurations that git itself writes, without running git.
+//! Recognizes harmless configurations, such as those that git itself writes, without running git.
 //!
 //! - INVARIANT: every line is a listed section or setting, in the simplest syntax. Git checks all other configurations.
 
@@ -23,7 +23,7 @@ const HARMLESS: &[(&str, &[&str])] = &[
     ("branch", &["merge", "rebase"]),
 ];
 
-/// Returns whether a configuration is known to run no program. `false` means unknown.
+/// Returns whether a configuration certainly makes git run no program. `false` means that this is unknown.
 pub(super) fn is_harmless(text: &[u8]) -> bool {
     std::str::from_utf8(text).is_ok_and(lines_are_harmless)
 }

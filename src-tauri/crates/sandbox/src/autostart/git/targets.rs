@@ -45,8 +45,8 @@ impl<'a> TargetFinder<'a> {
         Self { home, ..Self::default() }
     }
 
-    /// Adds the references of the configuration at `path`. `top` is the folder in which git runs programs; `None` if
-    /// there are several.
+    /// Adds the references of the configuration at `path`. `top` is the folder in which git runs programs, or `None`
+    /// if there are several such folders.
     pub(in crate::autostart) fn add_config(&mut self, path: &str, text: &[u8], top: Option<&str>) {
         if !self.seen.insert((path.to_owned(), top.map(str::to_owned))) || !keys::may_run(text) {
             return;
@@ -102,8 +102,8 @@ impl<'a> TargetFinder<'a> {
         }
     }
 
-    /// Makes a path absolute, relative to a folder or the home. Keeps `..`, because the kernel resolves it after a
-    /// symlink before it.
+    /// Makes a path absolute, starting at a folder or the home directory. Keeps `..`, because the kernel follows a
+    /// preceding symlink before it resolves `..`.
     fn absolute(&self, value: &str, folder: Option<&str>) -> Option<String> {
         for home in ["~/", "$HOME/", "${HOME}/"] {
             if let Some(below) = value.strip_prefix(home) {
@@ -136,10 +136,10 @@ fn meaning<'a>(key: &str, value: &'a str) -> ConfigValue<'a> {
     ConfigValue::Nothing
 }
 
-/// Programs whose first argument is the program to run.
+/// Interpreters. Their first argument is the program to run.
 const INTERPRETERS: &[&str] =
     &["bash", "bun", "dash", "deno", "env", "exec", "node", "perl", "ruby", "sh", "sudo", "tsx", "uv", "zsh"];
-/// Words after which a shell expects a program.
+/// Words that can precede a program in a shell command.
 const STARTS: &[&str] = &["!", "(", "{", "|", "||", "&&", ";", "do", "else", "if", "then", "while"];
 
 /// Returns the paths of programs in a shell command. A bare name is found through `PATH` and is not returned, except
@@ -169,7 +169,7 @@ fn programs(command: &str) -> Vec<String> {
     found
 }
 
-/// Normalizes a relative path. Returns `None` if it leaves its folder or needs a shell's expansion.
+/// Normalizes a relative path. Returns `None` if the path leaves its folder or contains a shell expansion.
 fn tidied(value: &str) -> Option<String> {
     let parts: Vec<&str> = value.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
     let is_plain = |part: &&str| *part != ".." && !part.contains(['$', '%', '~', '*']);

@@ -25,13 +25,13 @@ pub(in crate::autostart) struct UserConfig {
     pub(in crate::autostart) relative: Vec<GitTarget>,
     /// `true` if git timed out or its output was too long.
     pub(in crate::autostart) unknown: bool,
-    /// Home for which the configuration was read, followed by the files that it depends on.
+    /// Home directory for which the configuration was read. The files that the configuration depends on follow.
     home: String,
     files: Vec<(String, Option<FileStamp>)>,
 }
 
 impl UserConfig {
-    /// Reads the configuration again if the home is different or one of the files has changed.
+    /// Reads the configuration again if `home` is another directory or one of the files has changed.
     pub(in crate::autostart) fn refresh(&mut self, home: &str) {
         let is_current = |(path, stamp): &(String, Option<FileStamp>)| stamp_of(path) == *stamp;
         if self.home != home || self.unknown || !self.files.iter().all(is_current) {
@@ -62,14 +62,14 @@ impl UserConfig {
     }
 }
 
-/// Returns the stamp of a file, or of the target if it is a symlink.
+/// Returns the stamp of a file. If the path is a symlink, this is the stamp of its target.
 fn stamp_of(path: &str) -> Option<FileStamp> {
     let real = std::fs::canonicalize(path).ok()?;
     FileStamp::of(CWD, real.to_str()?).ok()
 }
 
-/// Returns the settings that git lists as file, key and value. Empty if git is not installed or cannot parse them; git
-/// then does nothing with them. `None` if git timed out.
+/// Returns the settings that git lists as file, key and value. Empty if git is not installed or cannot parse the
+/// configuration, because git then runs nothing. `None` if git timed out.
 fn list(home: &str) -> Option<Vec<(String, String, String)>> {
     let mut run = GitRun::of(&["config", "--list", "--show-origin", "--includes", "--null"]);
     run.variable("HOME", home);

@@ -2,8 +2,8 @@
 
 use super::{NameScope, is_git_by_name, lower, pattern::NamePattern, runs_later, table};
 
-/// Returns whether other programs would run a file at this path, or some file below it. A symlink with this name would
-/// give such a path to the files that it leads to.
+/// Returns whether other programs would run a file at this path, or some file below it. A symlink at this path would
+/// therefore turn the files behind it into such files.
 pub fn leads_to_programs(path: &str, home: Option<&str>) -> bool {
     if runs_later(path, home).is_some() {
         return true;

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::{ContentCheck, KnownName, NameGroup, NameScope, RunVerdict};
 
-/// Groups of names with the same treatment. Each name has the source that documents it.
+/// Groups of names with the same treatment. Each name is listed with the source that documents it.
 const LIST: &str = include_str!("names.json");
 
 /// Group of names in the list, as in `names.json`.
@@ -26,15 +26,15 @@ pub(super) struct ListedGroup {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Protection {
-    /// A program of the user's runs the file automatically: read-only, and quarantined when new.
+    /// One of the user's programs runs the file automatically: read-only, and quarantined when new.
     Unasked,
     /// A program asks the user before it runs the file: read-only, and listed when new.
     Asked,
-    /// Listed when new; quarantined in strict mode.
+    /// The file is listed when new; in strict mode, it is quarantined.
     Strict,
     /// The file is listed when new, and never quarantined.
     Listed,
-    /// Package managers write the file all the time: listed when new, even among installed packages, and never
+    /// Package managers often write the file: it is listed when new, even among installed packages, and never
     /// quarantined.
     Installed,
 }
@@ -85,13 +85,13 @@ const UNASKED: NameGroup = NameGroup {
     installed: false,
     when: "when you use git in this repository",
 };
-/// Group of hooks, wherever a git configuration or symlink places them.
+/// Group of hooks in any folder to which a git configuration or symlink refers.
 pub(super) static HOOKS: NameGroup = NameGroup { check: ContentCheck::Hook, ..UNASKED };
 /// Group of configurations that another git configuration includes.
 pub(super) static CONFIG: NameGroup = NameGroup { check: ContentCheck::GitConfig, ..UNASKED };
 /// Group of programs to which a git configuration or a symlink in a hooks folder refers.
 pub(super) static PROGRAM: NameGroup = UNASKED;
-/// Group of the paths that the user has denied.
+/// Group of files at or below the paths that the user has denied.
 pub(super) static DENIED: NameGroup =
     NameGroup { when: "when a program uses a path that you denied", ..UNASKED };
 

@@ -1,6 +1,6 @@
 //! Restores keys of a repository's configuration that make git run programs.
 //!
-//! - Keys are restored under git's own lock, so that no change made by git is lost. A lock is ignored if it is held for
+//! - Keys are restored under git's own lock, so that git's own changes are not lost. A lock is ignored if it is held
 //!   longer than git would hold it.
 //! - Nothing is deleted: the replaced configuration is moved to quarantine.
 
@@ -68,7 +68,7 @@ impl Watcher {
         }
     }
 
-    /// Returns the verdict on a configuration whose previous text is unknown.
+    /// Returns the verdict on a configuration whose previous text is unknown. `now` is the current text.
     pub(super) fn config_verdict(&self, name: &str, path: &str, now: Option<&[u8]>) -> RunVerdict {
         if self.mended(name, path, None, now) == ConfigRepair::Fine {
             RunVerdict::Harmless

@@ -22,7 +22,8 @@ use crate::{
     place::is_at_or_below,
 };
 
-/// Maximum number of consecutive reads of one batch each, enough to read all events that were already queued.
+/// Maximum number of consecutive reads of events. This suffices for all events that were queued before the first
+/// read.
 const MOST_READS: usize = 8;
 /// Maximum number of pending paths. If there are more, every root is checked instead.
 const MOST_PENDING: usize = 20_000;
@@ -47,7 +48,7 @@ impl PendingPaths {
         self.folders.is_empty() && self.files.is_empty()
     }
 
-    /// Drops the pending folders below a folder that was just checked, because the check included them.
+    /// Removes the pending folders below a folder that was just checked, because the check included them.
     fn forget_below(&mut self, folder: &str) {
         let below = format!("{folder}/");
         while let Some(next) =

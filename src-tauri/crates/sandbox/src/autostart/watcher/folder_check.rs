@@ -13,7 +13,7 @@ use crate::autostart::{
     reopened_folders::open_reopening,
 };
 
-/// Limits for checking a new folder. The final check finds the rest.
+/// Limits for checking a new folder. The final check covers files that are missed because of them.
 pub(super) const APPEARED: WalkBounds = bounds(20_000, 2);
 /// Limits for checking a whole root after events were dropped.
 pub(super) const AGAIN: WalkBounds = bounds(50_000, 5);
@@ -24,13 +24,14 @@ const fn bounds(names: usize, seconds: u64) -> WalkBounds {
 }
 
 impl Watcher {
-    /// Judges everything in a folder and watches it from then on. Returns the reasons why something was skipped.
+    /// Judges everything in a folder, and watches the folder from then on. Returns the reasons some parts were
+    /// skipped.
     pub(super) fn look(&mut self, at: &str, bounds: WalkBounds) -> Vec<String> {
         let unwatched = MOST_FOLDERS.saturating_sub(self.queue.count(at));
         self.check_watching(at, bounds, unwatched)
     }
 
-    /// Judges everything in a folder, and watches at most `unwatched` more folders.
+    /// Like [`look`](Self::look), but watches at most `unwatched` additional folders.
     fn check_watching(&mut self, at: &str, bounds: WalkBounds, mut unwatched: usize) -> Vec<String> {
         let mut walk = match FolderWalk::new(at, bounds, true) {
             Ok(walk) => walk,
@@ -90,7 +91,7 @@ impl Watcher {
         findings
     }
 
-    /// Reports once, to every sandbox that can write to a path, why something was skipped.
+    /// Reports to every sandbox that can write to a path why a part was skipped, unless this was reported before.
     pub(super) fn report_once(&mut self, path: &str, what: &str, reason: String) {
         for sandbox in self.sandboxes.values_mut() {
             if sandbox.around(path).next().is_some() && sandbox.is_news(format!("\0{what}")) {

@@ -32,9 +32,9 @@ const LONGEST_DIFFERENCE: usize = 4 << 10;
 struct RuleDecision {
     name: String,
     row: KnownName,
-    /// Length of the part of the path that the name matches.
+    /// Length of the part of the path that the listed name matches.
     end: usize,
-    /// Folder to list in place of the path, if all of it is new.
+    /// Folder to report in place of the path, because the whole folder is new.
     folder: Option<String>,
     verdict: RunVerdict,
     change: ChangeKind,
@@ -290,8 +290,8 @@ impl Watcher {
         }
     }
 
-    /// Moves the nearest new folder above a path to quarantine. It may be another user's folder that was renamed as a
-    /// whole. Never moves a folder that already existed.
+    /// Moves the nearest new folder above a path to quarantine. This is for files that cannot be moved alone, for
+    /// example in a renamed folder of another user. Never moves a folder that already existed.
     fn move_around<'a>(&mut self, path: &'a str, when: &str, names: &[&str]) -> Option<(&'a str, String)> {
         let mut around = above(path);
         while self.is_in_root(around) && !self.is_root(around) {
@@ -322,8 +322,8 @@ impl WatchedSandbox {
         self.around(path).find_map(|(_, baseline)| baseline.difference(path, now, text, named, is_config))
     }
 
-    /// Returns the decision about a new folder with a listed name. The folder is moved as a whole if everything in it
-    /// would be moved.
+    /// Returns the decision about a new folder with a listed name. The whole folder is quarantined if all files in it
+    /// would be quarantined.
     fn folder_decision(
         &self,
         name: String,
@@ -346,7 +346,7 @@ impl WatchedSandbox {
         })
     }
 
-    /// Returns the folder to list in place of the path, if package managers write it and all of it is new.
+    /// Returns the folder to report in place of the path, if package managers write the folder and all of it is new.
     fn new_folder(&self, path: &str, row: &KnownName, end: usize) -> Option<String> {
         let folder = path.get(..end).filter(|_| row.group.installed && row.folder && end < path.len())?;
         self.around(path).any(|(_, baseline)| baseline.is_new_folder(folder)).then(|| folder.to_owned())

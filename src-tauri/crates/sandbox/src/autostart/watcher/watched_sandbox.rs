@@ -25,17 +25,17 @@ pub(super) struct WatchedSandbox {
     pub(super) roots: BTreeMap<String, Baseline>,
     pub(super) named: BTreeSet<String>,
     pub(super) hidden: Vec<String>,
-    /// Findings about files that can run later and stay in place, by path.
+    /// Findings about files that can run later and were left in place, by path.
     pub(super) left: BTreeMap<String, Finding>,
     /// Findings that the next read returns.
     pub(super) waiting: Vec<Finding>,
-    /// Paths, and paths with keys, that were already reported.
+    /// Paths, and paths with keys, that have already been reported.
     pub(super) reported: BTreeSet<String>,
     pub(super) count: usize,
     pub(super) uncovered: bool,
-    /// Measures that the launcher must take.
+    /// Actions that the launcher must take.
     pub(super) countermeasures: Vec<Countermeasure>,
-    /// `true` once termination of the sandbox was requested from the launcher.
+    /// `true` once the launcher was requested to terminate the sandbox.
     is_over: bool,
 }
 
@@ -74,7 +74,7 @@ impl WatchedSandbox {
         closed.chain(&self.hidden).any(|covered| is_at_or_below(covered, path))
     }
 
-    /// Requests the countermeasure for a file that was recreated too often.
+    /// Requests the countermeasure against a sandbox that has recreated the file at `path` too often.
     pub(super) fn limit(&mut self, path: &str, limit: MoveLimit) {
         match limit {
             MoveLimit::None => {}
@@ -102,7 +102,7 @@ impl WatchedSandbox {
         }
     }
 
-    /// Lists a file that stays in place, and reports it with the next read unless it was already reported.
+    /// Records a file that was left in place. The next read reports it, unless it was already reported.
     pub(super) fn list(&mut self, path: &str, left: Finding) {
         if self.left.len() >= MOST_REPORTED && !self.left.contains_key(path) {
             // Counts as one more unreported finding.
@@ -114,12 +114,12 @@ impl WatchedSandbox {
         }
     }
 
-    /// Returns whether this was not reported before, as far as is remembered, and remembers it.
+    /// Records `what` as reported. Returns whether it was not reported before, as far as is remembered.
     pub(super) fn is_news(&mut self, what: String) -> bool {
         self.reported.len() < 2 * MOST_REPORTED && self.reported.insert(what)
     }
 
-    /// Reports a finding with the next read, within the limit.
+    /// Queues a finding for the next read, unless the maximum number of findings was reached.
     pub(super) fn report(&mut self, finding: Finding) {
         self.count += 1;
         if self.count < MOST_REPORTED {

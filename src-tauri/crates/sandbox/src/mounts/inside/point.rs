@@ -1,9 +1,9 @@
-//! Mount points, which are reused if they exist, created if the sandbox owns the place, and removed when no longer
-//! needed.
+//! Mount points. They are reused if they exist, created if the sandbox owns the parent folder, and removed when no
+//! longer needed.
 //!
 //! - The sandbox's root is read-only for all its processes. It is written through a detached copy that only the child
 //!   has.
-//! - Nothing is created in a tree of the host. A grant for a name that is missing in such a tree is refused.
+//! - Nothing is created in the host's trees. A grant is refused if its mount point would have to be created there.
 
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -29,7 +29,7 @@ pub(in super::super) struct CreatedPoint {
 }
 
 impl Inside<'_> {
-    /// Returns the place on which to mount `path`, creating it if necessary.
+    /// Returns the file or directory on which to mount `path`, creating it if necessary.
     pub(in super::super) fn mount_point(
         &mut self,
         path: &str,
@@ -39,8 +39,8 @@ impl Inside<'_> {
         self.point_below(root, "", path, kind)
     }
 
-    /// Returns the place on which to mount `path`, below `above`. `place` is the opened `above`, so it may be hidden
-    /// under a mount.
+    /// Like [`mount_point`](Self::mount_point), but starts at `place`, the opened directory at the path `above`. This
+    /// directory may be covered by a mount.
     pub(super) fn point_below(
         &mut self,
         place: OwnedFd,
@@ -91,7 +91,7 @@ impl Inside<'_> {
         Ok(())
     }
 
-    /// Removes created mount points that no mount needs any more.
+    /// Removes created mount points that are no longer in use.
     pub(super) fn tidy(&mut self) {
         let mut made = std::mem::take(&mut self.made);
         made.sort_by(|a, b| b.path.cmp(&a.path));

@@ -5,9 +5,9 @@
 //! - INVARIANT: the mount is first made read-only, which the kernel refuses while a process can write to one of its
 //!   files. It is therefore safe to remove the masks in the mount.
 //! - A file that another grant still shows at the same path is not revoked, so its readers may continue.
-//! - A mount that was set aside has no path in the sandbox, whether or not there is a proof.
-//! - A tree whose submounts existed on the host when the sandbox started cannot be split up, because the kernel
-//!   locks them together. Without a proof, it is detached and reported as held.
+//! - A mount that was set aside has no path in the sandbox, even if the proof then fails.
+//! - A tree whose submounts existed on the host when the sandbox started cannot be split up, because the kernel locks
+//!   them together. If its unmount fails, it is detached and reported as held.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -31,7 +31,7 @@ use crate::{
     tree::attach,
 };
 
-/// Folder for mounts that are being released. It is on the root, so the sandbox cannot move it.
+/// Folder for mounts that are being released. It is on the read-only root, so the sandbox cannot move it.
 const ASIDE: &str = "/.ironcurtain-aside";
 /// Maximum time for a file to be closed. The kernel completes a close only when the closing process returns from the
 /// call.
@@ -52,7 +52,7 @@ pub(super) enum SetAside {
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(in super::super) struct UnmountOutcome {
     pub(in super::super) proof: UnmountProof,
-    /// Mount that now shows the same file at the path, if there is one.
+    /// Id of the mount that now shows the same file at the path, if there is one.
     pub(in super::super) instead: Option<u64>,
     /// `true` if a process may still have one of the mount's files open for reading.
     pub(in super::super) loose: bool,
@@ -115,7 +115,7 @@ impl Inside<'_> {
         }
     }
 
-    /// Returns the mount in `granted` that now shows the same file at `path`.
+    /// Returns the id of the mount in `granted` that now shows the same file at `path`.
     fn instead(&self, path: &str, identity: FileId, granted: &[u64]) -> Option<u64> {
         let place = open_plain(&self.root, path).ok()?;
         let mount_id = mount_id(&place).ok().filter(|id| granted.contains(id))?;
@@ -123,7 +123,7 @@ impl Inside<'_> {
         is_same.then_some(mount_id)
     }
 
-    /// Releases the mount `id` at `point`.
+    /// Unmounts the mount `id` at `point`, or detaches it if that fails.
     fn end(&self, id: u64, point: &OsStr, instead: Option<u64>) -> Result<UnmountOutcome, MountError> {
         let broken = |why: String| {
             MountError::Broken(format!("failed to release the mount at `{}`: {why}", point.display()))

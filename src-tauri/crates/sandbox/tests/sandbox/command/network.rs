@@ -1,4 +1,4 @@
-//! `network` settings: reachable and unreachable hosts, judged by the connections that the test's server receives.
+//! Tests the `network` settings by the connections that reach the test's server.
 
 use std::{
     io::{Read, Write},

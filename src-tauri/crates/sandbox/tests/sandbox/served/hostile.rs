@@ -1,4 +1,4 @@
-//! Hostile programs: each attack is refused for its own reason, and an allowed twin of the attack works.
+//! Tests hostile programs. Each attack is refused, while the same operation without its hostile part is allowed.
 
 use std::os::unix::fs::symlink;
 

@@ -1,4 +1,4 @@
-//! Calls in a served folder have the same results as on the disk, except for those in a documented list.
+//! Tests that calls have the same results in a served folder as on the disk, except for a documented list of calls.
 
 use super::*;
 
@@ -15,7 +15,7 @@ const DIFFERENT: [(&str, &str, &str); 5] = [
     ("missing extended attribute", "ENODATA", "ENOTSUP"),
 ];
 
-/// Runs a script on the disk and in a served folder. Returns the output lines of both.
+/// Runs a script on the disk and in a served folder. Returns the output lines of both runs.
 fn on_disk_and_served(script: &str) -> [Vec<String>; 2] {
     let place = Place::new();
     for folder in ["disk", "served"] {

@@ -7,7 +7,7 @@ fn to(names: &str) -> Vec<u8> {
 }
 
 impl Scene {
-    /// Sends a request, and allows every access that it needs. Returns the reply and the accesses.
+    /// Sends a request, and allows every access that it asks for. Returns the reply and these accesses.
     fn allowing(&self, opcode: u32, body: &[u8]) -> (Answer, Vec<WantedAccess>) {
         let unique = self.send(opcode, 1, body);
         let mut asked = Vec::new();

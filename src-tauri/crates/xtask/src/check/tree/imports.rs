@@ -29,7 +29,7 @@ pub(super) fn read(words: &[Word]) -> Vec<Import> {
     imports
 }
 
-/// Returns `true` if the tokens end with `pub` or `pub(...)`.
+/// Returns `true` if the tokens before an item end with `pub` or `pub(...)`.
 fn is_public(before: &[Word]) -> bool {
     match before {
         [.., word] if word.ident() == Some("pub") => true,
@@ -42,7 +42,7 @@ fn is_public(before: &[Word]) -> bool {
     }
 }
 
-/// Parses one branch of a `use`. Returns the index after it.
+/// Parses one branch of a `use` tree. Returns the index of the token after it.
 fn read_tree(words: &[Word], at: usize, above: &[String], imports: &mut Vec<Import>) -> usize {
     let at = if words::is_joint(words, at) { at + 2 } else { at };
     let kind = words.get(at).map(|word| &word.kind);

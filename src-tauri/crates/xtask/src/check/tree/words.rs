@@ -3,7 +3,7 @@
 use anyhow::anyhow;
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
-/// A token of a file. Brackets are separate tokens.
+/// A token of a source file. Brackets are separate tokens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Word {
     pub(crate) kind: Kind,
@@ -29,7 +29,7 @@ pub(super) struct Declared {
     pub(super) words: Option<Vec<Word>>,
 }
 
-/// Keywords that a defined name follows.
+/// Keywords that are followed by the name of the item they define.
 const DEFINING: [&str; 9] =
     ["struct", "enum", "trait", "type", "fn", "const", "static", "union", "macro_rules"];
 
@@ -57,7 +57,7 @@ pub(super) fn outside_tests(text: &str) -> anyhow::Result<Vec<Word>> {
     Ok(words)
 }
 
-/// Separates the tokens of declared modules from all other tokens.
+/// Removes module declarations from the tokens. Returns the other tokens and the declared modules.
 pub(super) fn without_modules(words: Vec<Word>) -> (Vec<Word>, Vec<Declared>) {
     let (mut kept, mut modules) = (Vec::new(), Vec::new());
     let mut at = 0;
@@ -118,7 +118,7 @@ pub(super) fn is_joint(words: &[Word], at: usize) -> bool {
     colon(at) && colon(at + 1)
 }
 
-/// Returns `true` if the name occurs outside `use`.
+/// Returns `true` if the name occurs as an identifier outside `use`.
 pub(super) fn has_ident(words: &[Word], name: &str) -> bool {
     let mut used = false;
     words.iter().any(|word| {
@@ -178,7 +178,8 @@ fn flatten(stream: TokenStream, words: &mut Vec<Word>) {
         match tree {
             TokenTree::Ident(ident) => push(Kind::Ident(ident.to_string())),
             TokenTree::Punct(punct) if punct.as_char() == '#' => {
-                // An outer or inner attribute, such as a doc comment. The item of a test attribute is removed too.
+                // An outer or inner attribute, such as a doc comment. If it limits an item to tests, remove the item
+                // too.
                 trees.next_if(|next| matches!(next, TokenTree::Punct(mark) if mark.as_char() == '!'));
                 let attribute = trees.next_if(|next| matches!(next, TokenTree::Group(_)));
                 if attribute.is_some_and(|attribute| is_for_tests(&attribute)) {

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 /// Maximum time to wait for a server to apply changed roots.
 const ROOTS_BOUND: Duration = Duration::from_secs(5);
 
-/// Maximum time to wait for the first `roots/list` of a server that may not support roots.
+/// Maximum time to wait for a server's first `roots/list`, because the server may not support roots.
 const FIRST_ASK_BOUND: Duration = Duration::from_millis(500);
 
 /// Maximum interval between two calls of `list_allowed_directories`.
@@ -32,17 +32,17 @@ pub(super) struct Wait {
 /// Result of a wait.
 #[derive(Debug)]
 pub(super) enum WaitOutcome {
-    /// The process exited first.
+    /// The process exited before it applied the roots.
     Ended,
-    /// The server has applied the roots, or the time limit was exceeded.
+    /// The server applied the roots, or the time limit was exceeded.
     Waited {
-        /// `true` if the server requests roots, or `None` if that is still unknown.
+        /// `true` if the server requests roots, `false` if it does not, or `None` if that is still unknown.
         asks_for_roots: Option<bool>,
     },
 }
 
 impl Wait {
-    /// Starts to wait for the roots in `shown`. `asks_for_roots` is `true` if the server is known to request roots, and
+    /// Starts waiting for the roots in `shown`. `asks_for_roots` is `true` if the server is known to request roots,
     /// `lists_allowed` if it has the tool `list_allowed_directories`.
     pub(super) fn begin(
         connection: ServerConnection,
@@ -81,7 +81,7 @@ async fn wait_for_confirmation(
     WaitOutcome::Waited { asks_for_roots }
 }
 
-/// Calls the tool until it lists every root, because the server may apply new roots some time after receiving them.
+/// Calls the tool repeatedly until it lists every root. The server may apply new roots some time after receiving them.
 async fn confirm(connection: &ServerConnection, shown: &ServerView, deadline: Instant, log: &SessionLog) {
     let mut pause = Duration::from_micros(500);
     let params =

@@ -1,7 +1,7 @@
 //! Mounts and unmounts paths in a running sandbox, and updates the watch for autostart files.
 //!
 //! - A folder that cannot be watched is not made writable.
-//! - Without proof that a mount was removed, the round is marked as `held`, and the server is restarted.
+//! - If a mount cannot be proven to be removed, the round is marked as `held` and the server is restarted.
 
 use crate::server::control::SupervisorControl;
 use crate::server::mounted::Mounted;
@@ -16,9 +16,10 @@ use std::collections::BTreeMap;
 pub(super) struct RoundOutcome {
     /// `true` if the client was already initialized when the server was notified of its roots.
     pub(super) takes_calls: bool,
-    /// `true` if the server may still have removed access, or the state of the mounts is unknown.
+    /// `true` if the server may still have access that should have been removed, or if the state of its mounts is
+    /// unknown.
     pub(super) held: bool,
-    /// `true` if the mounts are outdated and cannot be changed while the server runs.
+    /// `true` if the mounts are outdated but can be changed only by a restart.
     pub(super) outdated: bool,
     /// Paths that could not be mounted, with the reasons.
     pub(super) failed: BTreeMap<CanonicalPath, String>,
