@@ -80,7 +80,7 @@ fn screen_reader_hears_instructions_choices_and_timeout_warning() {
 
 #[test]
 fn first_screen_lists_all_consequences_worst_first() {
-    let questions: [(&str, &str, &[&str]); 11] = [
+    let questions: [(&str, &str, &[&str]); 12] = [
         ("one", "read ~/Pictures/2026/holiday-00.jpg (2 MB)", &[]),
         (
             "ten",
