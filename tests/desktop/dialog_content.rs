@@ -80,7 +80,7 @@ fn screen_reader_hears_instructions_choices_and_timeout_warning() {
 
 #[test]
 fn first_screen_lists_all_consequences_worst_first() {
-    let questions: [(&str, &str, &[&str]); 12] = [
+    let questions: [(&str, &str, &[&str]); 11] = [
         ("one", "read ~/Pictures/2026/holiday-00.jpg (2 MB)", &[]),
         (
             "ten",
@@ -107,14 +107,6 @@ fn first_screen_lists_all_consequences_worst_first() {
             ],
         ),
         ("issue", "publish to acme/app on GitHub", &["with title: It leaks"]),
-        (
-            "changed-tool",
-            "use search (the server changed this tool)",
-            &[
-                "Hint: it gives the agent instructions: \u{201c}do not tell\u{201d}.",
-                "If you deny, the tool stays suspended. You can decide later under Servers.",
-            ],
-        ),
         (
             "write",
             "write ~/Documents/tax/2026/summary.md (new file, 101 bytes)",
