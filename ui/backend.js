@@ -95,6 +95,8 @@ export const restoreServer = (name) => invoke("restore_server", { name });
 export const forgetServer = (name) => invoke("forget_server", { name });
 /** @type {(server: string, found: string, keep: boolean) => Promise<string>} Decides about the program that was shown. */
 export const decideIdentity = (server, found, keep) => invoke("decide_identity", { server, found, keep });
+/** @type {(server: string, change: string, decision: "update" | "keep" | "remove") => Promise<string>} Decides about the definition that was shown. */
+export const decideTool = (server, change, decision) => invoke("decide_tool", { server, change, decision });
 /** @type {(server: string, wanted: import("./types.js").WantedOpening) => Promise<{ what: string, words: string } | null>} Null if the picker was cancelled. */
 export const planOpening = (server, wanted) => invoke("plan_opening", { server, wanted });
 /** @type {() => Promise<string>} Opens the host or folder that was shown. */

@@ -28,7 +28,7 @@ const past = () => foundClients().filter((one) => bypassing(one).length > 0);
  * @param {import("./types.js").Snapshot} snapshot
  */
 export const needs = (snapshot) =>
-  snapshot.waiting.length + snapshot.questions.missed.length + snapshot.changed_servers.length + past().length + (leftFiles(snapshot) > 0 ? 1 : 0);
+  snapshot.waiting.length + snapshot.questions.missed.length + snapshot.changed_servers.length + snapshot.changed_tools.length + past().length + (leftFiles(snapshot) > 0 ? 1 : 0);
 
 /**
  * Returns a row for each thing that needs the user, the most urgent first.
@@ -37,10 +37,11 @@ export const needs = (snapshot) =>
 export function needsYou(snapshot) {
   const n = needs(snapshot);
   if (n === 0) return nothing;
-  const { waiting, questions, changed_servers } = snapshot;
+  const { waiting, questions, changed_servers, changed_tools } = snapshot;
   const rows = [
     ...waiting.map((one, at) => ({ key: one.id, row: openRow(one, at) })),
-    ...changed_servers.map((name) => ({ key: `server:${name}`, row: changedRow(name) })),
+    ...changed_servers.map((name) => ({ key: `server:${name}`, row: changedRow(name, HOME.serverChanged(name), HOME.serverBlocked) })),
+    ...changed_tools.map((name) => ({ key: `tools:${name}`, row: changedRow(name, HOME.toolsChanged(name), HOME.toolsSuspended) })),
     ...past().map((one) => ({ key: `bypass:${one.id}`, row: bypassRow(one) })),
     ...questions.missed.map((one) => ({ key: one.id, row: missedRow(one) })),
     ...(leftFiles(snapshot) > 0 ? [{ key: "left", row: leftRow(leftFiles(snapshot)) }] : []),
@@ -68,10 +69,14 @@ const openRow = (one, at) =>
     parts.icon("circle-question-mark", "asks"),
   );
 
-/** @param {string} name */
-const changedRow = (name) =>
+/**
+ * @param {string} name
+ * @param {string} what
+ * @param {string} effect
+ */
+const changedRow = (name, what, effect) =>
   parts.row(
-    html`${parts.title(parts.foreign(HOME.serverChanged(name)))}${parts.facts(HOME.serverBlocked)}`,
+    html`${parts.title(parts.foreign(what))}${parts.facts(effect)}`,
     html`<a class="button" href="#servers/installed/${encodeURIComponent(name)}" data-key="decide:${name}" aria-label=${HOME.decideLabel(name)}>${HOME.decide}</a>`,
     parts.icon("triangle-alert", "bad"),
   );

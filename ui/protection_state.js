@@ -14,9 +14,10 @@ export const unsandboxed = (sessions) => new Set(sessions.filter((one) => !one.s
  * @param {Snapshot} snapshot
  * @returns {{ mood: Mood, word: string, title: string, text: string }}
  */
-export function protectionState({ status, sessions, waiting, clients, recent, changed_servers }) {
-  if (status.protection === "degraded" && status.troubles.length === 0 && changed_servers.length > 0) {
-    const word = FRAME.changed(changed_servers.length);
+export function protectionState({ status, sessions, waiting, clients, recent, changed_servers, changed_tools }) {
+  const changed = new Set([...changed_servers, ...changed_tools]).size;
+  if (status.protection === "degraded" && status.troubles.length === 0 && changed > 0) {
+    const word = FRAME.changed(changed);
     return { mood: "degraded", word, title: word, text: HOME.changedText };
   }
   if (status.protection === "degraded") return { mood: "degraded", word: FRAME.wrong, title: FRAME.wrong, text: HOME.wrongText };

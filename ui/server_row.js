@@ -3,6 +3,7 @@
 import { html, nothing } from "./html.js";
 import { openable, show } from "./opened.js";
 import * as parts from "./parts.js";
+import { changedTools, hasSuspendedTools } from "./server_changed_tools.js";
 import { suspendedPanel } from "./server_identity.js";
 import { limits } from "./server_limits.js";
 import { processes } from "./server_live.js";
@@ -28,8 +29,9 @@ const decisions = new Set();
 export function serverRow(server, reload) {
   const key = `server:${server.name}`;
   // A decision is in view as soon as it is needed, and can be closed.
-  if (server.suspended && !decisions.has(server.name)) show(key);
-  if (server.suspended) decisions.add(server.name);
+  const isUndecided = server.suspended || hasSuspendedTools(server);
+  if (isUndecided && !decisions.has(server.name)) show(key);
+  if (isUndecided) decisions.add(server.name);
   else decisions.delete(server.name);
   const done = async (/** @type {string} */ words) => {
     told.set(server.name, words);
@@ -41,7 +43,7 @@ export function serverRow(server, reload) {
   return openable(key, SERVERS.details(server.name), {
     before: parts.icon(server.remote ? "cloud" : server.sandboxed ? "box" : "triangle-alert", server.sandboxed || server.remote ? "" : "bad"),
     what: html`
-      ${parts.title(parts.foreign(server.name), sandbox(server), running(server, stopped))}
+      ${parts.title(parts.foreign(server.name), sandbox(server), running(server, stopped), hasSuspendedTools(server) ? parts.dot("bad", SERVERS.toolsChanged) : nothing)}
       ${parts.facts(network(server), SERVERS.sessions(server.live.length), SERVERS.restarts(server.live.reduce((n, one) => n + one.restarts, 0)), server.tools.length === 0 && !server.suspended ? html`<span class="asks">${SERVERS.notReviewed}</span>` : nothing)}`,
     act: html`${main === "install" ? installButton(server, done) : main === "review" ? reviewButton(server, key) : nothing}
       ${parts.menu(`more:${server.name}`, SERVERS.more(server.name), () => html`
@@ -94,6 +96,7 @@ const details = (server, done, reload) => html`
   ${suspendedPanel(server, reload)}
   ${told.get(server.name) ? html`<p class="small good" role="status">${told.get(server.name)}</p>` : nothing}
   ${server.problem ? parts.warning(server.problem) : nothing}
+  ${changedTools(server, done)}
   ${removalPanel(server, reload)}
   ${updatePanel(server, done)}
   ${loginPanel(server, done)}

@@ -38,7 +38,7 @@
  * @typedef {{ id: string, session: string, client: string, server: string, what: string, note: string | null,
  *   time_ms: number }} Denial
  * @typedef {{ missed: MissedQuestion[], denied: Denial[] }} Questions
- * @typedef {{ status: Status, sessions: Session[], records: SessionRecord[], quarantine: SessionRecord[], grants: Grant[], changed_servers: string[], waiting: Waiting[],
+ * @typedef {{ status: Status, sessions: Session[], records: SessionRecord[], quarantine: SessionRecord[], grants: Grant[], changed_servers: string[], changed_tools: string[], waiting: Waiting[],
  *   questions: Questions, clients: KnownClient[], recent: Call[], day: Day | null, home: string, shim: string,
  *   appearance: "system" | "light" | "dark", first_run: boolean }} Snapshot
  * @typedef {{ folder: string, there: number, seen: number, said: string }} PrivateFolderAttempt
@@ -63,8 +63,12 @@
  * @typedef {{ name: string, description: string | null, command: string, sandboxed: boolean, remote: boolean, reaches: string[],
  *   tools: { name: string, means: string }[], version: string | null, problem: string | null, can_install: boolean,
  *   live: LiveServer[], openings: ServerOpening[], limits: ServerLimit[], secrets: string[], network: Network | null,
- *   suspended?: Suspended | null, can_log_in?: boolean, login?: { issuer: string, scopes: string[] } | null }} Server
+ *   suspended?: Suspended | null, can_log_in?: boolean, login?: { issuer: string, scopes: string[] } | null,
+ *   changed_tools: ChangedTool[] }} Server
  * @typedef {{ lines: string[], question: string }} PlannedLogin
+ * @typedef {{ change: string, tool: string, state: "suspended" | "new" | "kept" | "removed", hints: string[],
+ *   parts: { part: string, words: { is: "same" | "removed" | "added", text: string }[] }[] }} ChangedTool
+ *   `change` identifies the definition that is shown.
  * @typedef {{ hosts: string[], asks: boolean }} Network
  *   Hosts that a sandboxed server may reach, and if it asks about others. Null if it has no network, or no sandbox.
  * @typedef {{ before: string | null, now: string, change: string, grants: string[], data: string | null, annotated: number,

@@ -9,6 +9,7 @@
 
 mod add_server;
 mod bundles;
+mod changed_tools;
 mod child;
 mod clients;
 mod command_error;

@@ -56,6 +56,7 @@ mod record_export;
 mod reference;
 mod relay;
 mod reloading;
+mod remembered_tools;
 mod remote_servers;
 mod responses;
 mod revocation;

@@ -161,3 +161,50 @@ fn deny_rule_on_unannotated_tool_does_not_ask() {
         assert_eq!(world.user.count(), usize::from(!denied), "{condition}");
     }
 }
+
+/// Lists `see` and `scan`, which only read according to the server, and `act`.
+const HINTS: &str = r#"
+for m in messages():
+    if m["method"] == "initialize": greet(m)
+    elif m["method"] == "tools/list":
+        tool = lambda name, hints: {"name": name, "inputSchema": {"type": "object"}, "annotations": hints}
+        reads = {"readOnlyHint": True}
+        say(id=m["id"], result={"tools": [tool("see", reads), tool("scan", reads), tool("do", {})]})
+    elif m["method"] == "tools/call": answer(m)
+"#;
+
+#[test]
+fn reading_hint_counts_only_without_a_network_and_a_writable_folder() {
+    let world_with = |sandbox: &Value| {
+        let entry = json!({ "unannotated": "ask", "sandbox": sandbox });
+        World::with(|prepared| {
+            scripted::install_with_keys(prepared, HINTS, &entry);
+            std::fs::create_dir(prepared.home.person.join("out")).unwrap();
+            let rules = json!({ "schemaVersion": 1, "rules": [
+                { "name": "ask", "if": {}, "then": "escalate", "reason": "Ask." },
+            ] });
+            std::fs::write(prepared.home.policy().join("compiled-policy.json"), rules.to_string()).unwrap();
+        })
+    };
+    let world = world_with(&json!({}));
+    let mut client = world.connect("hostile");
+    client.request("tools/list", json!({}));
+    world.user.will(Next::Allow(Reach::ReadingTools, Lifetime::Session));
+    client.call("see", json!({ "a": 1 })).ok();
+    client.call("scan", json!({})).ok();
+    assert_eq!(world.user.count(), 1);
+    client.call("do", json!({})).refused("the user denied this call");
+    for sandbox in [
+        json!({ "network": { "allowedDomains": ["a.example"] } }),
+        json!({ "filesystem": { "allowWrite": ["~/out"] } }),
+    ] {
+        let world = world_with(&sandbox);
+        let mut client = world.connect("hostile");
+        client.request("tools/list", json!({}));
+        client.call("see", json!({})).refused("the user denied this call");
+        let [question] = &*world.user.asked() else { panic!("not one question") };
+        assert!(question.offers.iter().all(|offer| offer.reach != Reach::ReadingTools), "{sandbox}");
+        world.user.will(Next::Allow(Reach::AllTools, Lifetime::Session));
+        client.call("see", json!({ "a": 1 })).ok();
+    }
+}

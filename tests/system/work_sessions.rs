@@ -219,7 +219,10 @@ impl Answers {
             | Reach::AnyUse
             | Reach::ReadingTools
             | Reach::AllTools
-            | Reach::Request => drop(self.subjects.insert(call.subject().unwrap())),
+            | Reach::Request
+            | Reach::NewDefinition
+            | Reach::OldDefinition
+            | Reach::NoDefinition => drop(self.subjects.insert(call.subject().unwrap())),
             Reach::Paths => {}
         }
     }

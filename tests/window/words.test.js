@@ -32,7 +32,7 @@ test("path emphasizes its last two names and abbreviates home to ~", () => {
   assert.equal(folderOf("/home/ada", "folder"), "/home/ada");
 });
 
-const snapshot = (/** @type {object} */ more) => ({ status: { protection: "protecting", troubles: [], other_home: null }, sessions: [], waiting: [], questions: { missed: [], denied: [] }, clients: [], recent: [], changed_servers: [], ...more });
+const snapshot = (/** @type {object} */ more) => ({ status: { protection: "protecting", troubles: [], other_home: null }, sessions: [], waiting: [], questions: { missed: [], denied: [] }, clients: [], recent: [], changed_servers: [], changed_tools: [], ...more });
 
 test("protection is not claimed before an agent is connected", () => {
   const word = (/** @type {object} */ more) => protectionState(snapshot(more)).word;
@@ -58,6 +58,7 @@ test("changed server is named if nothing else is wrong", () => {
   const degraded = { protection: "degraded", troubles: [] };
   const changed = protectionState(snapshot({ status: degraded, changed_servers: ["notes"] }));
   assert.deepEqual([changed.mood, changed.title], ["degraded", "1 server changed"]);
+  assert.equal(protectionState(snapshot({ status: degraded, changed_servers: ["notes"], changed_tools: ["notes"] })).word, changed.word, "one server");
   assert.equal(protectionState(snapshot({ status: { ...degraded, troubles: ["x"] }, changed_servers: ["notes"] })).title, "Something is wrong");
 });
 

@@ -9,6 +9,7 @@ import { loadSecrets, missingSecrets, secretList } from "../secret_list.js";
 import { addForm } from "../server_add.js";
 import { catalog } from "../server_catalog.js";
 import { removedList } from "../server_remove.js";
+import { hasSuspendedTools } from "../server_changed_tools.js";
 import { serverRow } from "../server_row.js";
 import { redraw } from "../state.js";
 import { FRAME } from "../texts/frame.js";
@@ -33,9 +34,9 @@ export const servers = {
       problem = backend.sentence(failure);
     }
   },
-  count: ({ changed_servers }) => (changed_servers.length > 0 ? "!" : 0),
+  count: ({ changed_servers, changed_tools }) => (changed_servers.length + changed_tools.length > 0 ? "!" : 0),
   view(snapshot, part) {
-    follow(snapshot.changed_servers);
+    follow([...snapshot.changed_servers, ...snapshot.changed_tools.map((name) => `${name} tools`)]);
     const [tab, ...name] = part.split("/");
     openFromAddress("servers", part, tab === "installed" && name.length > 0 ? `server:${name.join("/")}` : "");
     const current = tab === "add" || tab === "secrets" || tab === "profiles" ? tab : "installed";
@@ -86,4 +87,7 @@ const PARTS = {
 };
 
 /** @param {Server[]} all */
-const toDecideFirst = (all) => [...all.filter((one) => one.suspended), ...all.filter((one) => !one.suspended)];
+function toDecideFirst(all) {
+  const isUndecided = (/** @type {Server} */ one) => Boolean(one.suspended) || hasSuspendedTools(one);
+  return [...all.filter(isUndecided), ...all.filter((one) => !isUndecided(one))];
+}

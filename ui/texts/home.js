@@ -30,6 +30,8 @@ export const HOME = {
   notUndone: "Not revoked",
   serverChanged: (/** @type {string} */ name) => `${name} is no longer the program you allowed`,
   serverBlocked: "The new program is blocked until you decide.",
+  toolsChanged: (/** @type {string} */ name) => `${name} changed its tools`,
+  toolsSuspended: "The changed tools are suspended until you decide.",
   decide: "Decide",
   decideLabel: (/** @type {string} */ name) => `Decide about the server ${name}`,
   left: (/** @type {number} */ n) => `Sessions left ${count(n, "file")} that can run code later`,

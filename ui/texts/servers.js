@@ -54,6 +54,23 @@ export const SERVERS = {
   save: { ready: "Save", going: "Writing\u2026", done: "Written", failed: "Not written" },
   saveToolsSays: (/** @type {string} */ name) => `Calls of these tools of ${name} are checked by this from now on. A wrong entry lets calls through unchecked: review each "guess".`,
 
+  // Tools that it changed
+  changedTools: "Changed tools",
+  changedToolsText: "Suspended until you decide. Agents read the old definition, and their calls are refused.",
+  toolStates: { suspended: "suspended", new: "new", kept: "old definition in use", removed: "removed" },
+  toolHint: (/** @type {string} */ hint) => `Hint: ${hint}.`,
+  partOf: (/** @type {string} */ part, /** @type {string} */ tool) => `Changed ${part} of ${tool}`,
+  addedWords: "added:",
+  removedWords: "removed:",
+  useNew: "Use the new definition",
+  useOld: "Keep the old one",
+  keepTool: "Keep it",
+  useAgain: "Use it again",
+  removeTool: "Remove the tool",
+  deciding: { going: "Saving\u2026", done: "Decided", failed: "Nothing was decided" },
+  decideLabel: (/** @type {string} */ what, /** @type {string} */ tool) => `${what}: ${tool}`,
+  toolsChanged: "changed its tools",
+
   // Its package
   install: { ready: "Install its package", yes: "Download", going: "Installing\u2026", done: "Installed", failed: "Not installed" },
   installLabel: (/** @type {string} */ name) => `Install its package: ${name}`,

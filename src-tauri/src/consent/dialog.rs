@@ -23,7 +23,7 @@ use super::clock::{Countdown, waiting_words};
 use super::cover::CoverWatch;
 use super::presence::asleep;
 use super::read_progress::ReadProgress;
-use super::view::{ConsentView, allow_words};
+use super::view::ConsentView;
 use super::{Command, DialogResult};
 use crate::window_stack;
 pub(super) use allow_place::AllowPlace;
@@ -459,7 +459,7 @@ impl Inner {
     fn refresh_choice(&self) {
         let (offer, lifetime) = self.layout.choices.chosen();
         let (words, outcome) = if self.view.calls.is_empty() {
-            (allow_words(lifetime).to_owned(), self.view.outcome(offer, lifetime))
+            (self.view.allow_words(offer, lifetime).to_owned(), self.view.outcome(offer, lifetime))
         } else {
             let meant = self.allowed_questions().len();
             self.layout.allow.button.set_sensitive(meant > 0);

@@ -12,7 +12,7 @@ use super::arming::{Arming, By, Effect, Event};
 use super::clock::{Countdown, waiting_words};
 use super::hint;
 use super::read_progress::{Extent, ReadExtent};
-use super::view::{ConsentView, allow_words};
+use super::view::ConsentView;
 use ironcurtain_consent::{Answer, DenialReach, Lifetime};
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
@@ -197,7 +197,7 @@ impl Page {
             again_ms: u64::try_from(again.as_millis()).unwrap_or(0),
             clock: waiting_words(left),
             soon: left <= WARN_BEFORE_END,
-            allow: allow_words(self.lifetime).replace('_', ""),
+            allow: self.view.allow_words(self.offer, self.lifetime).replace('_', ""),
             outcome: self.view.outcome(self.offer, self.lifetime),
             more: self.more,
         }

@@ -156,6 +156,8 @@ pub(crate) struct Choice {
     pub(crate) lifetimes: Vec<Lifetime>,
     /// `true` if the permission only lets a sandboxed server read one file.
     pub(crate) reads_one_file: bool,
+    /// The offer is a decision that holds until the user changes it.
+    pub(crate) is_decision: bool,
 }
 
 impl ConsentView {
@@ -175,7 +177,7 @@ impl ConsentView {
             client: text::name(&question.client.name),
             server: sign(question),
             facts: facts::facts(question, home),
-            preview: question.preview.as_ref().map(preview),
+            preview: preview(question),
             rest: rest.into_block(),
             details: details::details(question),
             choices: question
@@ -186,6 +188,7 @@ impl ConsentView {
                     sentence: text::isolated(&text::line(&offer.sentence)),
                     lifetimes: offer.lifetimes.clone(),
                     reads_one_file: offer.reach == Reach::Paths && reads_one_file(question),
+                    is_decision: offer.reach.is_decision(),
                 })
                 .collect(),
             calls: Vec::new(),
@@ -207,12 +210,18 @@ impl ConsentView {
         }
     }
 
+    /// Returns the label of the Allow button; `_` marks its access key.
+    pub(crate) fn allow_words(&self, choice: usize, lifetime: Lifetime) -> &'static str {
+        self.choices.get(choice).map_or("_Allow", |choice| allow_words(choice, lifetime))
+    }
+
     /// Returns a sentence about what Allow would allow, followed by one about the access that the server already has.
     /// Empty for an invalid choice.
     pub(crate) fn outcome(&self, choice: usize, lifetime: Lifetime) -> String {
         let Some(choice) = self.choices.get(choice) else { return String::new() };
         let sentence = choice.sentence.trim_end_matches('.');
         let length = match lifetime {
+            _ if choice.is_decision => "",
             Lifetime::Once => ", once",
             Lifetime::Session => " until this session ends",
             Lifetime::QuarterHour => " for 15 minutes",
@@ -240,9 +249,10 @@ fn band(question: &Question) -> Option<&'static str> {
     }
 }
 
-/// Returns the label of the Allow button, in which `_` marks the access key.
-pub(crate) fn allow_words(lifetime: Lifetime) -> &'static str {
+/// Returns the label of the Allow button; `_` marks its access key.
+fn allow_words(choice: &Choice, lifetime: Lifetime) -> &'static str {
     match lifetime {
+        _ if choice.is_decision => "_Apply",
         Lifetime::Once => "_Allow once",
         Lifetime::Session => "_Allow for this session",
         Lifetime::QuarterHour => "_Allow for 15 minutes",
@@ -270,16 +280,17 @@ fn reads_one_file(question: &Question) -> bool {
     question.sandboxed && only.verb == Verb::Read && one_path && has_a_size && question.also.is_empty()
 }
 
-fn preview(preview: &Preview) -> TextBlock {
-    match preview {
+fn preview(question: &Question) -> Option<TextBlock> {
+    let is_decision = question.offers.iter().any(|offer| offer.reach.is_decision());
+    Some(match question.preview.as_ref()? {
         Preview::Content(content) => {
             TextBlock { title: "What it would write", text: text::block(content), diff: false }
         }
         Preview::Diff(diff) => {
-            let text = text::signs_first(&text::block(diff));
-            TextBlock { title: "What it would change", text, diff: true }
+            let title = if is_decision { "What the server changed" } else { "What it would change" };
+            TextBlock { title, text: text::signs_first(&text::block(diff)), diff: true }
         }
-    }
+    })
 }
 
 #[cfg(test)]

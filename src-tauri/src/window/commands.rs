@@ -4,7 +4,8 @@
 
 use super::command_error::CommandError;
 use super::{
-    AppState, add_server, bundles, clients, grants, identity, login, practice, profiles, record, record_export,
+    AppState, add_server, bundles, changed_tools, clients, grants, identity, login, practice, profiles, record,
+    record_export,
     restrictions, rules, secrets, server_change, server_log, servers, sessions, settings, snapshot,
     starting_folder,
 };
@@ -82,6 +83,7 @@ commands! {
     login::log_in();
     login::log_out(server);
     identity::decide_identity(server, found, keep);
+    changed_tools::decide_tool(server, change, decision);
     server_change::plan_opening(server, wanted);
     server_change::write_opening();
     server_change::close_opening(server, opening);

@@ -1,5 +1,6 @@
 //! Builds the page's description of servers, with their access and tools.
 
+use super::changed_tools::{ChangedToolRow, changed_tool_rows};
 use super::identity::SuspendedRow;
 use ironcurtain_admin::ServerChangeError;
 use ironcurtain_admin::annotate::{AnnotationChange, AnnotationChanges, Draft};
@@ -9,6 +10,7 @@ use ironcurtain_admin::install::{ToolChange, Update};
 use ironcurtain_admin::limits::{Limit, ServerLimit, limits};
 use ironcurtain_admin::openings::{Opening, openings};
 use ironcurtain_admin::removal::{RemovedServer, removed_servers};
+use ironcurtain_admin::tool_pins::ToolPinError;
 use ironcurtain_config::ConfigError;
 use ironcurtain_config::FileView;
 use ironcurtain_config::RemoteServer;
@@ -75,6 +77,8 @@ pub(super) enum ServersError {
     Removed(#[from] ServerChangeError),
     #[error(transparent)]
     Suspended(#[from] IdentityChangeError),
+    #[error(transparent)]
+    Tools(#[from] ToolPinError),
 }
 
 #[derive(Debug, Serialize)]
@@ -90,6 +94,8 @@ struct ServerRow {
     /// Network access of a sandboxed server, or `None` if it has none.
     network: Option<NetworkRow>,
     tools: Vec<ToolRow>,
+    /// Tools that it changed or added.
+    changed_tools: Vec<ChangedToolRow>,
     version: Option<String>,
     problem: Option<String>,
     can_install: bool,
@@ -191,14 +197,16 @@ impl ServersView {
         let logins = Logins::of(&SecretStore::of(&home.state));
         let mut suspended = suspended(home)?;
         let row = |server: &Server| {
+            let changed_tools = changed_tool_rows(home, server.identity())?;
             let at = suspended.iter().position(|one| one.name == server.name);
             let suspended = at.map(|at| SuspendedRow::new(home, &suspended.swap_remove(at)));
             let live = sessions.iter().filter(|session| session.server == server.name).map(live);
             let login = logins.mark(&server.name).map(logged_in);
-            row(server, &snapshot.annotations, packages.state(server), live.collect(), (suspended, login))
+            let row = row(server, &snapshot.annotations, packages.state(server), live.collect());
+            Ok::<_, ToolPinError>(ServerRow { suspended, changed_tools, login, ..row })
         };
         Ok(Self {
-            servers: servers.iter().map(row).collect(),
+            servers: servers.iter().map(row).collect::<Result<_, _>>()?,
             catalog: Catalog::shipped()?.iter().map(catalog_row).collect(),
             removed: removed_servers(home)?.into_iter().map(removed).collect(),
             file: home.config.join("mcp-servers.json").display().to_string(),
@@ -221,7 +229,6 @@ fn row(
     annotations: &Annotations,
     package: PackageState,
     live: Vec<LiveServer>,
-    (suspended, login): (Option<SuspendedRow>, Option<LoginRow>),
 ) -> ServerRow {
     let (version, problem) = match package {
         PackageState::NoPackage => (None, None),
@@ -232,7 +239,7 @@ fn row(
         |(name, tool): (&str, &ToolAnnotation)| ToolRow { name: visible::line(name), means: means(tool) };
     ServerRow {
         name: visible::line(&server.name),
-        suspended,
+        suspended: None,
         description: server.description.as_deref().map(visible::line),
         command: visible::line(&server.command_line()),
         sandboxed: server.sandbox.settings().is_some(),
@@ -240,6 +247,7 @@ fn row(
         reaches: reaches(server),
         network: network(server),
         tools: annotations.tools(&server.name).map(tool).collect(),
+        changed_tools: Vec::new(),
         version,
         problem,
         can_install: matches!(RunnerCommand::of(server), Ok(Some(_))),
@@ -248,7 +256,7 @@ fn row(
         limits: limits(server).into_iter().map(limited).collect(),
         secrets: server.secret_names().iter().map(|name| name.as_str().to_owned()).collect(),
         can_log_in: server.remote.as_ref().is_some_and(RemoteServer::uses_login),
-        login,
+        login: None,
     }
 }
 

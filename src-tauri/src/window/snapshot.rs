@@ -29,6 +29,8 @@ pub(crate) struct Snapshot {
     grants: Vec<GrantView>,
     /// Names of servers that now start another program and require a decision by the user.
     changed_servers: Vec<String>,
+    /// Servers with suspended tools, about which the user must decide.
+    changed_tools: Vec<String>,
     waiting: Vec<PendingQuestion>,
     /// Expired questions, and denials that last until their session ends.
     questions: QuestionsView,
@@ -75,8 +77,11 @@ pub(super) async fn snapshot(state: &AppState) -> Result<Snapshot, CommandError>
         Some(trusted) => trusted.daemon.changed_servers().await,
         None => ChangedServers::default(),
     };
-    // The page shows this problem separately.
-    status.troubles.retain(|trouble| changed.trouble.as_ref() != Some(trouble));
+    let with_tools = state.backend.trusted().map(|trusted| trusted.daemon.servers_with_changed_tools());
+    let with_tools = with_tools.unwrap_or_default();
+    // The page shows these separately.
+    let apart = [changed.trouble, with_tools.trouble];
+    status.troubles.retain(|trouble| !apart.iter().flatten().any(|apart| apart == trouble));
     let reply = state.backend.request(Request::Questions).await;
     let Reply::Questions(questions) = reply else { return Err(CommandError::of(reply)) };
     let waiting = state.desktop.waiting().borrow().clone();
@@ -93,6 +98,7 @@ pub(super) async fn snapshot(state: &AppState) -> Result<Snapshot, CommandError>
         quarantine,
         grants,
         changed_servers: changed.names,
+        changed_tools: with_tools.names,
         waiting,
         questions,
         clients: clients.into_iter().map(ClientRow::from).collect(),

@@ -18,6 +18,7 @@ pub(crate) fn named(name: &str, id: &str, deadline: Duration) -> Option<Question
         "whole" => Some(files::whole(write)),
         "commit" => Some(outgoing::commit(write)),
         "unknown" => Some(outgoing::unknown(write)),
+        "changed-tool" => Some(outgoing::changed_tool(write)),
         "unsandboxed" => Some(files::unsandboxed(write)),
         "many" => Some(files::many(write, 40)),
         "ten" => Some(files::many(write, 10)),

@@ -8,6 +8,8 @@ use crate::world::{World, eventually};
 use ironcurtain_consent::{Lifetime, Piece, Reach, Verb};
 use ironcurtain_protocol::{Reply, Request};
 use serde_json::{Value, json};
+use std::io::{Read, Write};
+use std::net::TcpListener;
 
 const OTHER: &str = "http://other.example.test/hello";
 const THIRD: &str = "http://third.example.test/hello";
@@ -252,5 +254,48 @@ fn approved_call_opens_its_host_even_if_unknown_hosts_are_refused() {
         assert!(client.fetch_judged("http://evil.example.test/hello").ok().starts_with("403 denied-domain"));
         let offers = &world.user.asked()[0].offers;
         assert_eq!(offers.iter().map(|offer| offer.reach).collect::<Vec<_>>(), [Reach::Paths]);
+    });
+}
+
+#[test]
+fn service_of_this_computer_is_asked_about_by_its_port() {
+    inside("network::questions::service_of_this_computer_is_asked_about_by_its_port", |ground| {
+        let service = TcpListener::bind("127.0.0.1:11434").unwrap();
+        std::thread::spawn(move || {
+            for stream in service.incoming() {
+                let mut stream = stream.unwrap();
+                let _ = stream.read(&mut [0; 1024]).unwrap();
+                let answer = format!(
+                    "HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{HELLO}",
+                    HELLO.len()
+                );
+                stream.write_all(answer.as_bytes()).unwrap();
+            }
+        });
+        let world = world(&asking());
+        let mut client = world.connect("fetcher");
+        let said = client.fetch_unjudged("http://localhost:11434/hello");
+        assert!(said.starts_with("403 said-no"), "{said}");
+        let asked = world.user.asked();
+        let object = &asked[0].consequences[1].object;
+        let port = Piece::Foreign("localhost:11434".to_owned());
+        assert_eq!(*object, [Piece::Ours("Ollama"), Piece::Ours(" on this computer, "), port]);
+        // Nothing listens at this port, so there is no question, and the denial does not concern it.
+        let said = client.fetch_unjudged("http://localhost:11435/hello");
+        assert!(said.contains("nothing on this computer listens at port 11435"), "{said}");
+        // Neither is the router or a metadata service asked about.
+        for url in ["http://9.9.9.1/", "http://169.254.169.254/latest/", "http://metadata.google.internal/"] {
+            assert!(client.fetch_unjudged(url).starts_with("403 "), "{url}");
+        }
+        assert_eq!((asked.len(), world.user.count(), ground.reached().len()), (1, 0, 0));
+        client.hang_up();
+        // A denial holds for its server in one session.
+        let mut client = world.connect("fetcher");
+        allow(&world, Lifetime::Session);
+        assert_eq!(client.fetch_unjudged("http://127.0.0.1:11434/hello"), HELLO);
+        assert_eq!(client.fetch_unjudged("http://localhost:11434/hello"), HELLO);
+        assert_eq!(world.grants()[0].path, "localhost:11434");
+        world.revoke_only_grant();
+        assert!(client.fetch_unjudged("http://localhost:11434/hello").starts_with("403 said-no"));
     });
 }

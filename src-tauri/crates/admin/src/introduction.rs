@@ -117,7 +117,8 @@ fn sandbox(settings: &SandboxSettings) -> Vec<String> {
 fn network(network: &NetworkSettings) -> String {
     let hosts = network.allowed_domains.join("`, `");
     match (network.allowed_domains.is_empty(), network.ask_unknown) {
-        (true, _) => "You are asked about each host that it wants to reach.".to_owned(),
+        (true, _) => "You are asked about each host that it connects to, and about each port of this computer. Programs in it that ignore the proxy variables cannot connect."
+            .to_owned(),
         (false, true) => format!("It can reach `{hosts}`, and you are asked about any other host."),
         (false, false) => format!("It can reach `{hosts}`, and no other host."),
     }

@@ -114,6 +114,7 @@ impl Replaying<'_> {
             approved: Vec::new(),
             reach,
             confined,
+            reading_hints: Arc::default(),
         }
     }
 }

@@ -153,6 +153,7 @@ impl PolicyTrial {
             approved: Vec::new(),
             reach,
             confined,
+            reading_hints: Arc::default(),
         };
         let arguments = match JudgedRequest::parse(tool).map(|request| request.arguments(arguments)) {
             None => Arc::new(arguments.clone()),

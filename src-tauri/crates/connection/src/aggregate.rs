@@ -24,7 +24,7 @@ use handover::UpstreamHandover;
 use initialize::Unanswered;
 use ironcurtain_audit::{Audit, Entry};
 use ironcurtain_config::{Server as ServerConfig, SessionSettings};
-use ironcurtain_grants::Client;
+use ironcurtain_grants::{Client, RememberedTools};
 use ironcurtain_mcp::aggregate::{Catalogue, CatalogueKind, InitializeRequest, RequestTables};
 use ironcurtain_mcp::client::ClientVersion;
 use ironcurtain_mcp::server::MemoryShare;
@@ -42,7 +42,7 @@ use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use upstream::{FromUpstream, Phase, Upstream};
-pub use upstream::{UpstreamEvent, UpstreamEvents, UpstreamSession};
+pub use upstream::{ToolLookup, UpstreamEvent, UpstreamEvents, UpstreamSession};
 
 /// Maximum number of our replies that the client has not read yet. At this limit, we stop reading from the client.
 const MOST_UNREAD: usize = 256;
@@ -74,6 +74,10 @@ pub struct AggregateHost {
     pub taken_over: CancellationToken,
     /// Opens one server's session, and serves it in a separate task until it closes.
     pub open: Box<dyn Fn(UpstreamSession) + Send + Sync>,
+    /// Looks up the tools that servers listed last, and sends an event for each.
+    pub look_up: Box<dyn Fn(ToolLookup) + Send + Sync>,
+    /// Remembers the tools of the server with this identity for clients of this kind.
+    pub remember: Box<dyn Fn(String, String, RememberedTools) + Send + Sync>,
 }
 
 /// Connection from one client to several servers.
@@ -196,21 +200,69 @@ impl Aggregate {
         for (name, config) in selected {
             if !self.upstreams.contains_key(&name) {
                 let ticket = self.moved.get(&name).map(|moved| moved.ticket.clone());
-                self.begin(name, config, ticket);
+                self.begin(&name, config);
+                if ticket.is_some() {
+                    self.open_session(&name, ticket);
+                }
             }
+        }
+        self.look_up();
+        self.refresh();
+    }
+
+    /// Adds a server without a session.
+    fn begin(&mut self, name: &str, config: ServerConfig) {
+        self.last_upstream += 1;
+        let memory = self.host.memory.allowance(COPIES);
+        let upstream = Upstream::new(self.last_upstream, config, mpsc::unbounded_channel(), memory);
+        self.upstreams.insert(name.to_owned(), upstream);
+    }
+
+    /// Opens the session of a server, unless it has been opened.
+    fn open_session(&mut self, name: &str, ticket: Option<String>) {
+        let Some(upstream) = self.upstreams.get_mut(name) else { return };
+        let Some(lines) = upstream.unopened.take() else { return };
+        self.running.insert(upstream.number);
+        let events = UpstreamEvents::new(upstream.number, self.events.clone());
+        let (connection, config) = (self.id.clone(), upstream.config.clone());
+        (self.host.open)(UpstreamSession { connection, config, ticket, lines, events });
+    }
+
+    /// Looks up the tools of new servers, once the client's kind is known.
+    fn look_up(&mut self) {
+        let Some(client) = self.initialize_request.as_ref().map(InitializeRequest::kind_of_client) else {
+            return;
+        };
+        let is_new = |of: &&mut Upstream| of.unopened.is_some() && !of.is_looked_up;
+        let mut wanted = Vec::new();
+        for upstream in self.upstreams.values_mut().filter(is_new) {
+            upstream.is_looked_up = true;
+            let events = UpstreamEvents::new(upstream.number, self.events.clone());
+            wanted.push((upstream.config.identity(), events));
+        }
+        if !wanted.is_empty() {
+            (self.host.look_up)(ToolLookup { servers: wanted, client });
+        }
+    }
+
+    /// Lists the remembered tools of a server, or starts it if it has none.
+    fn remembered(&mut self, number: u64, tools: Option<RememberedTools>) {
+        let Some(name) = self.server(number) else { return };
+        let Some(tools) = tools else { return self.open_session(&name, None) };
+        if let Some(upstream) = self.upstreams.get_mut(&name) {
+            let says = tools.instructions.as_deref().map(Arc::from);
+            self.host.instructions.remember(&upstream.config.command_line(), says);
+            upstream.remember(tools);
         }
         self.refresh();
     }
 
-    fn begin(&mut self, name: String, config: ServerConfig, ticket: Option<String>) {
-        self.last_upstream += 1;
-        self.running.insert(self.last_upstream);
-        let (to_session, lines) = mpsc::unbounded_channel();
-        let memory = self.host.memory.allowance(COPIES);
-        let upstream = Upstream::new(self.last_upstream, config.clone(), to_session, memory);
-        let events = UpstreamEvents::new(self.last_upstream, self.events.clone());
-        (self.host.open)(UpstreamSession { connection: self.id.clone(), config, ticket, lines, events });
-        self.upstreams.insert(name, upstream);
+    /// Starts a remembered server for its first call.
+    fn wake(&mut self, name: &str) {
+        if let Some(upstream) = self.upstreams.get_mut(name) {
+            upstream.wake();
+        }
+        self.open_session(name, None);
     }
 
     /// Fails the client's pending requests to a closed upstream, and cancels the upstream's pending requests to the
@@ -240,6 +292,7 @@ impl Aggregate {
                 // Fails if the shim copies the streams itself, because then there is no channel for notes.
                 let _ = self.notes.send(note);
             }
+            UpstreamEvent::Remembered(tools) => self.remembered(number, tools),
             UpstreamEvent::Began(session) => self.began(number, session),
             UpstreamEvent::Over(why) => self.session_closed(number, why),
         }
@@ -314,7 +367,8 @@ impl Aggregate {
     fn begin_again(&mut self, config: ServerConfig) {
         let name = config.name.clone();
         let before = self.upstreams.remove(&name);
-        self.begin(name.clone(), config, None);
+        self.begin(&name, config);
+        self.open_session(&name, None);
         if let (Some(upstream), Some(before)) = (self.upstreams.get_mut(&name), before) {
             upstream.after(&before);
         }

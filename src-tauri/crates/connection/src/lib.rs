@@ -24,7 +24,7 @@ mod selection;
 mod ticket;
 
 pub use aggregate::{
-    Aggregate, AggregateHandover, AggregateHost, OpenedAggregate, UpstreamEvent, UpstreamEvents,
+    Aggregate, AggregateHandover, AggregateHost, OpenedAggregate, ToolLookup, UpstreamEvent, UpstreamEvents,
     UpstreamSession,
 };
 pub use listener::{

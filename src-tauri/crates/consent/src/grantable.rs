@@ -74,7 +74,7 @@ impl Grantable {
                 reads.map(|_| Granted::Tool(ToolScope::Reading)).into_iter().collect()
             }
             Reach::AllTools => self.tools().map(|_| Granted::Tool(ToolScope::All)).into_iter().collect(),
-            Reach::Request => Vec::new(),
+            Reach::Request | Reach::NewDefinition | Reach::OldDefinition | Reach::NoDefinition => Vec::new(),
         }
     }
 

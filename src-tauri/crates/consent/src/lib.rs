@@ -22,6 +22,7 @@ mod binary;
 mod broker;
 mod comparison;
 mod consequence;
+pub mod definition;
 mod exchange;
 pub mod found_paths;
 mod grantable;
@@ -54,9 +55,9 @@ pub use not_approved::{NotApproved, PAUSED};
 pub use offers::{grants_of, may_last, offers};
 pub use principal::{Principal, shown_client};
 pub use question::{
-    CallQuestion, ConnectionQuestion, HOST_RULE, HostQuestion, SAMPLING_RULE, SIGNATURE_RULE, SIGNATURE_TOOL,
-    SamplingQuestion, SignatureQuestion, SignedHost, SignedThing, WORKSPACE_RULE, WorkspaceQuestion,
-    WorkspaceSource,
+    CHANGED_TOOL_RULE, CallQuestion, ChangedToolQuestion, ConnectionQuestion, HOST_RULE, HostQuestion,
+    SAMPLING_RULE, SIGNATURE_RULE, SIGNATURE_TOOL, SamplingQuestion, SignatureQuestion, SignedHost, SignedThing,
+    WORKSPACE_RULE, WorkspaceQuestion, WorkspaceSource,
 };
 pub use question_metrics::QuestionMetrics;
 pub use rate::{DeniedKey, QuestionLimits};
@@ -343,6 +344,20 @@ pub enum Reach {
     AllTools,
     /// Exactly this request to the server.
     Request,
+    /// The new definition of a tool that its server changed.
+    NewDefinition,
+    /// The definition that the tool had before.
+    OldDefinition,
+    /// No definition: the tool is removed.
+    NoDefinition,
+}
+
+impl Reach {
+    /// Returns whether an offer of this extent is a decision that holds until the user changes it, rather than a permission.
+    #[must_use]
+    pub fn is_decision(self) -> bool {
+        matches!(self, Self::NewDefinition | Self::OldDefinition | Self::NoDefinition)
+    }
 }
 
 #[cfg(test)]

@@ -1,14 +1,15 @@
 //! Reports servers with suspended tools in the health status, until the user has decided on the changes.
 
 use crate::health::{Concern, Health};
+use ironcurtain_config::Servers;
 use ironcurtain_config::home::Home;
 use ironcurtain_grants::{Pins, ToolPin};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Interval between checks for the user's decision while tools are suspended.
-const DECIDED: Duration = Duration::from_secs(2);
+/// Time between two checks for the user's decision while tools are suspended.
+pub(crate) const DECIDED: Duration = Duration::from_secs(2);
 
 /// Servers with suspended tools.
 #[derive(Debug, Clone)]
@@ -22,6 +23,26 @@ pub(crate) struct ChangedTools {
 impl ChangedTools {
     pub(crate) fn new(home: &Home, health: Health) -> Self {
         Self { pins: Pins::of(&home.database()), health, servers: Arc::default() }
+    }
+
+    /// Finds the configured servers with tools that were suspended earlier. Blocking.
+    pub(crate) fn resume(&self, servers: &Servers) {
+        let is_suspended = |identity: &str| {
+            self.pins.of_server(identity).is_ok_and(|pins| pins.iter().any(ToolPin::is_suspended))
+        };
+        for server in servers.iter().filter(|server| is_suspended(&server.identity())) {
+            self.follow(&server.name, server.identity());
+        }
+    }
+
+    /// Returns the names of the servers with suspended tools, sorted.
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.lock().keys().cloned().collect()
+    }
+
+    /// Returns the sentence that the health report has about these servers.
+    pub(crate) fn trouble(names: &[String]) -> Option<String> {
+        names.first().map(|first| trouble(first, names.len() - 1))
     }
 
     /// Adds a server to the health status, for as long as one of its tools is suspended.
@@ -45,8 +66,8 @@ impl ChangedTools {
         });
     }
 
-    /// Updates the health status. Returns `true` if a tool is still suspended. Blocks on database access.
-    fn update(&self) -> bool {
+    /// Updates the health report, and returns `true` if a tool is suspended. Blocking.
+    pub(crate) fn update(&self) -> bool {
         let before = self.lock().clone();
         // A server whose pins cannot be read stays in the status.
         let is_settled = |identity: &str| {
@@ -59,8 +80,8 @@ impl ChangedTools {
                 servers.remove(&name);
             }
         }
-        let names: Vec<&str> = servers.keys().map(String::as_str).collect();
-        self.health.set(Concern::Tools, names.first().map(|first| trouble(first, names.len() - 1)));
+        let names: Vec<String> = servers.keys().cloned().collect();
+        self.health.set(Concern::Tools, Self::trouble(&names));
         !names.is_empty()
     }
 
@@ -77,6 +98,6 @@ fn trouble(first: &str, others: usize) -> String {
         n => format!(" {n} more servers did so."),
     };
     format!(
-        "The server `{first}` changed its tools. They are suspended until you decide: `ironcurtain servers diff {first}`.{more}"
+        "The server `{first}` changed its tools. They are suspended until you decide, under Servers or with `ironcurtain servers diff {first}`.{more}"
     )
 }

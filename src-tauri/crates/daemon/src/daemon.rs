@@ -223,6 +223,8 @@ pub async fn start(mut options: DaemonOptions, consent: Arc<dyn Consent>) -> Res
     tokio::spawn(storage::follow(services.home.state.clone(), services.health.clone()));
     let home = services.home.clone();
     tokio::task::spawn_blocking(move || sweep_temporary(&home));
+    let (changed_tools, settings) = (services.changed_tools.clone(), services.settings.borrow().clone());
+    tokio::task::spawn_blocking(move || changed_tools.resume(&settings.servers));
     let state = Arc::new(DaemonState::new(services, reloader));
     tokio::spawn(signal_changes(state.clone()));
     tokio::spawn(record_unfinished(state.clone(), unfinished));

@@ -22,6 +22,7 @@ use ironcurtain_policy::{
 };
 use serde_json::{Map, Value};
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// Inputs of the policy decision for one call.
@@ -51,6 +52,8 @@ pub struct JudgingContext {
     pub reach: ServerReach,
     /// `true` if the server has no network and can access only its own folders and granted paths.
     pub confined: bool,
+    /// Tools that only read according to a hint of the server that counts now.
+    pub reading_hints: Arc<HashSet<String>>,
 }
 
 /// Verdict on a call, with the details that the audit log records.
@@ -270,7 +273,9 @@ impl Planned<'_> {
                 }
             }
         }
-        Ok(LocatedCall { call: self.plan.resolve(self.found.facts)?, paths: self.found.paths })
+        let call = self.plan.resolve(self.found.facts)?;
+        let is_hinted = setting.reading_hints.contains(call.tool());
+        Ok(LocatedCall { call: call.with_reading_hint(is_hinted), paths: self.found.paths })
     }
 
     fn remotes(&self, question: &RemoteQuestion, setting: &JudgingContext) -> Vec<(usize, Fact)> {

@@ -98,7 +98,8 @@ impl Drop for EndOnDrop {
 /// # Errors
 /// Returns [`RuleError`] if a pattern is invalid.
 pub fn rules(settings: &NetworkSettings) -> Result<HostRules, RuleError> {
-    HostRules::new(&settings.allowed_domains, &settings.denied_domains, settings.ask_unknown)
+    let rules = HostRules::new(&settings.allowed_domains, &settings.denied_domains, settings.ask_unknown)?;
+    Ok(rules.with_local_services())
 }
 
 impl ServerNetwork {

@@ -231,17 +231,31 @@ impl ServerHandle {
     /// added.
     #[must_use]
     pub fn reach_beyond(&self, own: &[CanonicalPath]) -> ServerReach {
+        match self.all_mounts(|need| own.iter().any(|own| own.contains(&need.path))) {
+            None => ServerReach::Unknown,
+            Some(true) => ServerReach::Nothing,
+            Some(false) => ServerReach::Something,
+        }
+    }
+
+    /// Returns whether no other folder than these is mounted for writing, or about to be.
+    #[must_use]
+    pub fn writes_only_to(&self, own: &[CanonicalPath]) -> bool {
         let is_own = |need: &Need| own.iter().any(|own| own.contains(&need.path));
+        self.all_mounts(|need| !need.writable || is_own(need)) == Some(true)
+    }
+
+    /// Returns whether all current and pending mounts are as `wanted`. `None` if they are unknown.
+    fn all_mounts(&self, wanted: impl Fn(&Need) -> bool) -> Option<bool> {
         let about_to_be = {
             let shown = self.seen.roots.borrow();
             // The first root exists once the mounts have been computed for the first time.
             if shown.roots.is_empty() {
-                return ServerReach::Unknown;
+                return None;
             }
-            shown.needs.iter().all(is_own)
+            shown.needs.iter().all(&wanted)
         };
-        let is_shut = about_to_be && self.seen.applied.borrow().mounted().all(is_own);
-        if is_shut { ServerReach::Nothing } else { ServerReach::Something }
+        Some(about_to_be && self.seen.applied.borrow().mounted().all(&wanted))
     }
 
     /// Waits until every revocation up to this version of the grants is proven to be effective. Returns how often the

@@ -1,1 +1,118 @@
+//! Opens the sessions of a connection to several servers.
+//!
+//! - Each session judges, asks and records as if it were the client's only one. It receives its messages through a
+//!   channel.
 
+use crate::daemon_state::{DaemonState, NoPlace};
+use crate::services::Services;
+use crate::session::{Attached, Session, SessionError, SessionHandover, SessionOptions};
+use ironcurtain_connection::{
+    AggregateHost, ClientStdio, TicketError, ToolLookup, UpstreamEvent, UpstreamSession,
+};
+use ironcurtain_grants::{Client, ToolMemory};
+use ironcurtain_mcp::wire::{Inlet, Outlet};
+use std::sync::Arc;
+use tokio::sync::mpsc;
+
+/// Reason why a session with a server cannot be opened.
+#[derive(Debug, thiserror::Error)]
+enum UpstreamError {
+    /// The maximum number of sessions is open.
+    #[error(transparent)]
+    NoPlace(#[from] NoPlace),
+    /// The session from the previous daemon cannot be continued.
+    #[error(transparent)]
+    Ticket(#[from] TicketError),
+    /// The session cannot be opened.
+    #[error(transparent)]
+    Session(#[from] SessionError),
+}
+
+/// Returns the interface through which a connection from this client opens its sessions.
+pub(crate) fn host(state: Arc<DaemonState>, client: Client) -> AggregateHost {
+    let services = state.services.clone();
+    let memory = ToolMemory::of(&services.home.database());
+    let memory_to_write = memory.clone();
+    AggregateHost {
+        settings: services.settings,
+        sessions: services.home.sessions(),
+        instructions: services.instructions,
+        memory: services.memory,
+        audit: services.audit,
+        changes: services.changes,
+        shutdown: services.shutdown.requested,
+        taken_over: services.shutdown.taken_over,
+        open: Box::new(move |upstream| {
+            tokio::spawn(run(state.clone(), client.clone(), upstream));
+        }),
+        look_up: Box::new(move |ToolLookup { servers, client }| {
+            let memory = memory.clone();
+            tokio::task::spawn_blocking(move || {
+                let identities: Vec<String> = servers.iter().map(|(server, _)| server.clone()).collect();
+                let found = memory.find(&identities, &client).unwrap_or_else(|problem| {
+                    tracing::warn!(%problem, "failed to read remembered tools");
+                    Vec::new()
+                });
+                let all = found.into_iter().chain(std::iter::repeat(None));
+                for ((_, events), tools) in servers.into_iter().zip(all) {
+                    events.send(UpstreamEvent::Remembered(tools));
+                }
+            });
+        }),
+        remember: Box::new(move |server, client, tools| {
+            let memory = memory_to_write.clone();
+            tokio::task::spawn_blocking(move || {
+                if let Err(problem) = memory.remember(&server, &client, &tools) {
+                    tracing::warn!(%problem, "failed to remember a server's tools");
+                }
+            });
+        }),
+    }
+}
+
+/// Opens a session, serves it until it closes, and reports the reason.
+async fn run(state: Arc<DaemonState>, client: Client, upstream: UpstreamSession) {
+    let events = upstream.events.clone();
+    let why = serve(state, client, upstream).await.err().map(|problem| problem.to_string());
+    events.send(UpstreamEvent::Over(why));
+}
+
+async fn serve(
+    state: Arc<DaemonState>,
+    client: Client,
+    upstream: UpstreamSession,
+) -> Result<(), UpstreamError> {
+    let UpstreamSession { connection, config, ticket, lines, events } = upstream;
+    let now = state.reloader.settings();
+    let _place = state.place(now.config.max_sessions)?;
+    let services = Services { config: now.config.clone(), ..state.services.clone() };
+    let moved = ticket
+        .map(|ticket| SessionHandover::take(&services.home.sessions(), &ticket, &client.key, &config.name))
+        .transpose()?;
+    let options = SessionOptions { client, server: config, connection: Some(connection), moved };
+    let opened = Session::open(services, options).await?;
+    let session = opened.session.clone();
+    state.began(session.clone());
+    events.send(UpstreamEvent::Began(session.ending()));
+    let (output, mut said) = mpsc::unbounded_channel();
+    let (told, mut notes) = mpsc::unbounded_channel();
+    let stdio = ClientStdio { input: Inlet::Memory(lines), output: Outlet::Memory(output) };
+    let id = session.id.clone();
+    drop(session);
+    let served = opened.serve(stdio, Attached::Connection(told));
+    tokio::pin!(served);
+    loop {
+        let event = tokio::select! {
+            biased;
+            Some(line) = said.recv() => UpstreamEvent::Line(line),
+            Some(note) = notes.recv() => UpstreamEvent::Note(note),
+            () = &mut served => break,
+        };
+        events.send(event);
+    }
+    let lines = std::iter::from_fn(|| said.try_recv().ok()).map(UpstreamEvent::Line);
+    let last = lines.chain(std::iter::from_fn(|| notes.try_recv().ok()).map(UpstreamEvent::Note));
+    last.for_each(|event| events.send(event));
+    state.ended(&id);
+    Ok(())
+}

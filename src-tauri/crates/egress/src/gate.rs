@@ -70,6 +70,7 @@ impl Gate {
         protocol: Protocol,
         target: HostPort,
     ) -> Result<OpenConnection, ConnectionRefusal> {
+        let target = self.rules.borrow().judged_as(target);
         let mut addresses = Vec::new();
         match self.try_open(protocol, &target, &mut addresses).await {
             Ok(passage) => Ok(passage),
@@ -107,7 +108,7 @@ impl Gate {
         *found = self.addresses(target).await?;
         let rules = self.rules.borrow().clone();
         for address in found.iter() {
-            judge_address(&rules, target, *address)?;
+            judge_address(&rules, (target, &by), *address)?;
         }
         let mut permit = Permit {
             _counted: Arc::new(self.connections.count(target.clone(), by.clone())),
@@ -243,14 +244,18 @@ impl Permit {
     }
 }
 
-/// Refuses a denied or non-public address. One such address causes the whole name to be refused.
-fn judge_address(rules: &HostRules, target: &HostPort, address: IpAddr) -> Result<(), ConnectionRefusal> {
+/// Refuses an address that no name may resolve to. One such address refuses the whole name.
+fn judge_address(
+    rules: &HostRules,
+    (target, by): (&HostPort, &PermittedBy),
+    address: IpAddr,
+) -> Result<(), ConnectionRefusal> {
     if rules.denies_address(address, target.port) {
         return Err(ConnectionRefusal::DeniedAddress { target: target.to_string(), address });
     }
     let wrong = address::scope(address).or_else(|| address::is_own(address).then_some(AddressScope::Own));
     match wrong {
-        Some(place) if !rules.spells_out(target, address) => {
+        Some(place) if !rules.spells_out(target, address) && !rules.opens_service(target, address, by) => {
             Err(ConnectionRefusal::NotPublic { target: target.to_string(), address, place })
         }
         Some(_) | None => Ok(()),

@@ -11,6 +11,9 @@ use crate::host::{Host, HostPort, is_below, parse_port};
 use crate::refusal::ConnectionRefusal;
 use std::net::IpAddr;
 
+/// Name of this computer.
+const LOCALHOST: &str = "localhost";
+
 /// Ports that an allowed pattern without a port covers.
 const USUAL_PORTS: [u16; 2] = [80, 443];
 
@@ -21,6 +24,8 @@ pub struct HostRules {
     allowed: Vec<Entry>,
     granted: Vec<GrantedHost>,
     ask_unknown: bool,
+    /// Services of this computer are asked about by port, as `localhost`.
+    local_services: bool,
 }
 
 /// Target that a grant allows.
@@ -129,13 +134,31 @@ impl HostRules {
         let allowed =
             allowed.into_iter().map(|text| entry(text.as_ref(), false)).collect::<Result<_, _>>()?;
         let denied = denied.into_iter().map(|text| entry(text.as_ref(), true)).collect::<Result<_, _>>()?;
-        Ok(Self { denied, allowed, granted: Vec::new(), ask_unknown })
+        Ok(Self { denied, allowed, ask_unknown, ..Self::default() })
     }
 
     /// Creates rules without patterns, under which every name requires approval.
     #[must_use]
     pub fn asking() -> Self {
         Self { ask_unknown: true, ..Self::default() }
+    }
+
+    /// Returns the same rules, which ask about services of this computer as about hosts. Without questions, this has no effect.
+    #[must_use]
+    pub fn with_local_services(self) -> Self {
+        Self { local_services: self.ask_unknown, ..self }
+    }
+
+    /// Returns the target under which it is judged: a loopback address is `localhost`, unless the rules name the address.
+    #[must_use]
+    pub(crate) fn judged_as(&self, target: HostPort) -> HostPort {
+        let is_loopback =
+            matches!(&target.host, Host::Address(address) if address.to_canonical().is_loopback());
+        let is_named = || self.allowed.iter().any(|entry| entry.allows(&target));
+        if self.local_services && is_loopback && !is_named() {
+            return HostPort { host: Host::Name(LOCALHOST.to_owned()), port: target.port };
+        }
+        target
     }
 
     /// Returns a copy of the rules in which `granted` replaces all grants.
@@ -184,7 +207,10 @@ impl HostRules {
         }
         match &target.host {
             Host::Address(_) => HostDecision::Deny { reason: ConnectionRefusal::Address(target.to_string()) },
-            Host::Name(name) if self.ask_unknown && !target.host.is_local() => {
+            Host::Name(name)
+                if self.ask_unknown
+                    && (!target.host.is_local() || self.local_services && is_localhost(target)) =>
+            {
                 HostDecision::Ask { host: name.clone(), port: target.port }
             }
             Host::Name(_) => HostDecision::Deny { reason: ConnectionRefusal::NotAllowed(target.to_string()) },
@@ -215,9 +241,23 @@ impl HostRules {
     #[must_use]
     pub fn spells_out(&self, target: &HostPort, address: IpAddr) -> bool {
         let literal = HostPort { host: Host::Address(address.to_canonical()), port: target.port };
-        let localhost = || target.host == Host::Name("localhost".to_owned()) && address.is_loopback();
+        let localhost = || is_localhost(target) && address.is_loopback();
         self.allowed.iter().any(|entry| entry.allows(&literal) || (localhost() && entry.allows(target)))
     }
+
+    /// Returns whether the user allowed a service of this computer, and the address is loopback.
+    #[must_use]
+    pub(crate) fn opens_service(&self, target: &HostPort, address: IpAddr, by: &PermittedBy) -> bool {
+        let is_answered = match by {
+            PermittedBy::Rule(_) => false,
+            PermittedBy::Grant(_) | PermittedBy::Once => self.local_services,
+        };
+        is_answered && is_localhost(target) && address.is_loopback()
+    }
+}
+
+fn is_localhost(target: &HostPort) -> bool {
+    target.host == Host::Name(LOCALHOST.to_owned())
 }
 
 impl Entry {

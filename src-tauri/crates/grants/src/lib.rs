@@ -37,6 +37,7 @@ mod standing;
 mod store;
 mod table;
 mod timing;
+mod tool_memory;
 mod uses;
 
 pub use bindings::{Binding, Bindings, IdentityDecision};
@@ -45,10 +46,11 @@ pub use ending::{EndReason, Ended, Ending};
 pub use lifetime::Lifetime;
 pub use limits::GrantLimits;
 pub use owner::Stored;
-pub use pins::{ListedDefinition, MOST_TOOLS, PinDecision, PinKey, PinState, Pins, ToolPin};
+pub use pins::{ListedDefinition, Listing, MOST_TOOLS, PinDecision, PinKey, PinState, Pins, ToolPin};
 pub use standing::{Files, GrantSubject, Granted, StandingGrant};
 pub use store::StoreError;
 pub use table::GrantTable;
+pub use tool_memory::{RememberedTools, ToolMemory};
 
 use ironcurtain_audit::clock::Clock;
 use ironcurtain_audit::{Audit, AuditError, Entry};

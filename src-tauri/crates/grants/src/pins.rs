@@ -1,17 +1,21 @@
 //! Table of pinned tools. A pin is the definition of a tool that the server listed first, or that the user accepted
 //! later.
 //!
-//! - Definitions are opaque text here; the daemon writes them in one canonical form.
-//! - A definition that differs from its pin suspends the tool until the user decides. If a tool disappears, its pin is
-//!   kept, so that removing and adding a tool does not replace its definition.
-//! - The daemon compares and suspends. Only the user's own programs decide, by writing to the same table; no request on
-//!   the socket can.
+//! - Definitions are opaque text here; the trusted process writes them in one canonical form.
+//! - A definition that differs from its pin suspends the tool until the user decides. The pin of a tool that disappears
+//!   stays, so that removing and adding a tool does not replace its definition.
+//! - A tool that is added later is pinned and marked as new until the user has seen it.
+//! - The trusted process compares and suspends. Only the user's own programs decide, by writing to the same table; no
+//!   request on the socket can.
 
 use super::StoreError;
 use super::store::schema;
 use rusqlite::{Connection, Row, Transaction, TransactionBehavior, params};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+
+/// Forgets the lists that were made with a server's pins.
+const FORGET_LISTS: &str = "DELETE FROM tool_lists WHERE server = ?1";
 
 /// Maximum number of a server's tools that can be pinned for one kind of client. A longer list is refused.
 pub const MOST_TOOLS: usize = 2000;
@@ -35,6 +39,15 @@ pub struct ListedDefinition {
     pub definition: String,
 }
 
+/// List of tools as a server returns it.
+#[derive(Debug, Clone, Copy)]
+pub struct Listing<'a> {
+    /// Tools in the server's order.
+    pub tools: &'a [ListedDefinition],
+    /// True for a list of one page, which shows that all other tools were removed or added later.
+    pub is_whole: bool,
+}
+
 /// Stored pin of a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolPin {
@@ -48,6 +61,10 @@ pub struct ToolPin {
     pub found: Option<String>,
     /// The user's decision about the different definition, or `None`.
     pub decided: Option<PinDecision>,
+    /// Place in the server's last list; `None` if the server no longer lists the tool.
+    pub position: Option<u64>,
+    /// True if the server added the tool later, and the user has not seen it.
+    pub is_new: bool,
 }
 
 /// The user's decision about a changed definition.
@@ -110,6 +127,12 @@ impl ToolPin {
     pub fn is_removed(&self) -> bool {
         self.decided == Some(PinDecision::Remove)
     }
+
+    /// Returns the definition that the server listed last.
+    #[must_use]
+    pub fn listed(&self) -> &str {
+        self.found.as_deref().unwrap_or(&self.definition)
+    }
 }
 
 /// Table of pins in the grants database.
@@ -133,28 +156,41 @@ impl Pins {
     pub fn compare(
         &self,
         key: &PinKey,
-        listed: &[ListedDefinition],
+        listing: Listing<'_>,
         only_warn: bool,
         at_ms: u64,
     ) -> Result<Vec<PinState>, StoreError> {
+        let listed = listing.tools;
         self.with(|connection| {
             let pins = by_tool(of_key(connection, key)?);
-            let is_pinned = |listed: &ListedDefinition| {
-                pins.get(&listed.tool)
-                    .is_some_and(|pin| pin.found.is_none() && pin.definition == listed.definition)
+            let is_pinned = |(position, listed): (u64, &ListedDefinition)| {
+                pins.get(&listed.tool).is_some_and(|pin| {
+                    let is_same = pin.found.is_none() && pin.definition == listed.definition;
+                    is_same && pin.decided.is_none() && pin.position == Some(position)
+                })
             };
+            let positioned = pins.values().filter(|pin| pin.position.is_some()).count();
             // The usual list needs no lock.
-            if listed.iter().all(is_pinned) {
+            if (!listing.is_whole || positioned == listed.len()) && (0..).zip(listed).all(is_pinned) {
                 return Ok(listed.iter().map(|_| PinState::Unchanged).collect());
             }
             let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             let mut pins = by_tool(of_key(&change, key)?);
+            let is_new = listing.is_whole && !pins.is_empty();
+            if listing.is_whole {
+                let unlisted = "UPDATE pins SET position = NULL WHERE server = ?1 AND capabilities = ?2";
+                change.execute(unlisted, params![key.server, key.capabilities])?;
+            }
             let mut states = Vec::new();
-            for listed in listed {
+            for (position, listed) in (0_i64..).zip(listed) {
                 states.push(match pins.get(&listed.tool) {
-                    None => pinned_now(&change, key, listed, at_ms)?,
+                    None => pinned_now(&change, (key, listed), is_new, at_ms)?,
                     Some(pin) => compared(&change, (key, pin), &listed.definition, only_warn)?,
                 });
+                change.execute(
+                    "UPDATE pins SET position = ?4 WHERE server = ?1 AND capabilities = ?2 AND tool = ?3",
+                    params![key.server, key.capabilities, listed.tool, position],
+                )?;
                 // A second tool of this name in the same list is compared with the first.
                 pins.entry(listed.tool.clone()).or_insert_with(|| ToolPin {
                     capabilities: key.capabilities.clone(),
@@ -162,6 +198,8 @@ impl Pins {
                     definition: listed.definition.clone(),
                     found: None,
                     decided: None,
+                    position: None,
+                    is_new,
                 });
             }
             change.commit()?;
@@ -189,28 +227,36 @@ impl Pins {
         Ok(pins.unwrap_or_default())
     }
 
-    /// Applies the user's decision to every pin of a tool for which this definition was found. Returns `true` if there
-    /// was at least one.
+    /// Applies the user's decision to every pin of a tool with this listed definition, and returns whether there was one.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the database cannot be written.
     pub fn decide(
         &self,
         server: &str,
-        (tool, found): (&str, &str),
+        (tool, listed): (&str, &str),
         decision: PinDecision,
     ) -> Result<bool, StoreError> {
         let change = match decision {
             PinDecision::Update => {
-                "UPDATE pins SET definition = found, found = NULL, decided = NULL
-                 WHERE server = ?1 AND tool = ?2 AND found = ?3 AND ?4 IS NULL"
+                "UPDATE pins SET definition = ?3, found = NULL, decided = ?4, is_new = 0
+                 WHERE server = ?1 AND tool = ?2 AND COALESCE(found, definition) = ?3"
             }
-            PinDecision::Keep | PinDecision::Remove => {
-                "UPDATE pins SET decided = ?4 WHERE server = ?1 AND tool = ?2 AND found = ?3"
+            PinDecision::Keep => {
+                "UPDATE pins SET decided = ?4, is_new = 0 WHERE server = ?1 AND tool = ?2 AND found = ?3"
+            }
+            PinDecision::Remove => {
+                "UPDATE pins SET decided = ?4, is_new = 0
+                 WHERE server = ?1 AND tool = ?2 AND COALESCE(found, definition) = ?3"
             }
         };
-        let changed = self
-            .with(|connection| connection.execute(change, params![server, tool, found, decision.name()]))?;
+        let changed = self.with(|connection| {
+            let all = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let changed = all.execute(change, params![server, tool, listed, decision.name()])?;
+            all.execute(FORGET_LISTS, [server])?;
+            all.commit()?;
+            Ok(changed)
+        })?;
         Ok(changed > 0)
     }
 
@@ -219,7 +265,12 @@ impl Pins {
     /// # Errors
     /// Returns [`StoreError`] if the database cannot be written.
     pub fn forget(&self, server: &str) -> Result<(), StoreError> {
-        self.with_existing(|connection| connection.execute("DELETE FROM pins WHERE server = ?1", [server]))?;
+        self.with_existing(|connection| {
+            let all = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            all.execute("DELETE FROM pins WHERE server = ?1", [server])?;
+            all.execute(FORGET_LISTS, [server])?;
+            all.commit()
+        })?;
         Ok(())
     }
 
@@ -249,18 +300,19 @@ fn of_key(connection: &Connection, key: &PinKey) -> Result<Vec<ToolPin>, rusqlit
 
 fn pinned_now(
     change: &Transaction<'_>,
-    key: &PinKey,
-    listed: &ListedDefinition,
+    (key, listed): (&PinKey, &ListedDefinition),
+    is_new: bool,
     at_ms: u64,
 ) -> Result<PinState, rusqlite::Error> {
     change.execute(
-        "INSERT INTO pins (server, capabilities, tool, definition, since_ms) VALUES (?1, ?2, ?3, ?4, ?5)",
+        "INSERT INTO pins (server, capabilities, tool, definition, since_ms, is_new) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
         params![
             key.server,
             key.capabilities,
             listed.tool,
             listed.definition,
-            i64::try_from(at_ms).unwrap_or(i64::MAX)
+            i64::try_from(at_ms).unwrap_or(i64::MAX),
+            is_new,
         ],
     )?;
     Ok(PinState::New)
@@ -322,6 +374,8 @@ fn pin(row: &Row<'_>) -> Result<ToolPin, rusqlite::Error> {
         definition: row.get("definition")?,
         found: row.get("found")?,
         decided: decided.as_deref().and_then(PinDecision::parse),
+        position: row.get::<_, Option<i64>>("position")?.map(|at| u64::try_from(at).unwrap_or_default()),
+        is_new: row.get("is_new")?,
     })
 }
 
@@ -350,13 +404,28 @@ mod tests {
         }
 
         fn compare(&self, key: &PinKey, definition: &str, only_warn: bool) -> PinState {
-            let listed = ListedDefinition { tool: "t".to_owned(), definition: definition.to_owned() };
-            self.pins.compare(key, &[listed], only_warn, 1).unwrap().remove(0)
+            self.pins.compare(key, whole(&[listed("t", definition)]), only_warn, 1).unwrap().remove(0)
+        }
+
+        /// Lists these tools, and returns the tools as stored: name, position and `is_new`.
+        fn stores(&self, tools: &[&str], is_whole: bool) -> Vec<(String, Option<u64>, bool)> {
+            let tools: Vec<_> = tools.iter().map(|tool| listed(tool, "a")).collect();
+            self.pins.compare(&self.key, Listing { tools: &tools, is_whole }, false, 1).unwrap();
+            let pins = self.pins.of_server("s").unwrap();
+            pins.into_iter().map(|pin| (pin.tool, pin.position, pin.is_new)).collect()
         }
 
         fn decide(&self, found: &str, decision: PinDecision) -> bool {
             self.pins.decide("s", ("t", found), decision).unwrap()
         }
+    }
+
+    fn listed(tool: &str, definition: &str) -> ListedDefinition {
+        ListedDefinition { tool: tool.to_owned(), definition: definition.to_owned() }
+    }
+
+    fn whole(tools: &[ListedDefinition]) -> Listing<'_> {
+        Listing { tools, is_whole: true }
     }
 
     fn suspended(pinned: &str, is_news: bool) -> PinState {
@@ -396,8 +465,30 @@ mod tests {
     fn a_tool_that_disappears_keeps_its_pin() {
         let place = Place::new();
         place.lists("a");
-        assert_eq!(place.pins.compare(&place.key, &[], false, 1).unwrap(), []);
+        assert_eq!(place.pins.compare(&place.key, whole(&[]), false, 1).unwrap(), []);
+        assert_eq!(place.pins.of_server("s").unwrap()[0].position, None);
         assert_eq!(place.lists("b"), suspended("a", true));
+        // A suspended tool that disappears stays suspended, or its next call would reach the server.
+        assert_eq!(place.pins.compare(&place.key, whole(&[]), false, 1).unwrap(), []);
+        assert!(place.pins.of_server("s").unwrap()[0].is_suspended());
+    }
+
+    #[test]
+    fn a_tool_that_is_added_later_is_new_until_the_user_decides() {
+        let place = Place::new();
+        let at = |tool: &str, position, is_new| (tool.to_owned(), position, is_new);
+        assert_eq!(place.stores(&["a", "b"], true), [at("a", Some(0), false), at("b", Some(1), false)]);
+        let added = [at("a", Some(1), false), at("b", None, false), at("c", Some(0), true)];
+        assert_eq!(place.stores(&["c", "a"], true), added);
+        assert!(!place.pins.decide("s", ("c", "other"), PinDecision::Update).unwrap());
+        assert!(place.pins.decide("s", ("c", "a"), PinDecision::Update).unwrap());
+        assert_eq!(place.stores(&["c", "a"], true)[2], at("c", Some(0), false));
+        assert!(place.pins.decide("s", ("c", "a"), PinDecision::Remove).unwrap());
+        let states = place.pins.compare(&place.key, whole(&[listed("c", "a"), listed("a", "a")]), false, 1);
+        assert_eq!(states.unwrap(), [PinState::Removed, PinState::Unchanged]);
+        // One page of several says nothing about the others.
+        assert_eq!(place.stores(&["d"], false)[3], at("d", Some(0), false));
+        assert_eq!(place.stores(&["d"], false)[0], at("a", Some(1), false));
     }
 
     #[test]
@@ -425,9 +516,8 @@ mod tests {
     #[test]
     fn a_repeated_name_is_compared_with_the_first_of_the_list() {
         let place = Place::new();
-        let listed = ["a", "b"]
-            .map(|definition| ListedDefinition { tool: "t".to_owned(), definition: definition.to_owned() });
-        let states = place.pins.compare(&place.key, &listed, false, 1).unwrap();
+        let tools = ["a", "b"].map(|definition| listed("t", definition));
+        let states = place.pins.compare(&place.key, whole(&tools), false, 1).unwrap();
         assert_eq!(states, [PinState::New, suspended("a", true)]);
     }
 }

@@ -11,7 +11,9 @@ mod requested;
 mod start;
 pub mod tree;
 
-pub use record::{EntryPoint, PackageIdentity, PackageRecord, PackageRecordError, Runtime, system_python};
+pub use record::{
+    EntryPoint, PackageIdentity, PackageRecord, PackageRecordError, Runtime, installed_pythons, system_python,
+};
 pub use requested::{Registry, RequestError, RequestedPackage, RunnerCommand, is_version};
 pub use start::{FolderLock, PackageError, PackageState, PackagedServer};
 

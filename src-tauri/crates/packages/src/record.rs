@@ -160,6 +160,29 @@ impl Packages {
     }
 }
 
+/// Folders with the operating system's versions of Python, which every sandbox sees.
+const PYTHON_FOLDERS: [&str; 2] = ["/usr/bin", "/usr/local/bin"];
+
+/// Returns the real paths of all versions of Python 3 that every sandbox sees, the newest first.
+#[must_use]
+pub fn installed_pythons() -> Vec<PathBuf> {
+    pythons_in(&PYTHON_FOLDERS.map(Path::new))
+}
+
+fn pythons_in(folders: &[&Path]) -> Vec<PathBuf> {
+    let files = folders.iter().filter_map(|folder| folder.read_dir().ok()).flatten().flatten();
+    let mut found: Vec<(u32, PathBuf)> = files
+        .filter_map(|file| {
+            let minor = file.file_name().to_str()?.strip_prefix("python3.")?.parse().ok()?;
+            Some((minor, file.path().canonicalize().ok()?))
+        })
+        .collect();
+    found.sort_by(|(a, _), (b, _)| b.cmp(a));
+    let mut paths: Vec<PathBuf> = found.into_iter().map(|(_, path)| path).collect();
+    paths.dedup();
+    paths
+}
+
 /// Returns the path of the system's Python, with symbolic links resolved.
 ///
 /// # Errors
@@ -168,4 +191,21 @@ pub fn system_python() -> io::Result<PathBuf> {
     Path::new(PYTHON).canonicalize().map_err(|e| {
         io::Error::new(e.kind(), format!("failed to find `{PYTHON}`, which runs PyPI packages: {e}"))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_of_python_are_sorted_by_number() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["python3.9", "python3.12", "python3.11-config", "python3", "python3.14t", "pip3.12"] {
+            std::fs::write(dir.path().join(name), "").unwrap();
+        }
+        let at = |name: &str| dir.path().canonicalize().unwrap().join(name);
+        std::os::unix::fs::symlink(at("python3.12"), at("python3.10")).unwrap();
+        let found = pythons_in(&[dir.path(), Path::new("/nosuch")]);
+        assert_eq!(found, [at("python3.12"), at("python3.9")]);
+    }
 }

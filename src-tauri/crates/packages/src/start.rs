@@ -2,7 +2,7 @@
 
 use super::{
     PackageIdentity, PackageRecord, PackageRecordError, Packages, RequestError, RequestedPackage,
-    RunnerCommand, Runtime, system_python, tree,
+    RunnerCommand, Runtime, installed_pythons, system_python, tree,
 };
 use ironcurtain_config::{Sandbox, Server};
 use rustix::fs::{FlockOperation, flock};
@@ -196,10 +196,10 @@ impl FolderLock {
     }
 }
 
-/// Fails unless the system's Python is the one that created the virtual environment.
+/// Checks that the Python that the virtual environment was created with is still installed.
 fn is_still(then: &Path) -> Result<(), PackageChange> {
     let now = system_python()?;
-    if now == then {
+    if now == then || installed_pythons().iter().any(|python| python == then) {
         return Ok(());
     }
     Err(PackageChange::Python { then: then.to_path_buf(), now })

@@ -32,6 +32,8 @@ pub struct ResolvedCall {
     judged: Vec<Role>,
     /// Values that have a role.
     given: Vec<ResolvedValue>,
+    /// The server declares that the tool only reads, and could not do more now.
+    is_hinted: bool,
 }
 
 /// One value in the call, in canonical form.
@@ -77,6 +79,7 @@ impl ResolvedCall {
             carried: plan.carried,
             judged: plan.judged.clone(),
             given: Vec::new(),
+            is_hinted: false,
         };
         for planned in &plan.values {
             call.resolve(planned, facts.next().ok_or_else(not_one_each)?)?;
@@ -102,10 +105,18 @@ impl ResolvedCall {
         self.tool.is_unannotated
     }
 
-    /// Returns `true` if the tool's annotation says that it only reads.
+    /// Returns the call with a hint of its server that the tool only reads. The caller passes a hint only while the server can
+    /// change and send nothing.
+    #[must_use]
+    pub fn with_reading_hint(self, is_hinted: bool) -> Self {
+        Self { is_hinted, ..self }
+    }
+
+    /// Returns `true` if the tool only reads, according to its annotation or, for an unannotated tool, to a hint of its
+    /// server that counts.
     #[must_use]
     pub fn only_reads(&self) -> bool {
-        self.tool.annotation.read_only
+        self.tool.annotation.read_only || self.is_unannotated() && self.is_hinted
     }
 
     /// Returns the judged request, or `None` for a tool call.

@@ -35,8 +35,12 @@ impl Choices {
         }));
         let list = &this.0.rows;
         list.style_context().add_class("ic-choices");
-        list.pack_start(&rows::captioned("Allow", &this.offers()), false, false, 0);
-        list.pack_start(&rows::captioned("for", &this.0.lifetimes), false, false, 0);
+        if choices.iter().any(|choice| choice.is_decision) {
+            list.pack_start(&rows::captioned("Decide", &this.offers()), false, false, 0);
+        } else {
+            list.pack_start(&rows::captioned("Allow", &this.offers()), false, false, 0);
+            list.pack_start(&rows::captioned("for", &this.0.lifetimes), false, false, 0);
+        }
         rows::describe(&this.0.lifetimes, "For how long", "");
         this.draw_lifetimes();
         this

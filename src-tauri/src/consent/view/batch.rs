@@ -114,7 +114,7 @@ fn call(question: &Question, home: &Path) -> CallView {
         tool: text::isolated(&format!("{tool}, a tool of the server {}", text::name(&question.server))),
         lines,
         with,
-        preview: question.preview.as_ref().map(preview),
+        preview: preview(question),
         rest: rest.into_block(),
     }
 }

@@ -90,6 +90,7 @@ fn a_write_of_a_new_file() {
                 sentence: "Claude Code may create this one file".into(),
                 lifetimes: vec![Lifetime::Once, Lifetime::Session],
                 reads_one_file: false,
+                is_decision: false,
             }],
             calls: vec![],
             denial: "write_file in ~/docs".into(),

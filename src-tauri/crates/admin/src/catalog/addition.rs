@@ -1,9 +1,10 @@
 //! A server to add, specified by a catalog id, a package, an address or a snippet from its documentation.
 //!
-//! - A server outside the catalog gets minimal access: no network and no files except its data folder, which is also
-//!   its home directory. Each call of an unannotated tool requires approval.
-//! - Text that the user did not write only determines the program or the address ([`super::foreign`]).
-//! - A remote server gets no access to this machine: no folder, variables or sandbox.
+//! - A server that is not in the catalog gets minimal access: no files except its own data folder, which is also its home
+//!   directory, and a question for each call of an unannotated tool. A package from a registry gets a network in which the user
+//!   is asked about each host, because most packages are clients of a service; anything else gets no network.
+//! - Text that the user did not write only determines what is started ([`super::foreign`]).
+//! - A remote server gets nothing on this machine: no folder, variables or sandbox.
 
 use super::addition_error::AdditionError;
 use super::command_line::{normalized, translated};
@@ -19,6 +20,9 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use url::Url;
+
+/// Commands that start a package of a registry.
+const PACKAGE_RUNNERS: [&str; 2] = ["npx", "uvx"];
 
 /// A server to add, with the content of its new entry.
 #[derive(Debug, Clone, PartialEq)]
@@ -164,8 +168,12 @@ impl Addition {
         if let Some(env) = env.as_object_mut() {
             env.entry("HOME".to_owned()).or_insert_with(|| json!(data));
         }
-        entry
-            .insert("sandbox".to_owned(), json!({ "view": "roots", "filesystem": { "allowWrite": [data] } }));
+        let mut sandbox = json!({ "view": "roots", "filesystem": { "allowWrite": [data] } });
+        let command = entry.get("command").and_then(Value::as_str).unwrap_or_default();
+        if let Some(sandbox) = sandbox.as_object_mut().filter(|_| PACKAGE_RUNNERS.contains(&command)) {
+            sandbox.insert("network".to_owned(), json!("ask"));
+        }
+        entry.insert("sandbox".to_owned(), sandbox);
         let (entry, data) = (Value::Object(entry), Some(data));
         Self { name, entry, annotations: None, data, ignored: Vec::new(), known: None }
     }
@@ -197,6 +205,9 @@ impl Addition {
     pub fn allow_host(&mut self, host: &str) {
         let Some(sandbox) = self.entry.get_mut("sandbox").and_then(Value::as_object_mut) else { return };
         let network = sandbox.entry("network").or_insert_with(|| json!({}));
+        if *network == json!("ask") {
+            *network = json!({ "allowedDomains": [], "askUnknown": true });
+        }
         let Some(network) = network.as_object_mut() else { return };
         let hosts = network.entry("allowedDomains").or_insert_with(|| json!([]));
         if let Some(hosts) = hosts.as_array_mut() {
@@ -260,7 +271,8 @@ mod tests {
         let data = home().server_data("some-mcp");
         let expected = json!({
             "command": "npx", "args": ["-y", "@a/some-mcp@1.2.3"], "env": { "HOME": data },
-            "sandbox": { "view": "roots", "filesystem": { "allowWrite": [data] } }, "unannotated": "ask",
+            "sandbox": { "view": "roots", "filesystem": { "allowWrite": [data] }, "network": "ask" },
+            "unannotated": "ask",
         });
         assert_eq!((added.name.as_str(), &added.entry, &added.annotations), ("some-mcp", &expected, &None));
         assert_eq!(named("pypi:x-mcp==1").unwrap().entry["args"], json!(["x-mcp==1"]));
@@ -270,7 +282,8 @@ mod tests {
         assert!(named("pypi:mcp-server-sqlite").unwrap_err().contains("requires `--set folder=...`"));
         let mut added = added;
         added.allow_host("a.example");
-        assert_eq!(added.entry["sandbox"]["network"], json!({ "allowedDomains": ["a.example"] }));
+        let asking = json!({ "allowedDomains": ["a.example"], "askUnknown": true });
+        assert_eq!(added.entry["sandbox"]["network"], asking);
     }
 
     #[test]

@@ -1,13 +1,16 @@
 //! Installs `PyPI` packages into a virtual environment, from wheels only.
 //!
-//! - Builds nothing from source (`--only-binary :all:`), so that no code of a package runs.
-//! - The environment uses the system's Python, which is available in every sandbox.
+//! - Builds nothing from source (`--only-binary :all:`), so no code of a package runs.
+//! - The environment uses the system's Python, which is available in every sandbox, or another installed version if no version
+//!   of the package supports that one.
 
 use super::build_error::{BuildError, text};
 use super::build_sandbox::{BuildSandbox, SEPARATOR};
 use super::registry;
 use ironcurtain_egress::HostRules;
-use ironcurtain_packages::{EntryPoint, PackageRecord, RequestedPackage, Runtime, system_python};
+use ironcurtain_packages::{
+    EntryPoint, PackageRecord, RequestedPackage, Runtime, installed_pythons, system_python,
+};
 use ironcurtain_visible as visible;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -20,12 +23,36 @@ pub(super) async fn build(
     requested: &RequestedPackage,
     version: Option<&str>,
 ) -> Result<PackageRecord, BuildError> {
-    let runtime = system_python()?;
-    let python = runtime.as_os_str();
+    let system = system_python()?;
+    let mut problem = match build_with(sandbox, &system, requested, version).await {
+        Err(problem @ BuildError::OldPython { .. }) => problem,
+        done => return done,
+    };
+    for other in installed_pythons().into_iter().filter(|other| *other != system) {
+        let venv = sandbox.tree.join("venv");
+        std::fs::remove_dir_all(&venv).map_err(|source| BuildError::Write { path: venv, source })?;
+        problem = match build_with(sandbox, &other, requested, version).await {
+            Err(BuildError::OldPython { .. }) => problem,
+            done => return done,
+        };
+    }
+    Err(problem)
+}
+
+/// Installs a package for this version of Python.
+async fn build_with(
+    sandbox: &BuildSandbox,
+    runtime: &Path,
+    requested: &RequestedPackage,
+    version: Option<&str>,
+) -> Result<PackageRecord, BuildError> {
+    // Pip of the system's Python installs for other versions too.
+    let system = system_python()?;
+    let python = system.as_os_str();
     let source = registry::pip(&[python]).await?;
     let venv = sandbox.tree.join("venv");
     let make = ["-I", "-m", "venv", "--without-pip"].map(OsStr::new);
-    let make: Vec<&OsStr> = [python].into_iter().chain(make).chain([venv.as_os_str()]).collect();
+    let make: Vec<&OsStr> = [runtime.as_os_str()].into_iter().chain(make).chain([venv.as_os_str()]).collect();
     sandbox.run(&make, BTreeMap::new(), &HostRules::default()).await?;
     let (own, report) = (venv.join("bin/python"), sandbox.path("report.json"));
     let package = requested.spelled(version);
@@ -57,7 +84,7 @@ pub(super) async fn build(
     ran.map_err(|problem| plain(problem, here.as_deref().unwrap_or("another version")))?;
     let installed = installed(&report, &requested.package)?;
     let program = program(&sandbox.tree, requested)?;
-    let entry_point = EntryPoint { runtime: Runtime::Python(runtime), program };
+    let entry_point = EntryPoint { runtime: Runtime::Python(runtime.to_path_buf()), program };
     Ok(PackageRecord::new(requested.clone(), installed.version, installed.integrity, entry_point))
 }
 

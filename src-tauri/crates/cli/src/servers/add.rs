@@ -23,10 +23,10 @@ use ironcurtain_admin::inspect::{
 };
 use ironcurtain_admin::install::{Installer, install_among, is_packaged, sweep};
 use ironcurtain_admin::introduction::{TrialNotice, UnannotatedCalls, reach};
-use ironcurtain_admin::tool_pins::hints;
 use ironcurtain_admin::trial::PolicyTrial;
 use ironcurtain_config::home::Home;
 use ironcurtain_config::{PolicyFiles, Server, Servers};
+use ironcurtain_consent::definition::hints;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::PathBuf;

@@ -5,8 +5,9 @@
 use crate::lines::TextLines;
 use crate::screen::Screen;
 use clap::Args;
-use ironcurtain_admin::tool_pins::{ChangedDefinition, ChangedWords, changed_tools};
+use ironcurtain_admin::tool_pins::{ChangedDefinition, changed_tools};
 use ironcurtain_config::home::Home;
+use ironcurtain_consent::definition::{ChangedWords, PartChange};
 use ironcurtain_grants::PinDecision;
 use serde_json::{Value, json};
 use std::process::ExitCode;
@@ -67,13 +68,19 @@ pub fn perform(home: &Home, options: &DiffOptions, screen: Screen) -> anyhow::Re
     }
     for change in &changes {
         screen.show(&describe(change), &Value::Null)?;
-        let question = format!(
-            "Update `{}` to its new definition (u), keep the old one (k), or remove the tool (r)? [u/k/r, Enter to decide later]",
-            change.tool
-        );
+        let question = match change.is_new {
+            true => format!(
+                "Keep the new tool `{}` (u) or remove it (r)? [u/r, Enter to decide later]",
+                change.tool
+            ),
+            false => format!(
+                "Update `{}` to its new definition (u), keep the old one (k), or remove the tool (r)? [u/k/r, Enter to decide later]",
+                change.tool
+            ),
+        };
         let decision = match screen.answer(&question)?.to_lowercase().as_str() {
             "u" | "update" => Some(PinDecision::Update),
-            "k" | "keep" => Some(PinDecision::Keep),
+            "k" | "keep" if !change.is_new => Some(PinDecision::Keep),
             "r" | "remove" => Some(PinDecision::Remove),
             _ => None,
         };
@@ -89,8 +96,12 @@ fn decide(
     screen: Screen,
 ) -> anyhow::Result<()> {
     let Some(decision) = decision else { return screen.note("Not decided.") };
+    // A new tool has no old definition, so its definition is kept either way.
+    let decision =
+        if change.is_new && decision == PinDecision::Keep { PinDecision::Update } else { decision };
     change.decide(home, decision)?;
     let done = match decision {
+        PinDecision::Update if change.is_new => "agents get it",
         PinDecision::Update => "agents get its new definition",
         PinDecision::Keep => "agents get its old definition",
         PinDecision::Remove => "agents do not get it",
@@ -101,6 +112,7 @@ fn decide(
 /// Describes the user's decision about a changed definition.
 fn state(change: &ChangedDefinition) -> &'static str {
     match change.decided {
+        None if change.is_new => "new",
         None => "suspended",
         Some(PinDecision::Keep) => "kept as it was",
         Some(PinDecision::Remove) => "removed",
@@ -110,11 +122,12 @@ fn state(change: &ChangedDefinition) -> &'static str {
 
 fn describe(change: &ChangedDefinition) -> TextLines {
     let mut text = TextLines::default();
-    text.line(format_args!("{}: changed by the server, {}", change.tool, state(change)));
-    for part in &change.parts {
+    let what = if change.is_new { "added" } else { "changed" };
+    text.line(format_args!("{}: {what} by the server, {}", change.tool, state(change)));
+    for part in &change.change.parts {
         text.quoting(format_args!("  {}: {}", part.part, marked(&part.words)));
     }
-    for hint in &change.hints {
+    for hint in &change.change.hints {
         text.line(format_args!("  Hint: {hint}."));
     }
     text
@@ -155,12 +168,12 @@ fn value(change: &ChangedDefinition) -> Value {
         };
         words.iter().map(one).collect()
     };
-    let part = |part: &ironcurtain_admin::tool_pins::PartChange| json!({ "part": part.part, "words": words(&part.words) });
+    let part = |part: &PartChange| json!({ "part": part.part, "words": words(&part.words) });
     json!({
         "tool": change.tool,
         "state": state(change),
-        "parts": change.parts.iter().map(part).collect::<Vec<_>>(),
-        "hints": change.hints.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "parts": change.change.parts.iter().map(part).collect::<Vec<_>>(),
+        "hints": change.change.hints.iter().map(ToString::to_string).collect::<Vec<_>>(),
     })
 }
 

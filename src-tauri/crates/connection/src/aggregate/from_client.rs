@@ -144,6 +144,7 @@ impl Aggregate {
             return None;
         }
         match self.destination(&waiting.method, waiting.params.as_deref()) {
+            Destination::Server(server, _) if self.starts_for_call(&server, may_wait) => Some(waiting),
             Destination::Server(server, fields) => {
                 let Waiting { id, method, held, .. } = waiting;
                 self.forward_to_upstream(&server, &id, (&method, &fields), held);
@@ -159,6 +160,19 @@ impl Aggregate {
                 self.reject(id, method, params.as_deref(), (code, &text)).await;
                 None
             }
+        }
+    }
+
+    /// Returns whether a call waits for a remembered server: until it runs and its tools were compared with their pins.
+    fn starts_for_call(&mut self, server: &str, may_wait: bool) -> bool {
+        let Some(upstream) = self.upstreams.get(server) else { return false };
+        match upstream.phase {
+            Phase::Remembered => {
+                self.wake(server);
+                true
+            }
+            Phase::Coming | Phase::Up => upstream.is_waking && may_wait,
+            Phase::Missing(_) | Phase::Ended => false,
         }
     }
 
@@ -192,6 +206,7 @@ impl Aggregate {
                 self.initialize_request = Some(greeting);
                 self.greeted_at = Instant::now();
                 self.unanswered = Some(Unanswered::new(id.clone()));
+                self.look_up();
                 let there: Vec<u64> = self.upstreams.values().map(|upstream| upstream.number).collect();
                 there.into_iter().for_each(|upstream| self.initialize_upstream(upstream));
             }

@@ -3,7 +3,7 @@
 
 use super::upstream::Phase;
 use super::{Aggregate, MOST_WARNINGS};
-use ironcurtain_mcp::aggregate::{CatalogueKind, ListEntries, OwnRequest, RoutedRequest};
+use ironcurtain_mcp::aggregate::{CatalogueKind, InitializeRequest, ListEntries, OwnRequest, RoutedRequest};
 use ironcurtain_mcp::wire::{
     Fields, Held, Id, Incoming, Outgoing, Response, error_line, notification_line, request_line,
     request_parts, response_parts,
@@ -253,6 +253,15 @@ impl Aggregate {
     fn listed(&mut self, upstream: u64, kind: CatalogueKind, listed: ListEntries) {
         let Some(of) = self.upstreams.values_mut().find(|of| of.number == upstream) else { return };
         of.lists.insert(kind, listed);
+        if kind == CatalogueKind::Tools {
+            of.is_waking = false;
+            let says = self.host.instructions.of(&of.config.command_line()).flatten();
+            let client = self.initialize_request.as_ref().map(InitializeRequest::kind_of_client);
+            if let Some((tools, client)) = of.to_remember(says.as_deref()).zip(client) {
+                of.remembered = Some(tools.clone());
+                (self.host.remember)(of.config.identity(), client, tools);
+            }
+        }
         let has_changed = of.awaited.remove(&kind).unwrap_or_default();
         let (server, left_out) = (of.config.name.clone(), of.left_out());
         if left_out > 0 {
@@ -268,7 +277,7 @@ impl Aggregate {
 
     /// Rebuilds all lists, and notifies the client of each list that changed since the client last read it.
     pub(super) fn refresh(&mut self) {
-        let there = self.upstreams.iter().filter(|(_, upstream)| upstream.phase == Phase::Up);
+        let there = self.upstreams.iter().filter(|(_, upstream)| upstream.is_listed());
         let with_resources =
             there.clone().filter(|(_, upstream)| upstream.has("resources")).map(|(name, _)| name.clone());
         let with_resources = with_resources.collect();

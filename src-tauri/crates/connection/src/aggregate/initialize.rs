@@ -81,7 +81,7 @@ impl Aggregate {
         self.reply(result_line(&id, &answer));
         let missing = self.upstreams.values().filter_map(|of| match &of.phase {
             Phase::Missing(why) => Some((of.config.name.clone(), why.clone())),
-            Phase::Coming | Phase::Up | Phase::Ended => None,
+            Phase::Coming | Phase::Remembered | Phase::Up | Phase::Ended => None,
         });
         for (server, why) in missing.collect::<Vec<_>>() {
             self.warn(format!("the server `{server}` is missing: {why}"));

@@ -134,6 +134,7 @@ impl Aggregate {
         let server = server.clone();
         Err(match &upstream.phase {
             Phase::Up => NoServerError::NotThere { what, name: clipped(&name), server, list },
+            Phase::Remembered => NoServerError::NotThere { what, name: clipped(&name), server, list },
             Phase::Coming => NoServerError::Coming(server),
             Phase::Missing(why) => NoServerError::Missing { server, why: why.clone() },
             Phase::Ended => NoServerError::Ended(server),

@@ -1,10 +1,12 @@
 //! One server in a client's connection, with its own independent session.
 //!
-//! - The session judges, asks and records as if it were the client's only one. It receives lines through a channel.
+//! - The session judges, asks and records as if it were the client's only one. Lines are passed to it in memory.
+//! - A server whose tools are remembered, and that has nothing but tools, has no session until its first call.
 //! - A server that does not start or respond is reported as missing and retried; nothing waits for it.
 
 use crate::listener::OutgoingNote;
 use ironcurtain_config::Server as ServerConfig;
+use ironcurtain_grants::RememberedTools;
 use ironcurtain_mcp::aggregate::{CatalogueKind, ListEntries, Lists};
 use ironcurtain_mcp::server::MemoryShare;
 use ironcurtain_mcp::wire::{Allowance, Fields, HandedLine, MEDIUM, Outgoing};
@@ -24,11 +26,16 @@ const LAST_RETRY: Duration = Duration::from_secs(600);
 /// Time after which calls no longer wait for a server to start.
 const COMING_BOUND: Duration = Duration::from_secs(30);
 
+/// Capabilities of a server that may stay unstarted while its tools are listed.
+const ONLY_TOOLS: [&str; 2] = ["tools", "logging"];
+
 /// Event, preceded by the number of the upstream that sent it.
 pub(super) type FromUpstream = (u64, UpstreamEvent);
 
 /// Event from an upstream's session.
 pub enum UpstreamEvent {
+    /// The tools that the server listed last, if it is known and needs no session until its first call.
+    Remembered(Option<RememberedTools>),
     /// The session was opened. Cancelling this token closes it.
     Began(CancellationToken),
     /// The session or its server sent a line.
@@ -44,6 +51,8 @@ pub enum UpstreamEvent {
 pub(super) enum Phase {
     /// The session is opening, or the server has not answered `initialize`.
     Coming,
+    /// The server has not been started, and its remembered tools are listed.
+    Remembered,
     /// The server is initialized.
     Up,
     /// The server is not running. Contains the reason.
@@ -62,6 +71,14 @@ pub(super) struct Upstream {
     pub(super) session: Option<CancellationToken>,
     pub(super) capabilities: Fields,
     pub(super) lists: Lists,
+    /// Lines for the session, until it is opened.
+    pub(super) unopened: Option<mpsc::UnboundedReceiver<HandedLine>>,
+    /// True once its remembered tools were looked up.
+    pub(super) is_looked_up: bool,
+    /// True from the first call of a remembered server until its tools were read.
+    pub(super) is_waking: bool,
+    /// Tools that are remembered for it.
+    pub(super) remembered: Option<RememberedTools>,
     /// Lists that are being fetched, with `true` if the list has changed since the request.
     pub(super) awaited: BTreeMap<CatalogueKind, bool>,
     /// Time of the next retry or, while the server is starting, of the warning that it is slow.
@@ -85,6 +102,14 @@ pub struct UpstreamSession {
     pub lines: mpsc::UnboundedReceiver<HandedLine>,
     /// Sender for the session's events.
     pub events: UpstreamEvents,
+}
+
+/// Servers whose remembered tools are looked up.
+pub struct ToolLookup {
+    /// Identity of each server, and where its tools are sent.
+    pub servers: Vec<(String, UpstreamEvents)>,
+    /// Kind of the client.
+    pub client: String,
 }
 
 /// Sender for one upstream's events.
@@ -117,7 +142,7 @@ impl Upstream {
     pub(super) fn new(
         number: u64,
         config: ServerConfig,
-        to_session: mpsc::UnboundedSender<HandedLine>,
+        (to_session, lines): (mpsc::UnboundedSender<HandedLine>, mpsc::UnboundedReceiver<HandedLine>),
         memory: Allowance,
     ) -> Self {
         let comes_until = Instant::now() + COMING_BOUND;
@@ -128,6 +153,10 @@ impl Upstream {
             session: None,
             capabilities: Fields::default(),
             lists: Lists::new(),
+            unopened: Some(lines),
+            is_looked_up: false,
+            is_waking: false,
+            remembered: None,
             awaited: BTreeMap::new(),
             retry: Some(comes_until),
             comes_until,
@@ -170,8 +199,52 @@ impl Upstream {
         }
     }
 
+    /// Lists remembered tools in place of starting the server.
+    pub(super) fn remember(&mut self, tools: RememberedTools) {
+        self.lists = Lists::from([(CatalogueKind::Tools, ListEntries::of(&tools.tools))]);
+        self.remembered = Some(tools);
+        self.phase = Phase::Remembered;
+        self.retry = None;
+    }
+
+    /// Marks a remembered server as about to start.
+    pub(super) fn wake(&mut self) {
+        self.phase = Phase::Coming;
+        self.is_waking = true;
+        self.comes_until = Instant::now() + COMING_BOUND;
+        self.retry = Some(self.comes_until);
+    }
+
+    /// Returns whether its lists are part of the client's.
+    pub(super) fn is_listed(&self) -> bool {
+        match self.phase {
+            Phase::Up | Phase::Remembered => true,
+            Phase::Coming => self.is_waking,
+            Phase::Missing(_) | Phase::Ended => false,
+        }
+    }
+
+    /// Returns its tools to remember, if it has nothing else and they differ from those remembered.
+    pub(super) fn to_remember(&self, instructions: Option<&str>) -> Option<RememberedTools> {
+        let has_more = self.capabilities.iter().any(|(name, _)| !ONLY_TOOLS.contains(&name));
+        let listed = self.lists.get(&CatalogueKind::Tools).filter(|listed| listed.left_out() == 0)?;
+        let tools: Vec<String> = listed
+            .entries
+            .iter()
+            .map(|(_, tool)| serde_json::to_string(tool))
+            .collect::<Result<_, _>>()
+            .ok()?;
+        let tools = RememberedTools {
+            capabilities: serde_json::to_string(&self.capabilities).ok()?,
+            instructions: instructions.map(str::to_owned),
+            tools,
+        };
+        (!has_more && self.remembered.as_ref() != Some(&tools)).then_some(tools)
+    }
+
     /// Marks the server as missing and schedules a retry.
     pub(super) fn missing(&mut self, why: String) {
+        self.is_waking = false;
         self.phase = Phase::Missing(why);
         let pause = FIRST_RETRY.saturating_mul(1 << self.retries.min(16)).min(LAST_RETRY);
         self.retries += 1;
@@ -183,7 +256,11 @@ impl Upstream {
         self.phase = Phase::Up;
         self.capabilities = capabilities;
         (self.retry, self.retries) = (None, 0);
-        (self.lists, self.awaited) = (Lists::new(), BTreeMap::new());
+        self.awaited = BTreeMap::new();
+        // Until its tools are read, the remembered ones are listed.
+        if !self.is_waking {
+            self.lists = Lists::new();
+        }
     }
 
     /// Takes over the retry count and the deadline of the previous attempt.
@@ -209,7 +286,7 @@ impl Upstream {
         match self.phase {
             Phase::Coming => false,
             Phase::Up => self.awaited.is_empty(),
-            Phase::Missing(_) | Phase::Ended => true,
+            Phase::Remembered | Phase::Missing(_) | Phase::Ended => true,
         }
     }
 

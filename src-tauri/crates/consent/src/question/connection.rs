@@ -1,6 +1,6 @@
 //! Builds the question about a sandboxed program's connection to a host or to a service on this computer. Pure.
 
-use super::known_service::usual_service;
+use super::known_service::{LOCAL_REASON, service_effects};
 use crate::offers::{STANDING, limit};
 use crate::principal::{Principal, shown_client};
 use crate::{Consequence, Lifetime, Offer, Piece, Question, Reach, Verb};
@@ -8,9 +8,6 @@ use ironcurtain_egress::HostPort;
 use ironcurtain_policy::{HostConnection, RuleReason};
 use ironcurtain_visible as visible;
 use std::time::Duration;
-
-/// Reason to show for a service on this computer instead of the rule's own reason.
-const LOCAL_REASON: &str = "This service runs outside the sandbox, with your rights.";
 
 /// Inputs of a question about a connection.
 #[derive(Debug)]
@@ -70,14 +67,7 @@ impl ConnectionQuestion<'_> {
     fn consequences(&self, target: &str) -> Vec<Consequence> {
         let host = || Piece::Foreign(target.to_owned());
         if self.is_local() {
-            let service = Piece::Ours(usual_service(self.target.port));
-            let lets =
-                [Piece::Ours("anything that "), service.clone(), Piece::Ours(" lets your programs change")];
-            let reached = [service, Piece::Ours(" on this computer, "), host()];
-            return vec![
-                Consequence::new(Verb::Change, lets.into()),
-                Consequence::new(Verb::Reach, reached.into()),
-            ];
+            return service_effects(self.target.port, target);
         }
         vec![
             Consequence::new(Verb::Send, vec![Piece::Ours("anything that it can read to "), host()]),

@@ -1,5 +1,6 @@
 //! Builds the question about a host that a server wants to reach, and the offer for the hosts that a call names. Pure.
 
+use super::known_service::{LOCAL_REASON, service_effects};
 use crate::offers::{STANDING, joined, limit};
 use crate::principal::{Principal, shown_client};
 use crate::{Consequence, Lifetime, Offer, Piece, Question, Reach, Verb};
@@ -36,6 +37,13 @@ impl HostQuestion<'_> {
             offer.lifetimes.insert(0, Lifetime::Once);
         }
         limit(&mut offers, self.principal);
+        let (consequences, reason) = match self.target.host.is_local() {
+            true => (service_effects(self.target.port, &target), LOCAL_REASON.to_owned()),
+            false => (
+                vec![Consequence::new(Verb::Reach, vec![Piece::Foreign(target.clone())])],
+                format!("this host is not yet allowed for the server {server}"),
+            ),
+        };
         Question {
             id: self.id,
             session: self.principal.session.clone(),
@@ -44,12 +52,12 @@ impl HostQuestion<'_> {
             sandboxed: true,
             remote: false,
             tool: None,
-            consequences: vec![Consequence::new(Verb::Reach, vec![Piece::Foreign(target.clone())])],
+            consequences,
             with: Vec::new(),
             also: Vec::new(),
             denial: format!("reaching {target}"),
             rule: RULE.to_owned(),
-            reason: format!("this host is not yet allowed for the server {server}"),
+            reason,
             arguments: Vec::new(),
             preview: None,
             offers,

@@ -1,4 +1,9 @@
-//! Names of services, by the port that they use by default. Pure.
+//! Services of this computer: their names by usual port, and the effects of connecting to one. Pure.
+
+use crate::{Consequence, Piece, Verb};
+
+/// Reason for a question about a service of this computer.
+pub(super) const LOCAL_REASON: &str = "This service runs outside the sandbox, with your rights.";
 
 /// Default ports of services on a developer's computer.
 const KNOWN: &[(u16, &str)] = &[
@@ -20,6 +25,14 @@ const KNOWN: &[(u16, &str)] = &[
 ];
 
 /// Returns the name of the service that uses this port by default, or a generic name.
-pub(super) fn usual_service(port: u16) -> &'static str {
+fn usual_service(port: u16) -> &'static str {
     KNOWN.iter().find(|(known, _)| *known == port).map_or("the service", |(_, name)| name)
+}
+
+/// Returns the effects of connecting to the service at a port, the worst first. `target` is the host and port as shown.
+pub(super) fn service_effects(port: u16, target: &str) -> Vec<Consequence> {
+    let service = Piece::Ours(usual_service(port));
+    let lets = [Piece::Ours("anything that "), service.clone(), Piece::Ours(" lets your programs change")];
+    let reached = [service, Piece::Ours(" on this computer, "), Piece::Foreign(target.to_owned())];
+    vec![Consequence::new(Verb::Change, lets.into()), Consequence::new(Verb::Reach, reached.into())]
 }

@@ -1,9 +1,10 @@
-//! Servers whose program changed, shown in the window.
+//! Servers whose program or tools changed, for the settings window.
 
 use super::Daemon;
+use crate::changed_tools::ChangedTools;
 use crate::identity_gate::trouble;
 
-/// Servers whose program changed. The user must decide on their grants, data and secrets.
+/// Servers whose program or tools changed, which the user has to decide about.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ChangedServers {
     /// Server names, sorted.
@@ -18,6 +19,21 @@ impl Daemon {
         let names: Vec<String> = self.0.services.identities.suspended().await.into_iter().collect();
         let trouble = (!names.is_empty()).then(|| trouble(&names));
         ChangedServers { names, trouble }
+    }
+
+    /// Returns the servers with suspended tools.
+    #[must_use]
+    pub fn servers_with_changed_tools(&self) -> ChangedServers {
+        let names = self.0.services.changed_tools.names();
+        ChangedServers { trouble: ChangedTools::trouble(&names), names }
+    }
+
+    /// Applies the user's decision about a changed tool immediately, instead of at the next check.
+    pub async fn tools_decided(&self) {
+        let changed_tools = self.0.services.changed_tools.clone();
+        // Fails only at shutdown.
+        let _ = tokio::task::spawn_blocking(move || changed_tools.update()).await;
+        self.0.services.changed();
     }
 
     /// Applies the user's decision immediately, without waiting for the next periodic check.

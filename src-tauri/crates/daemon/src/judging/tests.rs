@@ -31,6 +31,7 @@ fn world() -> (tempfile::TempDir, JudgingContext) {
         approved: Vec::new(),
         reach: ServerReach::Unknown,
         confined: false,
+        reading_hints: Arc::default(),
     };
     (dir, setting)
 }

@@ -3,6 +3,7 @@
 //! - If the user approves more than the waiting connections, the approval is stored as a grant first, so that it can be
 //!   revoked.
 //! - Limits the number of pending questions per server. Further questions wait.
+//! - Asks about a service of this computer by its port, and only if something listens there.
 //! - Remembers a denial for a short time, because programs retry automatically and would trigger the same question
 //!   again.
 
@@ -14,6 +15,7 @@ use ironcurtain_consent::{
 };
 use ironcurtain_egress::{AskHost, BoxFuture, HostAnswer, HostDecision, HostPort, HostRules};
 use ironcurtain_grants::Granted;
+use ironcurtain_sandbox::computer_listens;
 use serde_json::Map;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -61,6 +63,11 @@ impl Asking {
         let _place = self.places.acquire().await;
         if self.is_allowed(target) {
             return HostAnswer::Granted;
+        }
+        let port = target.port;
+        let listens = move || computer_listens(port);
+        if target.host.is_local() && !tokio::task::spawn_blocking(listens).await.unwrap_or(false) {
+            return HostAnswer::No { why: format!("nothing on this computer listens at port {port}") };
         }
         self.put(target).await.unwrap_or_else(|problem| {
             let why = problem.to_string();

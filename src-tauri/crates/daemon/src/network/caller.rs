@@ -60,5 +60,6 @@ fn rules(server: &Server, snapshot: &PolicySnapshot) -> HostRules {
     let settings = server.sandbox.settings().and_then(|settings| settings.network.as_ref());
     let (denied, ask): (&[String], bool) =
         settings.map_or((&[], false), |network| (&network.denied_domains, network.ask_unknown));
-    HostRules::new(snapshot.hosts_of(&server.name), denied, ask).unwrap_or_default()
+    let rules = HostRules::new(snapshot.hosts_of(&server.name), denied, ask).unwrap_or_default();
+    rules.with_local_services()
 }

@@ -125,6 +125,7 @@ impl RunTargets {
             approved: Vec::new(),
             reach: ServerReach::Something,
             confined: false,
+            reading_hints: Arc::default(),
         };
         let arguments = arguments(target);
         let located = context.plan_connection(&arguments).and_then(|planned| planned.locate(&context));

@@ -10,6 +10,7 @@ use ironcurtain_grants::mounts::Need;
 use ironcurtain_grants::{Files, StandingGrant};
 use ironcurtain_paths::{CanonicalPath, PathKind};
 use ironcurtain_policy::{Access, GrantKind, PendingApproval, Permit, ServerReach, Verdict};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// Verdict on a call, with the policy and grants that led to it.
@@ -90,6 +91,7 @@ impl Session {
             approved: approved.to_vec(),
             reach: by.reach,
             confined: self.own_folders.is_some(),
+            reading_hints: self.reading_hints(),
         })
     }
 
@@ -192,6 +194,15 @@ impl Session {
     /// Returns the server's current access beyond its own folders.
     fn reach(&self) -> ServerReach {
         self.own_folders.as_ref().map_or(ServerReach::Something, |own| self.server.reach_beyond(own))
+    }
+
+    /// Returns the tools that the server declares as only reading. Such a hint counts only while the server is confined and no
+    /// folder but its own is mounted for writing, so that a false hint has no effect outside the session.
+    fn reading_hints(&self) -> Arc<HashSet<String>> {
+        match &self.own_folders {
+            Some(own) if self.server.writes_only_to(own) => self.pinned_tools.reading_hints(),
+            Some(_) | None => Arc::default(),
+        }
     }
 
     /// Completes when a policy change denies the call.

@@ -17,9 +17,19 @@ const NO_HOST: [&str; 6] = [
     "Network is unreachable",
 ];
 
-/// Returns the response with a hint, or `None` if it needs no hint. `offline` is the server's name if it has no network
-/// access.
-pub(super) fn marked(answered: &ServerAnswer, offline: Option<&str>) -> Option<ServerAnswer> {
+/// Network of a server whose response may report an unreachable host.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Network<'a> {
+    /// None. With the name of the server.
+    Offline(&'a str),
+    /// Through the proxy only.
+    Proxied,
+    /// Not limited, or unknown.
+    Other,
+}
+
+/// Returns the marked response, or `None` if there is nothing to mark.
+pub(super) fn marked(answered: &ServerAnswer, offline: Network<'_>) -> Option<ServerAnswer> {
     match answered {
         ServerAnswer::Response(Response::Result(result)) => {
             marked_result(result, offline).map(|result| ServerAnswer::Response(Response::Result(result)))
@@ -31,8 +41,8 @@ pub(super) fn marked(answered: &ServerAnswer, offline: Option<&str>) -> Option<S
     }
 }
 
-/// Adds a hint to the first text block that mentions a blocked file or host.
-fn marked_result(result: &RawValue, offline: Option<&str>) -> Option<Box<RawValue>> {
+/// Marks the first matching text of a result.
+fn marked_result(result: &RawValue, offline: Network<'_>) -> Option<Box<RawValue>> {
     let mut fields: Fields = serde_json::from_str(result.get()).ok()?;
     let is_error: bool = serde_json::from_str(fields.get("isError")?.get()).ok()?;
     if !is_error {
@@ -46,13 +56,27 @@ fn marked_result(result: &RawValue, offline: Option<&str>) -> Option<Box<RawValu
     to_raw_value(&fields).ok()
 }
 
-fn marked_text(object: &RawValue, field: &str, offline: Option<&str>) -> Option<Box<RawValue>> {
+fn marked_text(object: &RawValue, field: &str, offline: Network<'_>) -> Option<Box<RawValue>> {
     let mut fields: Fields = serde_json::from_str(object.get()).ok()?;
     let text: String = serde_json::from_str(fields.get(field)?.get()).ok()?;
-    let marked =
-        annotate(&text, true).or_else(|| offline.and_then(|server| without_network(&text, server)))?;
+    let unreachable = || match offline {
+        Network::Offline(server) => without_network(&text, server),
+        Network::Proxied => past_the_proxy(&text),
+        Network::Other => None,
+    };
+    let marked = annotate(&text, true).or_else(unreachable)?;
     fields.set(field, to_raw_value(&marked).ok()?);
     to_raw_value(&fields).ok()
+}
+
+/// Appends a hint to a text that reports an unreachable host, although the server has a proxy: names are resolved only there.
+fn past_the_proxy(text: &str) -> Option<String> {
+    let is_unreachable = NO_HOST.iter().any(|words| text.contains(words));
+    is_unreachable.then(|| {
+        format!(
+            "{text}\n\nIronCurtain: the server did not use its sandbox's proxy, so it reached nothing and you were not asked. Programs have to follow HTTPS_PROXY; Node.js does from version 24 on."
+        )
+    })
 }
 
 /// Appends advice for the user to an error text that reports an unreachable host. Returns `None` for any other text.
@@ -75,7 +99,7 @@ mod tests {
 
     fn result(text: &str) -> Option<String> {
         let raw = RawValue::from_string(text.to_owned()).unwrap();
-        match marked(&ServerAnswer::Response(Response::Result(raw)), None)? {
+        match marked(&ServerAnswer::Response(Response::Result(raw)), Network::Other)? {
             ServerAnswer::Response(Response::Result(result)) => Some(result.get().to_owned()),
             other @ (ServerAnswer::Response(Response::Error(_)) | ServerAnswer::Failed(_)) => {
                 panic!("{other:?}")
@@ -112,7 +136,11 @@ mod tests {
                 serde_json::json!({ "content": [{ "type": "text", "text": said }], "isError": true });
             ServerAnswer::Response(Response::Result(to_raw_value(&failed).unwrap()))
         };
-        assert!(marked(&answer(), Some("fire")).is_some() && marked(&answer(), None).is_none());
+        assert!(marked(&answer(), Network::Offline("fire")).is_some());
+        assert!(marked(&answer(), Network::Other).is_none());
+        let proxied = past_the_proxy(said).unwrap();
+        assert!(proxied.contains("did not use its sandbox's proxy"), "{proxied}");
+        assert!(marked(&answer(), Network::Proxied).is_some());
     }
 
     #[test]
@@ -120,12 +148,12 @@ mod tests {
         let error = r#"{"code":-32603,"message":"spawn: Permission denied","data":[1]}"#;
         let raw = RawValue::from_string(error.to_owned()).unwrap();
         let Some(ServerAnswer::Response(Response::Error(marked))) =
-            marked(&ServerAnswer::Response(Response::Error(raw)), None)
+            marked(&ServerAnswer::Response(Response::Error(raw)), Network::Other)
         else {
             panic!("it is not marked");
         };
         let expected = r#"{"code":-32603,"message":"[SANDBOX BLOCKED] spawn: Permission denied","data":[1]}"#;
         assert_eq!(marked.get(), expected);
-        assert!(super::marked(&ServerAnswer::Failed(NoAnswer::Ended(None)), None).is_none());
+        assert!(super::marked(&ServerAnswer::Failed(NoAnswer::Ended(None)), Network::Other).is_none());
     }
 }

@@ -5,17 +5,21 @@
 //!   at one of its paths, the user is asked again.
 
 mod asking;
+mod changed_tool;
 mod forwarding;
 mod record;
 mod resources;
 mod showing;
 
 use super::authorize::{Authorization, Judged};
+use super::blocked::Network;
 use super::in_flight::Ticket;
 use super::queue::QueuePlace;
+use super::refusal::CallRefusal;
 use super::tool_call::ToolCall;
 use super::{Session, blocked, tasks};
 use asking::{Escalated, ask};
+use changed_tool::ask_about_tool;
 pub(super) use forwarding::CallBatch;
 use forwarding::{forward, forward_alone};
 use futures_util::FutureExt;
@@ -67,6 +71,9 @@ pub(super) async fn handle_call(
         && let Err(refusal) = session.check_pin(&call.tool.tool).await
     {
         batch.forward(session).await;
+        if matches!(refusal, CallRefusal::ToolChanged { .. }) && session.services.broker.can_ask() {
+            return spawn(session, call, |session, call| ask_about_tool(session, call, refusal));
+        }
         return session.deny_changed(&call, &refusal).await;
     }
     let Judged { verdict, inspected, by } = judged(session, &call.tool, batch).await;
@@ -159,7 +166,11 @@ impl Session {
         if self.principal.is_new && result == CallResult::Ok {
             self.services.grants.serves(self.config.identity());
         }
-        let offline = self.config.has_no_network().then_some(self.config.name.as_str());
+        let offline = match (&self.network, self.config.has_no_network()) {
+            (_, true) => Network::Offline(&self.config.name),
+            (Some(_), false) => Network::Proxied,
+            (None, false) => Network::Other,
+        };
         let blocked = if self.sandboxed && has_failed { blocked::marked(&answer, offline) } else { None };
         let result = if blocked.is_some() { CallResult::BlockedBySandbox } else { result };
         let mut entry = Entry::end_of(decision, result, millis(began));

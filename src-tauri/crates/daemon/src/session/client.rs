@@ -6,7 +6,7 @@
 use super::call::{CallBatch, handle_call};
 use super::in_flight::Ticket;
 use super::passthrough::{Rejection, pass_on_record, passes, passes_when_paused};
-use super::pinned_tools::lists_tools;
+use super::pinned_tools::{is_first_page, lists_tools};
 use super::refusal::denied;
 use super::tasks::TaskRequest;
 use super::tool_call::CALL;
@@ -340,7 +340,10 @@ impl Session {
                 }
                 session.issued.track_list(&asked, &answer);
                 if lists_tools(&asked, &answer) {
-                    tokio::spawn(async move { session.pass_on_tools(&answered, answer, held).await });
+                    let is_first = is_first_page(&asked);
+                    tokio::spawn(async move {
+                        session.pass_on_tools(&answered, (answer, is_first), held).await;
+                    });
                 } else {
                     session.pass_on(&answered, answer, held);
                 }
@@ -349,10 +352,17 @@ impl Session {
         self.forwarded(&ticket, place);
     }
 
-    /// Answers `tools/list` after comparing the listed tools with their pinned definitions.
-    async fn pass_on_tools(&self, ticket: &Ticket, answer: ServerAnswer, held: MemoryShare) {
+    /// Answers a request for the list of tools, after comparing them with their pins.
+    async fn pass_on_tools(
+        &self,
+        ticket: &Ticket,
+        (answer, is_first_page): (ServerAnswer, bool),
+        held: MemoryShare,
+    ) {
         let pinned = match &answer {
-            ServerAnswer::Response(Response::Result(result)) => self.with_pinned_tools(result).await,
+            ServerAnswer::Response(Response::Result(result)) => {
+                self.with_pinned_tools(result, is_first_page).await
+            }
             ServerAnswer::Response(Response::Error(_)) | ServerAnswer::Failed(_) => {
                 self.pass_on(ticket, answer, held);
                 return;

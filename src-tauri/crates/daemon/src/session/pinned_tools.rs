@@ -10,15 +10,16 @@ use super::refusal::CallRefusal;
 use ironcurtain_audit::Event;
 use ironcurtain_audit::clock::now_ms;
 use ironcurtain_config::ToolPinning;
-use ironcurtain_grants::{ListedDefinition, MOST_TOOLS, PinKey, PinState, Pins, ToolPin};
+use ironcurtain_grants::{ListedDefinition, Listing, MOST_TOOLS, PinKey, PinState, Pins, ToolPin};
 use ironcurtain_mcp::request::ServerRequest;
 use ironcurtain_mcp::server::ServerAnswer;
 use ironcurtain_mcp::wire::{Fields, Response};
 use ironcurtain_visible as visible;
+use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
-use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// MCP method that lists tools.
 const LIST: &str = "tools/list";
@@ -29,9 +30,18 @@ const PINNED: [&str; 6] = ["name", "title", "description", "inputSchema", "outpu
 /// Maximum length of a definition that can be pinned, in bytes.
 const LONGEST_DEFINITION: usize = 256 * 1024;
 
-/// Tools that differ from their pinned definitions, or `None` if the pins must be read again.
+/// Tools of a session as far as they were read from the pins.
 #[derive(Debug, Default)]
-pub(super) struct PinnedTools(Mutex<Option<HashMap<String, ChangedTool>>>);
+pub(super) struct PinnedTools(Mutex<Option<ReadPins>>);
+
+/// Facts from the pins of a session's tools.
+#[derive(Debug)]
+struct ReadPins {
+    /// Tools that are not as pinned.
+    changed: HashMap<String, ChangedTool>,
+    /// Tools whose pinned definition declares that they only read.
+    reading: Arc<HashSet<String>>,
+}
 
 /// Reason why calls of a tool are refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,7 +51,12 @@ enum ChangedTool {
 }
 
 impl PinnedTools {
-    fn lock(&self) -> MutexGuard<'_, Option<HashMap<String, ChangedTool>>> {
+    /// Returns the tools that only read according to the server. They are known once a tool was called.
+    pub(super) fn reading_hints(&self) -> Arc<HashSet<String>> {
+        self.lock().as_ref().map(|pins| pins.reading.clone()).unwrap_or_default()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<ReadPins>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -51,17 +66,26 @@ pub(super) fn lists_tools(request: &ServerRequest, answer: &ServerAnswer) -> boo
     request.method() == LIST && matches!(answer, ServerAnswer::Response(Response::Result(_)))
 }
 
+/// Returns whether this request asks for the first page of a list.
+pub(super) fn is_first_page(request: &ServerRequest) -> bool {
+    let fields = request.params().and_then(|params| serde_json::from_str::<Fields>(params.get()).ok());
+    fields.is_none_or(|fields| fields.get("cursor").is_none())
+}
+
 impl Session {
-    fn pins(&self) -> (Pins, PinKey) {
+    pub(super) fn pins(&self) -> (Pins, PinKey) {
         let mut takes: Vec<String> = self.client_takes.borrow().iter().cloned().collect();
         takes.sort();
         let key = PinKey { server: self.config.identity(), capabilities: takes.join(" ") };
         (Pins::of(&self.services.home.database()), key)
     }
 
-    /// Returns the tool list for the client. Changed tools have their pinned definitions, and removed tools are
-    /// omitted.
-    pub(super) async fn with_pinned_tools(&self, result: &RawValue) -> Result<Box<RawValue>, PinError> {
+    /// Returns the list of tools for the client: changed tools as pinned, and no removed ones.
+    pub(super) async fn with_pinned_tools(
+        &self,
+        result: &RawValue,
+        is_first_page: bool,
+    ) -> Result<Box<RawValue>, PinError> {
         let mut fields: Fields = serde_json::from_str(result.get())?;
         let tools: Vec<Box<RawValue>> = match fields.get("tools") {
             Some(tools) => serde_json::from_str(tools.get())?,
@@ -75,7 +99,11 @@ impl Session {
         let (listed, raw): (Vec<_>, Vec<_>) = known.unzip();
         let names: Vec<String> = listed.iter().map(|listed| listed.tool.clone()).collect();
         let ((pins, key), pinning) = (self.pins(), self.config.pin);
-        let compare = move || pins.compare(&key, &listed, pinning == ToolPinning::Warn, now_ms());
+        let is_whole = is_first_page && fields.get("nextCursor").is_none_or(|cursor| cursor.get() == "null");
+        let compare = move || {
+            let listing = Listing { tools: &listed, is_whole };
+            pins.compare(&key, listing, pinning == ToolPinning::Warn, now_ms())
+        };
         let states = tokio::task::spawn_blocking(compare).await??;
         let mut shown = Vec::new();
         for ((name, state), raw) in names.into_iter().zip(states).zip(raw) {
@@ -102,7 +130,7 @@ impl Session {
 
     /// Refuses a call of a changed or removed tool, unless the user has accepted the change by now.
     pub(super) async fn check_pin(&self, tool: &str) -> Result<(), CallRefusal> {
-        let is_settled = self.pinned_tools.lock().as_ref().map(|changed| !changed.contains_key(tool));
+        let is_settled = self.pinned_tools.lock().as_ref().map(|pins| !pins.changed.contains_key(tool));
         if is_settled == Some(true) {
             return Ok(());
         }
@@ -117,7 +145,8 @@ impl Session {
         let changed: HashMap<String, ChangedTool> =
             all.iter().filter_map(|pin| Some((pin.tool.clone(), state(pin)?))).collect();
         let found = changed.get(tool).copied();
-        *self.pinned_tools.lock() = Some(changed);
+        let reading = all.iter().filter(|pin| only_reads(&pin.definition)).map(|pin| pin.tool.clone());
+        *self.pinned_tools.lock() = Some(ReadPins { changed, reading: Arc::new(reading.collect()) });
         let (server, tool) = (self.config.name.clone(), visible::line(tool));
         match found {
             None => Ok(()),
@@ -143,12 +172,31 @@ impl Session {
         entry.tool_name = Some(tool.to_owned());
         self.record(entry).await;
         let show = match self.config.pin {
-            ToolPinning::Enforce => format!(": ironcurtain servers diff {server}"),
+            ToolPinning::Enforce => {
+                format!(", under Servers in IronCurtain or with: ironcurtain servers diff {server}")
+            }
             ToolPinning::Warn => ".".to_owned(),
         };
         self.services.broker.notify(&format!("{server} changed its tool `{shown}`. {suspended}{show}"));
         self.services.changed();
     }
+}
+
+/// Returns whether a definition declares that its tool only reads.
+fn only_reads(definition: &str) -> bool {
+    #[derive(Deserialize)]
+    struct Definition {
+        annotations: Hints,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Hints {
+        read_only_hint: bool,
+        #[serde(default)]
+        destructive_hint: bool,
+    }
+    let hints = serde_json::from_str::<Definition>(definition).map(|definition| definition.annotations);
+    hints.is_ok_and(|hints| hints.read_only_hint && !hints.destructive_hint)
 }
 
 /// Returns a tool's pinned fields in canonical form, or `None` if the tool has no name.
@@ -188,6 +236,17 @@ mod tests {
             other[part] = json!("other");
             assert_ne!(of(&other).unwrap().definition, expected, "{part}");
         }
+    }
+
+    #[test]
+    fn only_an_unambiguous_hint_declares_that_a_tool_only_reads() {
+        let of =
+            |annotations: Value| only_reads(&json!({ "name": "t", "annotations": annotations }).to_string());
+        assert!(of(json!({ "readOnlyHint": true, "title": "T" })));
+        assert!(!of(json!({ "readOnlyHint": true, "destructiveHint": true })));
+        assert!(!of(json!({ "readOnlyHint": "true" })));
+        assert!(!of(json!({ "destructiveHint": false })));
+        assert!(!only_reads("{}"));
     }
 
     #[test]

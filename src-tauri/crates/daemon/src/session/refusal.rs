@@ -40,7 +40,7 @@ pub(super) enum CallRefusal {
     TooLongToShow(#[from] TooLongToShow),
     /// The server changed the tool's definition, and the user has not decided on the change.
     #[error(
-        "the server `{server}` changed its tool `{tool}`, so the tool is suspended. Please tell the user, who can decide with: ironcurtain servers diff {server}"
+        "the server `{server}` changed its tool `{tool}`, so the tool is suspended. Please tell the user, who can decide under Servers in IronCurtain, or with: ironcurtain servers diff {server}"
     )]
     ToolChanged {
         /// Name of the server.
@@ -54,6 +54,14 @@ pub(super) enum CallRefusal {
         /// Name of the server.
         server: String,
         /// Name of the tool.
+        tool: String,
+    },
+    /// The user has just accepted the tool's new definition, which the agent has not read.
+    #[error(
+        "The call was not sent, because the user has just accepted a new definition of the tool `{tool}`. Read the list of tools again, then repeat the call if it still fits."
+    )]
+    ToolUpdated {
+        /// Tool name.
         tool: String,
     },
     /// The pinned definitions could not be read.
@@ -125,8 +133,8 @@ impl CallRefusal {
             | Self::Unwritable(_)
             | Self::Changed
             | Self::KeptChanging => denied(self),
-            // An unavailable server is not a denial.
-            Self::Server(_) => self.to_string(),
+            // These are not denials.
+            Self::Server(_) | Self::ToolUpdated { .. } => self.to_string(),
         }
     }
 }

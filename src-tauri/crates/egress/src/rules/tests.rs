@@ -144,3 +144,38 @@ fn reachable_hosts_are_the_patterns_and_the_grants_that_nothing_denies() {
     ]);
     assert_eq!(rules.reachable(), ["*.a.test", "b.test", "c.test:8080"]);
 }
+
+#[test]
+fn services_of_this_computer_are_asked_about_by_port() {
+    let rules = |ask| HostRules::new(["127.0.0.1:3000"], ["localhost:22"], ask).unwrap();
+    let asking = rules(true).with_local_services();
+    let judged = |rules: &HostRules, text: &str| rules.judge(&rules.judged_as(target(text)));
+    let asked = |port| HostDecision::Ask { host: "localhost".to_owned(), port };
+    for text in ["localhost:5432", "127.0.0.1:5432", "127.8.8.8:5432", "[::1]:5432"] {
+        assert_eq!(judged(&asking, text), asked(5432), "{text}");
+        assert!(matches!(judged(&rules(true), text), HostDecision::Deny { .. }), "{text}");
+        let silent = rules(false).with_local_services();
+        assert!(matches!(judged(&silent, text), HostDecision::Deny { .. }), "{text}");
+    }
+    assert!(matches!(judged(&asking, "127.0.0.1:3000"), HostDecision::Allow { .. }), "it is written out");
+    // Neither the router nor a metadata service is ever offered.
+    for text in [
+        "localhost:22",
+        "127.0.0.1:22",
+        "169.254.169.254:80",
+        "192.168.0.1:80",
+        "metadata.google.internal:80",
+        "_gateway:80",
+        "router:80",
+        "[fd00:ec2::254]:80",
+        "printer.local:631",
+        "a.localhost:80",
+    ] {
+        assert!(matches!(judged(&asking, text), HostDecision::Deny { .. }), "{text}");
+    }
+    let (loopback, once) = ("127.0.0.1".parse().unwrap(), PermittedBy::Once);
+    assert!(asking.opens_service(&target("localhost:5432"), loopback, &once));
+    assert!(!asking.opens_service(&target("localhost:5432"), "192.168.0.1".parse().unwrap(), &once));
+    assert!(!asking.opens_service(&target("sly.test:5432"), loopback, &once));
+    assert!(!rules(true).opens_service(&target("localhost:5432"), loopback, &once));
+}

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// Schema version, which is stored in SQLite's `user_version`.
-const VERSION: i64 = 7;
+/// Schema version, kept in SQLite's `user_version`.
+const VERSION: i64 = 8;
 
 /// Maximum time to wait for a program that has locked the database.
 const BUSY: Duration = Duration::from_secs(1);
@@ -36,9 +36,13 @@ const TABLES: &str = "
     CREATE TABLE IF NOT EXISTS steps (name TEXT PRIMARY KEY, at_ms INTEGER NOT NULL) STRICT;
     CREATE TABLE IF NOT EXISTS pins (
         server TEXT NOT NULL, capabilities TEXT NOT NULL, tool TEXT NOT NULL, definition TEXT NOT NULL,
-        found TEXT, decided TEXT, since_ms INTEGER NOT NULL, PRIMARY KEY (server, capabilities, tool)
+        found TEXT, decided TEXT, since_ms INTEGER NOT NULL, position INTEGER, is_new INTEGER NOT NULL DEFAULT 0,
+        PRIMARY KEY (server, capabilities, tool)
     ) STRICT;
-    PRAGMA user_version = 7;";
+    CREATE TABLE IF NOT EXISTS tool_lists (
+        server TEXT NOT NULL, client TEXT NOT NULL, listed TEXT NOT NULL, PRIMARY KEY (server, client)
+    ) STRICT;
+    PRAGMA user_version = 8;";
 
 /// Marks all names in a new database as bound. A new database has no names.
 const NOTHING_TO_BIND: &str = "INSERT INTO steps (name, at_ms) VALUES ('bound', 0);";
@@ -65,6 +69,18 @@ const FROM_3: &str = "
 /// Selects the grants from versions 4 to 6, which have the current columns. Version 4 had no table of servers that
 /// answered a call, versions 4 and 5 had no bindings of names to identities, and none of them had tool pins.
 const FROM_4: &str = "SELECT * FROM";
+
+/// Adds the columns of pins and the table that version 7 lacks. Its tools count as listed until their server lists them again.
+const FROM_7: &str = "
+    BEGIN;
+    ALTER TABLE pins ADD COLUMN position INTEGER;
+    ALTER TABLE pins ADD COLUMN is_new INTEGER NOT NULL DEFAULT 0;
+    UPDATE pins SET position = 0;
+    CREATE TABLE tool_lists (
+        server TEXT NOT NULL, client TEXT NOT NULL, listed TEXT NOT NULL, PRIMARY KEY (server, client)
+    ) STRICT;
+    PRAGMA user_version = 8;
+    COMMIT;";
 
 /// Reason why the grant database cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -159,6 +175,7 @@ pub(crate) fn open(path: &Path) -> Result<Connection, StoreError> {
         2 => connection.execute_batch(&change(FROM_2)).map_err(at)?,
         3 => connection.execute_batch(&change(FROM_3)).map_err(at)?,
         4..=6 => connection.execute_batch(&change(FROM_4)).map_err(at)?,
+        7 => connection.execute_batch(FROM_7).map_err(at)?,
         VERSION => {}
         found => return Err(StoreError::Newer { path: path.to_path_buf(), found }),
     }

@@ -47,6 +47,14 @@ impl InitializeRequest {
         Ok(Self { params: to_raw_value(&params)?, version })
     }
 
+    /// Returns what a server may choose its tools by: the protocol version and the client's capabilities, in canonical form.
+    pub fn kind_of_client(&self) -> String {
+        let params: Value = serde_json::from_str(self.params.get()).unwrap_or_default();
+        let mut capabilities = params.get("capabilities").cloned().unwrap_or_default();
+        capabilities.sort_all_objects();
+        format!("{} {capabilities}", self.version)
+    }
+
     /// Returns whether the protocol version supports JSON-RPC batches.
     pub fn has_batches(&self) -> bool {
         self.version == "2025-03-26"

@@ -92,6 +92,21 @@ pub struct ListEntries {
 }
 
 impl ListEntries {
+    /// Returns a list of these tools. Invalid ones are left out.
+    #[must_use]
+    pub fn of(tools: &[String]) -> Self {
+        let mut listed = Self::default();
+        for tool in tools {
+            let tool = serde_json::from_str::<Fields>(tool).ok();
+            let name = tool.as_ref().and_then(|tool| serde_json::from_str(tool.get("name")?.get()).ok());
+            match name.zip(tool) {
+                Some(entry) => listed.entries.push(entry),
+                None => listed.left_out += 1,
+            }
+        }
+        listed
+    }
+
     /// Adds a page. Returns the cursor of the next page, if there is one to request.
     pub fn take(
         &mut self,

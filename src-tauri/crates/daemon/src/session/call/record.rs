@@ -6,16 +6,13 @@ use crate::session::Session;
 use crate::session::refusal::CallRefusal;
 use ironcurtain_audit::{CallResult, DecidedBy, Entry, Event, PolicyDecision, redacted};
 use ironcurtain_config::PolicySnapshot;
-use ironcurtain_consent::{PAUSED, Stop};
+use ironcurtain_consent::{CHANGED_TOOL_RULE, PAUSED, Stop};
 use ironcurtain_mcp::wire::{error_line, result_line};
 use ironcurtain_policy::Denial;
 use rmcp::model::ErrorCode;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use tokio::time::Instant;
-
-/// Rule name in the audit log for calls of a tool whose definition changed.
-const TOOL_CHANGED: &str = "tool-changed";
 
 impl Session {
     /// Records and answers a call that the policy denies.
@@ -92,7 +89,7 @@ impl Session {
     /// Denies a call of a tool whose definition changed. The call is not judged.
     pub(super) async fn deny_changed(&self, call: &Call, refusal: &CallRefusal) {
         self.counts.denied.fetch_add(1, Ordering::Relaxed);
-        self.deny_unjudged(call, (DecidedBy::ToolChanged, TOOL_CHANGED), refusal).await;
+        self.deny_unjudged(call, (DecidedBy::ToolChanged, CHANGED_TOOL_RULE), refusal).await;
     }
 
     async fn deny_unjudged(&self, call: &Call, (by, rule): (DecidedBy, &str), refusal: &CallRefusal) {

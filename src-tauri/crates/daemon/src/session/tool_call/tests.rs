@@ -37,6 +37,7 @@ fn scene() -> (tempfile::TempDir, JudgingContext) {
         approved: Vec::new(),
         reach: ironcurtain_policy::ServerReach::Unknown,
         confined: false,
+        reading_hints: Arc::default(),
     };
     (dir, setting)
 }

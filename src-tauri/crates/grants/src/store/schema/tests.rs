@@ -128,6 +128,37 @@ fn migration_keeps_grants_and_revocations() {
 }
 
 #[test]
+fn migration_keeps_pins_as_listed_and_seen() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("state.db");
+    let older = format!(
+        "{} {}",
+        VERSION_4.replace("PRAGMA user_version = 4;", "PRAGMA user_version = 7;"),
+        "CREATE TABLE pins (
+            server TEXT NOT NULL, capabilities TEXT NOT NULL, tool TEXT NOT NULL, definition TEXT NOT NULL,
+            found TEXT, decided TEXT, since_ms INTEGER NOT NULL, PRIMARY KEY (server, capabilities, tool)
+        ) STRICT;
+        INSERT INTO pins VALUES ('s', '', 't', 'a', 'b', NULL, 1);"
+    );
+    Connection::open(&path).unwrap().execute_batch(&older).unwrap();
+    let store = Store::open(&path).unwrap();
+    let expected: Vec<String> =
+        [&FILES[..], &[HOST, TOOL]].concat().iter().map(ToString::to_string).collect();
+    assert_eq!(granted(&store).0, expected);
+    let pins = crate::Pins::of(&path).of_server("s").unwrap();
+    let kept = crate::ToolPin {
+        capabilities: String::new(),
+        tool: "t".to_owned(),
+        definition: "a".to_owned(),
+        found: Some("b".to_owned()),
+        decided: None,
+        position: Some(0),
+        is_new: false,
+    };
+    assert_eq!(pins, [kept]);
+}
+
+#[test]
 fn a_failed_migration_leaves_the_old_version() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("state.db");

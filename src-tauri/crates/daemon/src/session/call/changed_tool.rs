@@ -1,0 +1,182 @@
+//! Asks the user about a tool that its server changed, when the agent calls it.
+//!
+//! - A decision applies to the definition that the question showed. If the tool has changed since, it stays suspended.
+//! - A call that was written for the old definition is never sent after the new one was accepted.
+
+use super::asking::{Escalated, ask};
+use super::{Call, proceed};
+use crate::changed_tools::DECIDED;
+use crate::session::Session;
+use crate::session::authorize::Judged;
+use crate::session::pin_error::PinError;
+use crate::session::refusal::CallRefusal;
+use ironcurtain_audit::{Event, PolicyDecision};
+use ironcurtain_consent::definition::DefinitionChange;
+use ironcurtain_consent::{
+    ChangedToolQuestion, DenialScope, DeniedKey, ExchangeError, Inquiry, NotApproved, QuestionKey, Reach,
+};
+use ironcurtain_grants::{PinDecision, ToolPin};
+use ironcurtain_mcp::wire::notification_line;
+use ironcurtain_policy::Verdict;
+use ironcurtain_visible as visible;
+use serde_json::{Map, Value};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Notification that makes a client read the list of tools again.
+const LIST_CHANGED: &str = "notifications/tools/list_changed";
+
+/// Changed definition of a tool.
+struct Changed {
+    listed: String,
+    change: DefinitionChange,
+}
+
+/// Asks about the tool of a call. `refusal` is the answer while the tool is suspended.
+pub(super) async fn ask_about_tool(session: Arc<Session>, call: Call, refusal: CallRefusal) {
+    session.counts.asked.fetch_add(1, Ordering::Relaxed);
+    session.services.metrics.decided("escalate");
+    match decided(&session, &call).await {
+        Ok(None) => session.refuse_suspended(&call, &refusal),
+        Ok(Some(PinDecision::Keep)) => judge_again(session, call).await,
+        Ok(Some(PinDecision::Update)) => {
+            let tool = visible::line(&call.tool.tool);
+            session.refuse(&call, &CallRefusal::ToolUpdated { tool });
+        }
+        Ok(Some(PinDecision::Remove)) => match session.check_pin(&call.tool.tool).await {
+            Ok(()) => session.refuse(&call, &CallRefusal::KeptChanging),
+            Err(refusal) => session.refuse_suspended(&call, &refusal),
+        },
+        Err(CallRefusal::NotApproved(
+            NotApproved::Denied
+            | NotApproved::StillDenied { .. }
+            | NotApproved::TimedOut { .. }
+            | NotApproved::TooMany { .. }
+            | NotApproved::Closed,
+        )) => session.refuse_suspended(&call, &refusal),
+        Err(other) => session.refuse(&call, &other),
+    }
+}
+
+/// Judges a call whose tool goes on with its old definition.
+async fn judge_again(session: Arc<Session>, call: Call) {
+    let Judged { verdict, inspected, by } = session.judge(&call.tool, &[]).await;
+    match verdict {
+        Verdict::Allow(permit) => {
+            let authorization = session.authorize(permit, inspected, &by, Vec::new());
+            proceed(session, call, authorization, None).await;
+        }
+        Verdict::Escalate(escalation) => {
+            ask(session, call, Escalated { escalation, inspected, snapshot: by.snapshot }).await;
+        }
+        Verdict::Deny(denial) => session.deny(&call, &inspected, denial, &by.snapshot).await,
+    }
+}
+
+/// Asks the user, and stores the decision. Returns `None` if the tool stays suspended.
+async fn decided(session: &Session, call: &Call) -> Result<Option<PinDecision>, CallRefusal> {
+    let tool = call.tool.tool.as_str();
+    let Some(Changed { listed, change }) = session.changed_definition(tool).await? else {
+        // Decided in the meantime.
+        return Ok(session.check_pin(tool).await.is_ok().then_some(PinDecision::Keep));
+    };
+    let exchange = session.services.exchange(&session.principal);
+    let question = ChangedToolQuestion {
+        id: exchange.name()?,
+        principal: &session.principal,
+        tool,
+        change: &change,
+        deadline: session.services.config.question_deadline(),
+    }
+    .build();
+    let mut entry = session.entry(Event::Question, "the user was asked about a tool that its server changed");
+    entry.request_id = Some(call.ticket.id.as_json().to_owned());
+    entry.tool_name = Some(tool.to_owned());
+    entry.policy_decision = Some(PolicyDecision::escalate(&question.rule, &question.reason));
+    let definition = Map::from_iter([("definition".to_owned(), Value::String(listed.clone()))]);
+    let inquiry = Inquiry {
+        identity: QuestionKey::of(&question, std::slice::from_ref(&listed)),
+        call: DeniedKey::of(&session.principal, tool, &definition),
+        scope: DenialScope::of_request(tool),
+        question,
+        entry,
+    };
+    let answer = {
+        let asking = session.asking(&call.ticket.id);
+        let answer = tokio::select! {
+            answer = exchange.ask(inquiry, session.decided_elsewhere(tool, &listed)) => answer,
+            never = session.tell_progress(call.began, call.tool.progress_token()) => match never {},
+        };
+        asking.settled().await;
+        answer?
+    };
+    let Some(approval) = answer else {
+        return Ok(session.check_pin(tool).await.is_ok().then_some(PinDecision::Keep));
+    };
+    let (decision, what) = match approval.offer.reach {
+        Reach::NewDefinition => (PinDecision::Update, "accepted the new definition of"),
+        Reach::OldDefinition => (PinDecision::Keep, "kept the old definition of"),
+        Reach::NoDefinition => (PinDecision::Remove, "removed"),
+        Reach::Paths
+        | Reach::Folders
+        | Reach::ProjectToRead
+        | Reach::ProjectToChange
+        | Reach::OpenFolderToChange
+        | Reach::Host
+        | Reach::Tool
+        | Reach::AnyUse
+        | Reach::ReadingTools
+        | Reach::AllTools
+        | Reach::Request => return Err(ExchangeError::NoOffer.into()),
+    };
+    let summary = format!("the user {what} the tool `{}` of {}", visible::line(tool), session.config.name);
+    let mut entry = session.entry(Event::Server, summary);
+    entry.tool_name = Some(tool.to_owned());
+    session.services.audit.record(entry).await?;
+    let ((pins, key), name) = (session.pins(), tool.to_owned());
+    let decide = move || pins.decide(&key.server, (&name, &listed), decision);
+    let is_current =
+        tokio::task::spawn_blocking(decide).await.map_err(PinError::from)?.map_err(PinError::from)?;
+    session.services.changed();
+    if is_current && decision != PinDecision::Keep {
+        session.reply(notification_line(LIST_CHANGED, None));
+    }
+    Ok(is_current.then_some(decision))
+}
+
+impl Session {
+    /// Returns the changed definition of a suspended tool; `None` if the tool is not suspended.
+    async fn changed_definition(&self, tool: &str) -> Result<Option<Changed>, PinError> {
+        let ((pins, key), tool) = (self.pins(), tool.to_owned());
+        let compare = move || {
+            let all = pins.of_client(&key)?;
+            let names: Vec<&str> = all.iter().map(|pin| pin.tool.as_str()).collect();
+            let suspended = all.iter().find(|pin| pin.tool == tool && pin.is_suspended());
+            Ok(suspended.map(|pin| Changed {
+                listed: pin.listed().to_owned(),
+                change: DefinitionChange::between(&pin.definition, pin.listed(), &tool, &names),
+            }))
+        };
+        tokio::task::spawn_blocking(compare).await?
+    }
+
+    /// Completes when the user has decided about this definition elsewhere, or the tool has changed again.
+    async fn decided_elsewhere(&self, tool: &str, listed: &str) {
+        loop {
+            tokio::time::sleep(DECIDED).await;
+            let ((pins, key), shown) = (self.pins(), (tool.to_owned(), listed.to_owned()));
+            let is_shown =
+                move |pin: &ToolPin| pin.is_suspended() && pin.tool == shown.0 && pin.listed() == shown.1;
+            let is_open = move || pins.of_client(&key).is_ok_and(|all| all.iter().any(is_shown));
+            if !tokio::task::spawn_blocking(is_open).await.unwrap_or(false) {
+                return;
+            }
+        }
+    }
+
+    fn refuse_suspended(&self, call: &Call, refusal: &CallRefusal) {
+        self.counts.denied.fetch_add(1, Ordering::Relaxed);
+        self.refuse(call, refusal);
+        self.services.changed();
+    }
+}
