@@ -1,1 +1,95 @@
+//! Opens the sessions of a connection to several servers.
+//!
+//! - Each session judges, asks and records as if it were the client's only one. It receives messages through a channel.
 
+use crate::daemon_state::{DaemonState, NoPlace};
+use crate::services::Services;
+use crate::session::{Attached, Session, SessionError, SessionHandover, SessionOptions};
+use ironcurtain_connection::{AggregateHost, ClientStdio, TicketError, UpstreamEvent, UpstreamSession};
+use ironcurtain_grants::Client;
+use ironcurtain_mcp::wire::{Inlet, Outlet};
+use std::sync::Arc;
+use tokio::sync::mpsc;
+
+/// Reason why no session with a server can be opened.
+#[derive(Debug, thiserror::Error)]
+enum UpstreamError {
+    /// The maximum number of sessions is open.
+    #[error(transparent)]
+    NoPlace(#[from] NoPlace),
+    /// The session from the previous daemon cannot be continued.
+    #[error(transparent)]
+    Ticket(#[from] TicketError),
+    /// The session cannot be opened.
+    #[error(transparent)]
+    Session(#[from] SessionError),
+}
+
+/// Returns the services for a connection of this client, which may be in a run.
+pub(crate) fn host(state: Arc<DaemonState>, client: Client, run: Option<String>) -> AggregateHost {
+    let services = state.services.clone();
+    AggregateHost {
+        settings: services.settings,
+        sessions: services.home.sessions(),
+        instructions: services.instructions,
+        memory: services.memory,
+        audit: services.audit,
+        changes: services.changes,
+        shutdown: services.shutdown.requested,
+        taken_over: services.shutdown.taken_over,
+        open: Box::new(move |upstream| {
+            tokio::spawn(open_and_serve(state.clone(), (client.clone(), run.clone()), upstream));
+        }),
+    }
+}
+
+/// Opens a session, serves it until it closes, and reports the reason.
+async fn open_and_serve(
+    state: Arc<DaemonState>,
+    client: (Client, Option<String>),
+    upstream: UpstreamSession,
+) {
+    let events = upstream.events.clone();
+    let why = serve(state, client, upstream).await.err().map(|problem| problem.to_string());
+    events.send(UpstreamEvent::Over(why));
+}
+
+async fn serve(
+    state: Arc<DaemonState>,
+    (client, run): (Client, Option<String>),
+    upstream: UpstreamSession,
+) -> Result<(), UpstreamError> {
+    let UpstreamSession { connection, config, ticket, lines, events } = upstream;
+    let now = state.reloader.settings();
+    let _place = state.place(now.config.max_sessions)?;
+    let services = Services { config: now.config.clone(), ..state.services.clone() };
+    let moved = ticket
+        .map(|ticket| SessionHandover::take(&services.home.sessions(), &ticket, &client.key, &config.name))
+        .transpose()?;
+    let options = SessionOptions { client, server: config, connection: Some(connection), run, moved };
+    let opened = Session::open(services, options).await?;
+    let session = opened.session.clone();
+    state.began(session.clone());
+    events.send(UpstreamEvent::Began(session.ending()));
+    let (output, mut said) = mpsc::unbounded_channel();
+    let (told, mut notes) = mpsc::unbounded_channel();
+    let stdio = ClientStdio { input: Inlet::Memory(lines), output: Outlet::Memory(output) };
+    let id = session.id.clone();
+    drop(session);
+    let served = opened.serve(stdio, Attached::Connection(told));
+    tokio::pin!(served);
+    loop {
+        let event = tokio::select! {
+            biased;
+            Some(line) = said.recv() => UpstreamEvent::Line(line),
+            Some(note) = notes.recv() => UpstreamEvent::Note(note),
+            () = &mut served => break,
+        };
+        events.send(event);
+    }
+    let lines = std::iter::from_fn(|| said.try_recv().ok()).map(UpstreamEvent::Line);
+    let last = lines.chain(std::iter::from_fn(|| notes.try_recv().ok()).map(UpstreamEvent::Note));
+    last.for_each(|event| events.send(event));
+    state.ended(&id);
+    Ok(())
+}
