@@ -4,10 +4,9 @@
 
 use super::command_error::CommandError;
 use super::{
-    AppState, add_server, bundles, changed_tools, clients, grants, identity, login, practice, profiles, record,
-    record_export,
-    restrictions, rules, secrets, server_change, server_log, servers, sessions, settings, snapshot,
-    starting_folder,
+    AppState, add_server, bundles, changed_tools, clients, grants, identity, login, practice, profiles,
+    record, record_export, restrictions, rules, secrets, server_change, server_log, servers, sessions,
+    settings, snapshot, starting_folder,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;

@@ -56,8 +56,8 @@ pub use offers::{grants_of, may_last, offers};
 pub use principal::{Principal, shown_client};
 pub use question::{
     CHANGED_TOOL_RULE, CallQuestion, ChangedToolQuestion, ConnectionQuestion, HOST_RULE, HostQuestion,
-    SAMPLING_RULE, SIGNATURE_RULE, SIGNATURE_TOOL, SamplingQuestion, SignatureQuestion, SignedHost, SignedThing,
-    WORKSPACE_RULE, WorkspaceQuestion, WorkspaceSource,
+    SAMPLING_RULE, SIGNATURE_RULE, SIGNATURE_TOOL, SamplingQuestion, SignatureQuestion, SignedHost,
+    SignedThing, WORKSPACE_RULE, WorkspaceQuestion, WorkspaceSource,
 };
 pub use question_metrics::QuestionMetrics;
 pub use rate::{DeniedKey, QuestionLimits};

@@ -28,8 +28,8 @@ enum UpstreamError {
     Session(#[from] SessionError),
 }
 
-/// Returns the interface through which a connection from this client opens its sessions.
-pub(crate) fn host(state: Arc<DaemonState>, client: Client) -> AggregateHost {
+/// Returns the interface through which a connection of this client, which may be in a run, opens its sessions.
+pub(crate) fn host(state: Arc<DaemonState>, client: Client, run: Option<String>) -> AggregateHost {
     let services = state.services.clone();
     let memory = ToolMemory::of(&services.home.database());
     let memory_to_write = memory.clone();
@@ -43,7 +43,7 @@ pub(crate) fn host(state: Arc<DaemonState>, client: Client) -> AggregateHost {
         shutdown: services.shutdown.requested,
         taken_over: services.shutdown.taken_over,
         open: Box::new(move |upstream| {
-            tokio::spawn(run(state.clone(), client.clone(), upstream));
+            tokio::spawn(open_and_serve(state.clone(), (client.clone(), run.clone()), upstream));
         }),
         look_up: Box::new(move |ToolLookup { servers, client }| {
             let memory = memory.clone();
@@ -71,7 +71,11 @@ pub(crate) fn host(state: Arc<DaemonState>, client: Client) -> AggregateHost {
 }
 
 /// Opens a session, serves it until it closes, and reports the reason.
-async fn run(state: Arc<DaemonState>, client: Client, upstream: UpstreamSession) {
+async fn open_and_serve(
+    state: Arc<DaemonState>,
+    client: (Client, Option<String>),
+    upstream: UpstreamSession,
+) {
     let events = upstream.events.clone();
     let why = serve(state, client, upstream).await.err().map(|problem| problem.to_string());
     events.send(UpstreamEvent::Over(why));
@@ -79,7 +83,7 @@ async fn run(state: Arc<DaemonState>, client: Client, upstream: UpstreamSession)
 
 async fn serve(
     state: Arc<DaemonState>,
-    client: Client,
+    (client, run): (Client, Option<String>),
     upstream: UpstreamSession,
 ) -> Result<(), UpstreamError> {
     let UpstreamSession { connection, config, ticket, lines, events } = upstream;
@@ -89,7 +93,7 @@ async fn serve(
     let moved = ticket
         .map(|ticket| SessionHandover::take(&services.home.sessions(), &ticket, &client.key, &config.name))
         .transpose()?;
-    let options = SessionOptions { client, server: config, connection: Some(connection), moved };
+    let options = SessionOptions { client, server: config, connection: Some(connection), run, moved };
     let opened = Session::open(services, options).await?;
     let session = opened.session.clone();
     state.began(session.clone());
