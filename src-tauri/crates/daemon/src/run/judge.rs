@@ -89,6 +89,7 @@ impl Run {
             approved: Vec::new(),
             reach: ServerReach::Something,
             confined: false,
+            reading_hints: Arc::default(),
         }
     }
 }

@@ -85,6 +85,7 @@ fn in_run(
         view: View::Served {
             folders: vec![dir.clone()],
             hidden: vec![],
+            sockets: vec![],
             programs: vec![text(own)?.to_owned()],
         },
         mounts: mount.transpose()?.into_iter().collect(),
