@@ -120,14 +120,14 @@ fn unknown_names_are_reported() {
     let (done, said) = home.text(&["add", "sqlite", "--later", "--set", &set]);
     assert!(done && said.contains("ironcurtain servers install sqlite"), "{said}");
     let (done, said) = home.text(&["add", "npm:some-mcp", "--later"]);
-    let fate = "calls run without asking while the server can reach nothing, and you will be asked at every call once it can. To \
-        decide now: ironcurtain servers annotate some-mcp";
-    assert!(done && said.contains(fate) && said.contains("It has no network."), "{said}");
+    let fate = "Its tools are not described yet: you will be asked at every call. To decide now: ironcurtain servers annotate some-mcp";
+    let network = "You are asked about each host that it connects to";
+    assert!(done && said.contains(fate) && said.contains(network), "{said}");
     let (done, said) = home.text(&["add", "--later", "--name", "quoted", "npx -y some-mcp --flag"]);
     assert!(done && said.contains("npx -y some-mcp --flag"), "{said}");
     let (done, said) = home.text(&["add", "https://mcp.example.com/mcp", "--later"]);
     let place = "It runs on mcp.example.com, outside this computer's sandbox. IronCurtain checks each call, but cannot limit what it does.";
-    let fate = "Nobody has said yet what its tools do: you will be asked at every call.";
+    let fate = "Its tools are not described yet: you will be asked at every call.";
     assert!(done && said.contains(place) && said.contains(fate) && !said.contains("network"), "{said}");
     let (done, said) = home.text(&["add", "time"]);
     assert!(!done && said.contains("nothing was added: no terminal to confirm on"), "{said}");

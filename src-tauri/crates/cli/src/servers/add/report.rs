@@ -86,7 +86,7 @@ impl AddedReport<'_> {
             return Ok(format!("Its tools are refused until you run: ironcurtain servers annotate {name}"));
         }
         Ok(format!(
-            "Nobody has said yet what its tools do: {fate}. To decide now: ironcurtain servers annotate {name}"
+            "Its tools are not described yet: {fate}. To decide now: ironcurtain servers annotate {name}"
         ))
     }
 }
