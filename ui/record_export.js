@@ -63,7 +63,7 @@ export const recordExport = () =>
 const chip = (now) => (now.url === null ? nothing : now.failure ? parts.chip(TEXTS.failing, "bad", "triangle-alert") : parts.chip(TEXTS.on, "good", "check"));
 
 /** @param {import("./types.js").RecordExport} now */
-const line = (now) => (now.url === null ? TEXTS.hint : html`${parts.foreign(now.url)}${now.failure ? html`: <span class="bad">${now.failure}</span>` : nothing}`);
+const line = (now) => (now.url === null ? TEXTS.off : html`${parts.foreign(now.url)}${now.failure ? html`: <span class="bad">${now.failure}</span>` : nothing}`);
 
 /** @param {import("./types.js").RecordExport} now */
 const running = (now) => html`
@@ -79,7 +79,7 @@ const typed = (set) => (/** @type {Event} */ event) => {
 
 const form = () => html`
   ${problem ? parts.problem(problem) : nothing}
-  ${parts.field(TEXTS.url, html`<input type="url" class="mono" autocomplete="off" spellcheck="false" data-key="export:url" .value=${live(url)} @input=${typed((text) => (url = text))}>`, TEXTS.urlHint)}
+  ${parts.field(TEXTS.url, html`<input type="text" inputmode="url" class="mono" autocomplete="off" spellcheck="false" data-key="export:url" .value=${live(url)} @input=${typed((text) => (url = text))}>`, TEXTS.urlHint)}
   ${parts.field(TEXTS.paths, parts.select("export:paths", paths, Object.entries(TEXTS.pathChoices), choosePaths))}
   ${parts.field(TEXTS.token, html`<input type="text" class="mono" autocomplete="off" spellcheck="false" data-key="export:token" .value=${live(token)} @input=${typed((text) => (token = text))}>`, TEXTS.tokenHint)}
   ${sample === null ? nothing : html`<h3>${TEXTS.sample}</h3><pre tabindex="0" aria-label=${TEXTS.sample}>${sample.length === 0 ? TEXTS.noSample : sample.join("\n")}</pre>`}

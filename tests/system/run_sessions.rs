@@ -11,8 +11,12 @@ use std::process::Command;
 
 /// Returns a command that runs a shell command in a run, started in the project.
 pub fn in_run(world: &World, script: &str) -> Command {
+    in_run_with(world, &["--quiet"], script)
+}
+
+fn in_run_with(world: &World, options: &[&str], script: &str) -> Command {
     let mut command = Command::new(programs().join("ironcurtain"));
-    command.args(["run", "--quiet", "--", "/bin/sh", "-c", script]);
+    command.arg("run").args(options).args(["--", "/bin/sh", "-c", script]);
     command.current_dir(world.path("project"));
     command
 }
@@ -67,11 +71,8 @@ fn a_run_that_denies_without_asking_denies_calls_too() {
     let world = hostile::world();
     world.file("project/own", "own");
     let secret = world.file("docs/secret.txt", "secret");
-    let shim = programs().join("ironcurtain-shim");
-    let mut command = Command::new(programs().join("ironcurtain"));
-    command.args(["run", "--quiet", "--deny", "--"]).arg(shim).args(["--server", "hostile"]);
-    command.current_dir(world.path("project"));
-    let mut client = Client::spawn(command, &world.ours());
+    let script = format!("{} --server hostile", programs().join("ironcurtain-shim").display());
+    let mut client = Client::spawn(in_run_with(&world, &["--quiet", "--deny"], &script), &world.ours());
     client.handshake();
     client.open(&secret).refused("DENIED");
     assert_eq!(world.user.count(), 0);

@@ -87,6 +87,7 @@ const JOBS = {
     ["notifications", [chosen("notifications", "off")], "change_settings"],
     ["limits", [chosen("max_sessions", "10")], "change_settings"],
     ["the record", [chosen("keep_days", "30")], "change_settings"],
+    ["its export", ["export", entered("export:url", "https://otel.example.com"), "export:sample"], "export_sample"],
     ["autostart", ["autostart"], "change_settings"],
     ["appearance", [chosen("appearance", "dark")], "change_settings"],
   ],

