@@ -103,7 +103,7 @@ impl Checkpoints {
         Ok(Checkpoint { dir, before })
     }
 
-    /// Returns all checkpoints, the newest first. One that is damaged counts as the oldest.
+    /// Returns all checkpoints, newest first. Damaged checkpoints come last.
     fn all(&self) -> Result<Vec<(String, CheckpointInfo)>, CheckpointError> {
         let entries = match std::fs::read_dir(&self.0) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),

@@ -12,7 +12,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Number of times that a file is copied again because it changed meanwhile.
+/// Maximum number of times a file is copied, if it changes while it is copied.
 const MOST_TRIES: usize = 3;
 
 /// Copies the folder's files into `copies`.
@@ -96,7 +96,7 @@ impl Copier<'_> {
                 break;
             }
         }
-        // A file that changes all the time is as it was at some moment.
+        // A file that keeps changing stays as it was copied last, which may mix several states.
         let Some((size, stat)) = last else { return Ok(Err(Errno::AGAIN)) };
         self.left -= size;
         Ok(Ok(stat))

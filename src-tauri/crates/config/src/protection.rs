@@ -31,7 +31,7 @@ const MOST_NAMES: usize = 1024;
 /// Maximum depth of scanned folders below a protected folder.
 const DEPTH: usize = 3;
 
-/// Folders for installed software. A path inside counts as software only if nobody but root can write to it.
+/// Folders for installed software. A path inside counts as software only if root alone can write to it.
 const SOFTWARE: [&str; 6] = ["/usr", "/bin", "/lib", "/opt", "/nix", "/snap"];
 
 /// Returns the currently protected paths. Blocking.

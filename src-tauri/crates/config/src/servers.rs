@@ -91,7 +91,7 @@ impl Servers {
         let entries: Map<String, Value> =
             strict::read(text).map_err(|misread| invalid(misread.line, misread.to_string()))?;
         let mut servers = Self::default();
-        for stored::Entry { name, way, value } in stored::entries(entries) {
+        for stored::StoredEntry { name, way, value } in stored::entries(entries) {
             let way: Vec<&str> = way.iter().map(String::as_str).collect();
             let wrong = |line, problem: &dyn Display| invalid(line, format!("server `{name}`: {problem}"));
             let at_entry = |problem: EntryError| wrong(strict::line_of(text, &way), &problem);

@@ -15,7 +15,7 @@ use std::path::Path;
 const WRAPPER: &str = "mcpServers";
 
 /// A server's entry before it is parsed.
-pub(super) struct Entry {
+pub(super) struct StoredEntry {
     pub(super) name: String,
     /// Keys that lead from the top of the file to the entry, for error messages.
     pub(super) way: Vec<String>,
@@ -23,20 +23,20 @@ pub(super) struct Entry {
 }
 
 /// Returns all entries of the file, inside and outside `mcpServers`.
-pub(super) fn entries(top: Map<String, Value>) -> Vec<Entry> {
+pub(super) fn entries(top: Map<String, Value>) -> Vec<StoredEntry> {
     let mut all = Vec::new();
     for (name, value) in without_comments(top) {
         if name == WRAPPER
             && let Value::Object(wrapped) = value
         {
-            all.extend(without_comments(wrapped).map(|(inner, value)| Entry {
+            all.extend(without_comments(wrapped).map(|(inner, value)| StoredEntry {
                 way: vec![name.clone(), inner.clone()],
                 name: inner,
                 value,
             }));
             continue;
         }
-        all.push(Entry { way: vec![name.clone()], name, value });
+        all.push(StoredEntry { way: vec![name.clone()], name, value });
     }
     all
 }

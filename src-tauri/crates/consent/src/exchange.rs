@@ -59,7 +59,7 @@ pub struct Approval {
 /// Reason why a call was not approved or its grants were not created.
 #[derive(Debug, thiserror::Error)]
 pub enum ExchangeError {
-    /// The call was denied, or nobody answered.
+    /// The user denied the call or did not answer.
     #[error(transparent)]
     NotApproved(#[from] NotApproved),
     /// The system provided no random bytes for the question id.

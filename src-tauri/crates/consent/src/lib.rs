@@ -83,7 +83,7 @@ pub trait Consent: Send + Sync + 'static {
     /// Shows the user a message that needs no answer, if possible.
     fn notify(&self, _notice: &str) {}
 
-    /// Returns the kind of front end. The app may take over from a daemon whose front end is [`AskedOn::Nobody`].
+    /// Returns where the user is asked. The app may take over from a daemon that asks [`AskedOn::Nobody`].
     fn asked_on(&self) -> AskedOn {
         AskedOn::App
     }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Time between two checks for the user's decision while tools are suspended.
+/// Interval between checks for the user's decision while a tool or a server is suspended.
 pub(crate) const DECIDED: Duration = Duration::from_secs(2);
 
 /// Servers with suspended tools.

@@ -32,9 +32,9 @@ pub(crate) struct DaemonState {
 
 /// Place reserved for one session or run. Dropping it frees the place.
 #[derive(Debug)]
-pub(crate) struct Place(Arc<AtomicUsize>);
+pub(crate) struct SessionPlace(Arc<AtomicUsize>);
 
-impl Drop for Place {
+impl Drop for SessionPlace {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -70,9 +70,9 @@ impl DaemonState {
     }
 
     /// Reserves a place for a session or run. `most` is the maximum number of sessions in the user's settings.
-    pub(crate) fn place(&self, most: usize) -> Result<Place, NoPlace> {
+    pub(crate) fn place(&self, most: usize) -> Result<SessionPlace, NoPlace> {
         let before = self.places.fetch_add(1, Ordering::Relaxed);
-        let place = Place(self.places.clone());
+        let place = SessionPlace(self.places.clone());
         if before >= most {
             return Err(NoPlace::Setting(before));
         }

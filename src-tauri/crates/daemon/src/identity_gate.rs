@@ -1,5 +1,6 @@
 //! Checks before a server starts that the grants, data and secrets stored under its name belong to its program.
 
+use crate::changed_tools::DECIDED;
 use crate::health::{Concern, Health};
 use ironcurtain_audit::clock::now_ms;
 use ironcurtain_audit::{Audit, Entry, Event};
@@ -14,10 +15,6 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
-
-/// Interval between checks for the user's decision while a server is suspended.
-const DECIDED: Duration = Duration::from_secs(2);
 
 /// Identities of all servers, and the server names bound to them.
 #[derive(Debug, Clone)]
@@ -42,7 +39,7 @@ pub(crate) struct IdentityGate {
 
 /// Result of comparing a server's identity with the one that owns its name.
 enum Admission {
-    /// The server owns the name, or nobody does yet.
+    /// The server owns the name, or the name has no owner yet.
     Known,
     /// The user decided that the server becomes the owner. This decision has yet to be recorded.
     Decided(IdentityDecision),

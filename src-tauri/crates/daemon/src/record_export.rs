@@ -1,4 +1,4 @@
-//! Exports the record to the collector in the settings, and signs its head meanwhile.
+//! Exports the record to the collector in the settings, and signs the head of the log.
 //!
 //! - Runs behind the audit log: no call waits for it, and a failure denies nothing.
 //! - While the export is off, its position is forgotten: entries of that time are never exported.

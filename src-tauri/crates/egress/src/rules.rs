@@ -20,8 +20,8 @@ const USUAL_PORTS: [u16; 2] = [80, 443];
 /// Rules for the hosts that one server may reach.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct HostRules {
-    denied: Vec<Entry>,
-    allowed: Vec<Entry>,
+    denied: Vec<HostEntry>,
+    allowed: Vec<HostEntry>,
     granted: Vec<GrantedHost>,
     ask_unknown: bool,
     /// Services of this computer are asked about by port, as `localhost`.
@@ -106,7 +106,7 @@ pub enum RuleError {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Entry {
+struct HostEntry {
     hosts: Hosts,
     port: Option<u16>,
     text: String,
@@ -260,7 +260,7 @@ fn is_localhost(target: &HostPort) -> bool {
     target.host == Host::Name(LOCALHOST.to_owned())
 }
 
-impl Entry {
+impl HostEntry {
     fn allows(&self, target: &HostPort) -> bool {
         let port = self.port.map_or_else(|| USUAL_PORTS.contains(&target.port), |port| port == target.port);
         port && self.hosts.cover(&target.host)
@@ -283,13 +283,13 @@ impl Hosts {
     }
 }
 
-fn entry(text: &str, denied: bool) -> Result<Entry, RuleError> {
+fn entry(text: &str, denied: bool) -> Result<HostEntry, RuleError> {
     let owned = || text.to_owned();
     if text.contains(['/', '@', '?', '#', '\\']) {
         return Err(RuleError::Url(owned()));
     }
     let (host, port) = split_port(text)?;
-    Ok(Entry { hosts: hosts(text, host, denied)?, port, text: owned() })
+    Ok(HostEntry { hosts: hosts(text, host, denied)?, port, text: owned() })
 }
 
 fn split_port(text: &str) -> Result<(&str, Option<u16>), RuleError> {

@@ -75,7 +75,7 @@ pub fn hash(root: &Path) -> io::Result<String> {
 /// Returns the operating system's error if a folder cannot be read.
 pub fn stamp(root: &Path) -> io::Result<String> {
     let mut all = Sha256::new();
-    let top = Entry { path: root.to_path_buf(), about: root.symlink_metadata()? };
+    let top = TreeEntry { path: root.to_path_buf(), about: root.symlink_metadata()? };
     for entry in std::iter::once(top).chain(entries(root)?) {
         head(&mut all, root, &entry);
         let about = &entry.about;
@@ -89,13 +89,13 @@ pub fn stamp(root: &Path) -> io::Result<String> {
     Ok(named(all))
 }
 
-struct Entry {
+struct TreeEntry {
     path: PathBuf,
     about: Metadata,
 }
 
 /// Returns everything below `root`, sorted by path.
-fn entries(root: &Path) -> io::Result<Vec<Entry>> {
+fn entries(root: &Path) -> io::Result<Vec<TreeEntry>> {
     let mut found = Vec::new();
     let mut open = vec![root.to_path_buf()];
     while let Some(folder) = open.pop() {
@@ -108,7 +108,7 @@ fn entries(root: &Path) -> io::Result<Vec<Entry>> {
                 let problem = format!("`{}` is not a file, folder or link", path.display());
                 return Err(io::Error::other(problem));
             }
-            found.push(Entry { path, about });
+            found.push(TreeEntry { path, about });
         }
     }
     found.sort_by(|a, b| a.path.cmp(&b.path));
@@ -117,7 +117,7 @@ fn entries(root: &Path) -> io::Result<Vec<Entry>> {
 
 /// Adds an entry's relative path and mode, which includes its type, to the hash. The path is terminated by a NUL,
 /// which a path cannot contain.
-fn head(all: &mut Sha256, root: &Path, entry: &Entry) {
+fn head(all: &mut Sha256, root: &Path, entry: &TreeEntry) {
     let name = entry.path.strip_prefix(root).unwrap_or(&entry.path);
     all.update(name.as_os_str().as_bytes());
     all.update([0]);

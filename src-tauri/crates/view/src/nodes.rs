@@ -63,7 +63,7 @@ impl Stamp {
 
 /// Kind of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum NodeKind {
     /// File on a real file system.
     Real(FileId),
     /// Entry that exists only in the view, with its type and permissions (`st_mode`).
@@ -89,7 +89,7 @@ impl Nodes {
     }
 
     /// Returns the kind of a node, unless its name was removed or replaced.
-    pub(crate) fn kind(&self, node: u64) -> Result<Kind, Errno> {
+    pub(crate) fn kind(&self, node: u64) -> Result<NodeKind, Errno> {
         let table = self.lock();
         table.path(node).and_then(|_| table.nodes.get(&node)).map(|node| node.kind).ok_or(Errno::NOENT)
     }
@@ -100,7 +100,7 @@ impl Nodes {
     }
 
     /// Returns the node and the kind of a name in a folder, if the name has a node.
-    pub(crate) fn named(&self, parent: u64, name: &OsStr) -> Option<(u64, Kind)> {
+    pub(crate) fn named(&self, parent: u64, name: &OsStr) -> Option<(u64, NodeKind)> {
         let table = self.lock();
         let node = table.named(parent, name)?;
         Some((node, table.nodes.get(&node)?.kind))
@@ -109,7 +109,7 @@ impl Nodes {
     /// Returns the node for a file that was found under a name, and counts the lookup.
     pub(crate) fn found(&self, parent: u64, name: &OsStr, file: FileId) -> Result<u64, Errno> {
         let mut table = self.lock();
-        let kind = Kind::Real(file);
+        let kind = NodeKind::Real(file);
         let known = table.named(parent, name);
         let node = match known.filter(|node| table.nodes.get(node).is_some_and(|node| node.kind == kind)) {
             Some(node) => node,
@@ -129,7 +129,7 @@ impl Nodes {
             return Err(Errno::NOSPC);
         }
         table.retire(parent, name);
-        table.add(parent, name, Kind::Virtual(mode))?;
+        table.add(parent, name, NodeKind::Virtual(mode))?;
         table.virtuals += 1;
         Ok(())
     }
@@ -139,11 +139,11 @@ impl Nodes {
         let mut table = self.lock();
         let node = table.named(parent, name)?;
         match table.nodes.get(&node)?.kind {
-            Kind::Virtual(mode) => {
+            NodeKind::Virtual(mode) => {
                 table.count_lookup(node);
                 Some((node, mode))
             }
-            Kind::Real(_) => None,
+            NodeKind::Real(_) => None,
         }
     }
 
@@ -154,7 +154,7 @@ impl Nodes {
         permissions: Option<u32>,
         (accessed, modified): (Option<Time>, Option<Time>),
     ) {
-        if let Some(Node { kind: Kind::Virtual(mode), times, .. }) = self.lock().nodes.get_mut(&node) {
+        if let Some(Node { kind: NodeKind::Virtual(mode), times, .. }) = self.lock().nodes.get_mut(&node) {
             if let Some(permissions) = permissions {
                 *mode = *mode & !0o7777 | permissions & 0o1777;
             }
@@ -177,8 +177,8 @@ impl Nodes {
         let kinds = children.filter_map(|(_, node)| table.nodes.get(node).map(|node| node.kind));
         kinds
             .filter_map(|kind| match kind {
-                Kind::Virtual(mode) => Some(mode),
-                Kind::Real(_) => None,
+                NodeKind::Virtual(mode) => Some(mode),
+                NodeKind::Real(_) => None,
             })
             .collect()
     }
@@ -192,8 +192,8 @@ impl Nodes {
     pub(crate) fn became_real(&self, node: u64, file: FileId) {
         let mut table = self.lock();
         let Some(found) = table.nodes.get_mut(&node) else { return };
-        let was_virtual = matches!(found.kind, Kind::Virtual(_));
-        found.kind = Kind::Real(file);
+        let was_virtual = matches!(found.kind, NodeKind::Virtual(_));
+        found.kind = NodeKind::Real(file);
         table.virtuals -= usize::from(was_virtual);
     }
 
@@ -202,8 +202,8 @@ impl Nodes {
         let table = self.lock();
         let children = table.names.get(&parent).into_iter().flatten();
         let children = children.filter_map(|(name, node)| match table.nodes.get(node)?.kind {
-            Kind::Virtual(mode) => Some((name.clone(), *node, mode)),
-            Kind::Real(_) => None,
+            NodeKind::Virtual(mode) => Some((name.clone(), *node, mode)),
+            NodeKind::Real(_) => None,
         });
         children.collect()
     }
@@ -219,8 +219,8 @@ impl Nodes {
     pub(crate) fn all_virtual(&self) -> Vec<(u64, u32)> {
         let table = self.lock();
         let nodes = table.nodes.iter().filter_map(|(id, node)| match node.kind {
-            Kind::Virtual(mode) => Some((*id, mode)),
-            Kind::Real(_) => None,
+            NodeKind::Virtual(mode) => Some((*id, mode)),
+            NodeKind::Real(_) => None,
         });
         nodes.collect()
     }
@@ -249,7 +249,7 @@ impl Nodes {
         table.retire(to.0, to.1);
         if let Some(node) = table.take_name(from.0, from.1) {
             table.give_name(node, to.0, to.1);
-            if let Some(Node { kind: Kind::Virtual(_), times, .. }) = table.nodes.get_mut(&node) {
+            if let Some(Node { kind: NodeKind::Virtual(_), times, .. }) = table.nodes.get_mut(&node) {
                 times.changed = now();
                 [from.0, to.0].into_iter().for_each(|folder| table.entries_changed(folder));
             }

@@ -22,7 +22,7 @@ use rustix::io::Errno;
 
 use crate::{
     gate::{AccessKind, Answer, AskedAccess, AskedFile, WantedAccess},
-    nodes::Kind,
+    nodes::NodeKind,
     pending::{Parked, Parking},
     server::Server,
     wire::{self, Header, INIT_FLAGS, Negotiated, Operation, Request},
@@ -126,7 +126,7 @@ impl Server {
     /// Removes the virtual entry of a file whose creation was not permitted.
     fn give_up(&self, bytes: &[u8]) {
         if let Ok(Request { header, operation: Operation::Open { .. } }) = Request::parse(bytes)
-            && let Ok(Kind::Virtual(_)) = self.nodes.kind(header.node)
+            && let Ok(NodeKind::Virtual(_)) = self.nodes.kind(header.node)
         {
             self.nodes.retire_node(header.node);
         }

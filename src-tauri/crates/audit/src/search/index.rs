@@ -52,7 +52,7 @@ pub(super) fn remove(path: &Path) {
 pub(super) struct Index(Connection);
 
 /// Position of a line in the log file, in bytes.
-struct Place {
+struct IndexedPlace {
     begin: u64,
     length: u64,
 }
@@ -250,7 +250,7 @@ fn alike(row: &Row<'_>) -> rusqlite::Result<(Option<Alike>, u64)> {
 fn end_of(connection: &Connection, log: &File) -> io::Result<u64> {
     let sql = "SELECT seq, begin, length, link FROM lines ORDER BY seq DESC LIMIT 1";
     let last = connection.query_row(sql, [], |row| {
-        let place = Place { begin: unsigned(row.get(1)?), length: unsigned(row.get(2)?) };
+        let place = IndexedPlace { begin: unsigned(row.get(1)?), length: unsigned(row.get(2)?) };
         Ok((unsigned(row.get(0)?), place, row.get::<_, Option<String>>(3)?))
     });
     let Some((entries, place, link)) = last.optional().map_err(io::Error::other)? else { return Ok(0) };
@@ -277,7 +277,7 @@ fn entry(connection: &Connection, log: &File, seq: u64) -> io::Result<Option<Ent
         .map_err(io::Error::other)?;
     let place = place
         .query_row([signed(seq)], |row| {
-            Ok(Place { begin: unsigned(row.get(0)?), length: unsigned(row.get(1)?) })
+            Ok(IndexedPlace { begin: unsigned(row.get(0)?), length: unsigned(row.get(1)?) })
         })
         .optional()
         .map_err(io::Error::other)?;
@@ -289,7 +289,7 @@ fn entry(connection: &Connection, log: &File, seq: u64) -> io::Result<Option<Ent
     })
 }
 
-fn line(log: &File, place: &Place) -> io::Result<Vec<u8>> {
+fn line(log: &File, place: &IndexedPlace) -> io::Result<Vec<u8>> {
     // The index may be damaged, so the length is limited to the file's size.
     let length = place.length.min(log.metadata()?.len().saturating_sub(place.begin));
     let mut line = vec![0; usize::try_from(length).unwrap_or(0)];

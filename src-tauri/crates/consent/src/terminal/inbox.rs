@@ -117,7 +117,7 @@ impl Inbox {
                 }
             }
             drop(waiting);
-            // The loop checks the queue again, whatever `poll` returns.
+            // The loop checks the queue again, so the result of `poll` does not matter.
             let _ = poll(&mut [PollFd::new(&self.woken, PollFlags::IN)], None);
         }
     }

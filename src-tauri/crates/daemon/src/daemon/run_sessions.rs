@@ -1,7 +1,7 @@
 //! Sessions that programs of a run open, at a socket that exists only in its sandbox.
 //!
-//! - INVARIANT: the client of such a session is the run's own, whatever process connects and whatever it sends. No other session can
-//!   be continued here, and nothing else can be requested.
+//! - INVARIANT: the client of such a session is always the run, independent of the process that connects and of its
+//!   messages. A peer cannot resume a session of another client, or request anything else.
 //! - The sessions end with the run.
 
 use super::serve_session::{SessionOrigin, refuse, serve_session};

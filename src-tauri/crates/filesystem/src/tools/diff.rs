@@ -4,7 +4,7 @@ mod changes;
 
 use std::iter::repeat_n;
 
-use self::changes::{Change, Kind, changes};
+use self::changes::{Change, DiffKind, changes};
 
 /// Number of unchanged lines that are shown around a change.
 const CONTEXT: usize = 4;
@@ -30,25 +30,25 @@ pub(super) fn unified_diff(before: &str, after: &str, name: &str) -> String {
 }
 
 /// Returns the lines of both texts with their kind of change, in the order of the diff.
-fn signed_lines<'a>(changes: &[Change], old: &[&'a str], new: &[&'a str]) -> Vec<(Kind, &'a str)> {
+fn signed_lines<'a>(changes: &[Change], old: &[&'a str], new: &[&'a str]) -> Vec<(DiffKind, &'a str)> {
     let (mut old, mut new) = (old.iter(), new.iter());
     let signs = changes.iter().flat_map(|change| repeat_n(change.kind, change.count));
     let line = |kind| match kind {
-        Kind::Same => {
+        DiffKind::Same => {
             new.next();
             old.next()
         }
-        Kind::Removed => old.next(),
-        Kind::Added => new.next(),
+        DiffKind::Removed => old.next(),
+        DiffKind::Added => new.next(),
     };
     let mut line = line;
     signs.filter_map(|kind| line(kind).map(|line| (kind, *line))).collect()
 }
 
 /// Returns the ranges of lines to show. Each contains a change and its context; ranges that touch are merged.
-fn hunks(lines: &[(Kind, &str)]) -> Vec<std::ops::Range<usize>> {
+fn hunks(lines: &[(DiffKind, &str)]) -> Vec<std::ops::Range<usize>> {
     let mut hunks: Vec<std::ops::Range<usize>> = Vec::new();
-    for (index, _) in lines.iter().enumerate().filter(|(_, (kind, _))| *kind != Kind::Same) {
+    for (index, _) in lines.iter().enumerate().filter(|(_, (kind, _))| *kind != DiffKind::Same) {
         let start = index.saturating_sub(CONTEXT);
         let end = index.saturating_add(CONTEXT).saturating_add(1).min(lines.len());
         match hunks.last_mut() {
@@ -59,15 +59,15 @@ fn hunks(lines: &[(Kind, &str)]) -> Vec<std::ops::Range<usize>> {
     hunks
 }
 
-fn write_hunk(diff: &mut String, before: &[(Kind, &str)], lines: &[(Kind, &str)]) {
-    let count = |lines: &[(Kind, &str)], other| lines.iter().filter(|(kind, _)| *kind != other).count();
+fn write_hunk(diff: &mut String, before: &[(DiffKind, &str)], lines: &[(DiffKind, &str)]) {
+    let count = |lines: &[(DiffKind, &str)], other| lines.iter().filter(|(kind, _)| *kind != other).count();
     let range = |other| {
         let (skipped, length) = (count(before, other), count(lines, other));
         // An empty range is written as the number of the line before it.
         let start = skipped.saturating_add(usize::from(length > 0));
         format!("{start},{length}")
     };
-    let header = format!("@@ -{} +{} @@\n", range(Kind::Added), range(Kind::Removed));
+    let header = format!("@@ -{} +{} @@\n", range(DiffKind::Added), range(DiffKind::Removed));
     diff.push_str(&header);
     for (kind, line) in lines {
         diff.push(kind.sign());

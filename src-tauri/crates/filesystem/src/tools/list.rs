@@ -9,7 +9,7 @@ use crate::error::ToolError;
 use crate::resolved_path::ResolvedPath;
 
 /// Entry of a directory.
-pub(super) struct Entry {
+pub(super) struct FolderEntry {
     /// Name for display, with invalid UTF-8 replaced.
     pub(super) name: String,
     /// Name as stored on disk.
@@ -21,13 +21,13 @@ pub(super) struct Entry {
 }
 
 /// Returns the entries of a directory, sorted by the bytes of their names.
-pub(super) fn entries(directory: &Dir) -> std::io::Result<Vec<Entry>> {
+pub(super) fn entries(directory: &Dir) -> std::io::Result<Vec<FolderEntry>> {
     let mut entries = Vec::new();
     for entry in directory.entries()? {
         let entry = entry?;
         let kind = entry.file_type()?;
         let file_name = entry.file_name();
-        entries.push(Entry {
+        entries.push(FolderEntry {
             name: file_name.to_string_lossy().into_owned(),
             file_name,
             is_directory: kind.is_dir(),
@@ -45,7 +45,7 @@ pub(super) fn open(place: &ResolvedPath) -> Result<Dir, ToolError> {
 
 pub(super) fn names(arguments: &Arguments<'_>, call: &Call<'_>) -> Result<String, ToolError> {
     let place = call.resolve(arguments.text("path")?)?;
-    let line = |entry: Entry| format!("{} {}", mark(entry.is_directory), entry.name);
+    let line = |entry: FolderEntry| format!("{} {}", mark(entry.is_directory), entry.name);
     Ok(listed(&place)?.into_iter().map(line).collect::<Vec<_>>().join("\n"))
 }
 
@@ -77,12 +77,12 @@ pub(super) fn sizes(arguments: &Arguments<'_>, call: &Call<'_>) -> Result<String
     Ok(lines.join("\n"))
 }
 
-fn listed(place: &ResolvedPath) -> Result<Vec<Entry>, ToolError> {
+fn listed(place: &ResolvedPath) -> Result<Vec<FolderEntry>, ToolError> {
     entries(&open(place)?).map_err(|error| ToolError::io(error, "scandir", place.path()))
 }
 
 /// Returns the size of an entry in bytes; 0 if it is unavailable, for example for a symlink that leads outside.
-fn size(entry: &Entry, place: &ResolvedPath, call: &Call<'_>) -> u64 {
+fn size(entry: &FolderEntry, place: &ResolvedPath, call: &Call<'_>) -> u64 {
     if entry.is_link {
         let target = place.path().join(&entry.file_name);
         let target = target.to_str().and_then(|target| call.resolve(target).ok());
@@ -92,7 +92,7 @@ fn size(entry: &Entry, place: &ResolvedPath, call: &Call<'_>) -> u64 {
     place.directory().symlink_metadata(below).map_or(0, |metadata| metadata.len())
 }
 
-fn sized_line(entry: &Entry, size: u64) -> String {
+fn sized_line(entry: &FolderEntry, size: u64) -> String {
     let mark = mark(entry.is_directory);
     let units = entry.name.encode_utf16().count();
     let padding = " ".repeat(30_usize.saturating_sub(units));

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::Call;
 use super::arguments::Arguments;
 use super::glob::{self, Glob, Names};
-use super::list::{self, Entry};
+use super::list::{self, FolderEntry};
 use crate::error::ToolError;
 use crate::files::TEXT_LIMIT;
 
@@ -82,7 +82,7 @@ impl Tree<'_> {
     }
 
     /// Counts the size of an entry in the result. An entry takes five lines, which are indented by its depth.
-    fn take_room(&mut self, entry: &Entry, depth: usize) -> Result<(), ToolError> {
+    fn take_room(&mut self, entry: &FolderEntry, depth: usize) -> Result<(), ToolError> {
         let indent = depth.saturating_mul(4).saturating_add(6).saturating_mul(5);
         let size = entry.name.len().saturating_add(indent).saturating_add(64);
         let left = self.room.checked_sub(u64::try_from(size).unwrap_or(u64::MAX));
@@ -125,7 +125,7 @@ impl Search<'_> {
     fn descend(
         &mut self,
         directory: &Dir,
-        entry: &Entry,
+        entry: &FolderEntry,
         path: &Path,
         relative: &str,
         depth: usize,
@@ -154,11 +154,11 @@ impl Search<'_> {
     }
 }
 
-fn read(directory: &Dir, path: &Path) -> Result<Vec<Entry>, ToolError> {
+fn read(directory: &Dir, path: &Path) -> Result<Vec<FolderEntry>, ToolError> {
     list::entries(directory).map_err(|error| ToolError::io(error, "scandir", path))
 }
 
-fn open(directory: &Dir, entry: &Entry, path: &Path) -> Result<Dir, ToolError> {
+fn open(directory: &Dir, entry: &FolderEntry, path: &Path) -> Result<Dir, ToolError> {
     let name = PathBuf::from(&entry.file_name);
     directory.open_dir(name).map_err(|error| ToolError::io(error, "scandir", path))
 }

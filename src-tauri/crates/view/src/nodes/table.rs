@@ -9,7 +9,7 @@ use std::{
 use rustix::io::Errno;
 
 use super::{
-    FileId, Kind, Stamp,
+    FileId, NodeKind, Stamp,
     times::{Time, VirtualTimes, now},
 };
 use crate::wire::ROOT;
@@ -24,7 +24,7 @@ const FORGOTTEN_AT_ONCE: u64 = 4096;
 pub(super) struct Node {
     pub(super) parent: u64,
     pub(super) name: OsString,
-    pub(super) kind: Kind,
+    pub(super) kind: NodeKind,
     /// `false` once the name has been removed or belongs to another file.
     pub(super) is_current: bool,
     pub(super) lookups: u64,
@@ -58,10 +58,10 @@ impl Node {
             && !self.is_folder
             && self.children == 0
             && self.handles == 0
-            && matches!(self.kind, Kind::Real(_))
+            && matches!(self.kind, NodeKind::Real(_))
     }
 
-    fn new(parent: u64, name: &OsStr, kind: Kind) -> Self {
+    fn new(parent: u64, name: &OsStr, kind: NodeKind) -> Self {
         Self {
             parent,
             name: name.to_owned(),
@@ -81,7 +81,7 @@ impl Node {
 
 impl Table {
     pub(super) fn new(root: FileId) -> Self {
-        let root = Node { lookups: 1, ..Node::new(ROOT, OsStr::new(""), Kind::Real(root)) };
+        let root = Node { lookups: 1, ..Node::new(ROOT, OsStr::new(""), NodeKind::Real(root)) };
         let nodes = HashMap::from([(ROOT, root)]);
         Self { nodes, names: HashMap::new(), next: ROOT + 1, swept: (ROOT, 0), virtuals: 0 }
     }
@@ -122,7 +122,7 @@ impl Table {
         Some(names.iter().rev().map(Path::new).collect())
     }
 
-    pub(super) fn add(&mut self, parent: u64, name: &OsStr, kind: Kind) -> Result<u64, Errno> {
+    pub(super) fn add(&mut self, parent: u64, name: &OsStr, kind: NodeKind) -> Result<u64, Errno> {
         if self.nodes.len() >= MOST_NODES {
             return Err(Errno::NFILE);
         }
@@ -133,7 +133,7 @@ impl Table {
         self.next += 1;
         self.nodes.insert(number, Node::new(parent, name, kind));
         self.count_child(parent);
-        if let Kind::Virtual(_) = kind {
+        if let NodeKind::Virtual(_) = kind {
             self.entries_changed(parent);
         }
         self.names.entry(parent).or_default().insert(name.to_owned(), number);
@@ -163,10 +163,10 @@ impl Table {
         let Some(node) = self.take_name(parent, name) else { return };
         if let Some(found) = self.nodes.get_mut(&node) {
             found.is_current = false;
-            if matches!(found.kind, Kind::Virtual(_)) {
+            if matches!(found.kind, NodeKind::Virtual(_)) {
                 self.virtuals -= 1;
                 // Prevents a second subtraction when the node is dropped.
-                found.kind = Kind::Real(FileId { device: 0, inode: 0 });
+                found.kind = NodeKind::Real(FileId { device: 0, inode: 0 });
                 self.entries_changed(parent);
             }
         }
@@ -213,7 +213,7 @@ impl Table {
         let mut at = node;
         while at != ROOT {
             let Some(found) = self.nodes.get(&at) else { return };
-            let is_virtual = found.is_current && matches!(found.kind, Kind::Virtual(_));
+            let is_virtual = found.is_current && matches!(found.kind, NodeKind::Virtual(_));
             if found.lookups > 0 || found.children > 0 || found.handles > 0 || is_virtual {
                 return;
             }

@@ -13,7 +13,7 @@ use rustix::{
 use super::{Call, Stop};
 use crate::{
     gate::AccessKind,
-    nodes::{FileId, Kind, now},
+    nodes::{FileId, NodeKind, now},
     server::Server,
     wire::{AttributeChange, NewTime},
 };
@@ -29,7 +29,7 @@ impl Server {
         if change.owner.is_some_and(|new| new != owner) || change.group.is_some_and(|new| new != group) {
             return Err(Errno::PERM.into());
         }
-        if let Ok(Kind::Virtual(_)) = self.nodes.kind(node) {
+        if let Ok(NodeKind::Virtual(_)) = self.nodes.kind(node) {
             let [accessed, modified] = [change.accessed, change.modified].map(|time| match time {
                 None => None,
                 Some(NewTime::Now) => Some(now()),
@@ -49,7 +49,7 @@ impl Server {
                 let path = self.nodes.path(node)?;
                 let place = self.tree.find(&path)?;
                 let file = FileId::of(&place.facts);
-                if self.nodes.kind(node)? != Kind::Real(file) {
+                if self.nodes.kind(node)? != NodeKind::Real(file) {
                     return Err(Errno::STALE.into());
                 }
                 // The run may change the mode and times of a file that it created, but needs permission to change its

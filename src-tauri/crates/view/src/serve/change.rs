@@ -11,7 +11,7 @@ use super::{Basis, Call, Reply, Stop, absolute, open::refuse_shared_memory};
 use crate::{
     gate::{AccessKind, WantedAccess},
     made::Origin,
-    nodes::{FileId, Kind},
+    nodes::{FileId, NodeKind},
     server::Server,
 };
 
@@ -31,7 +31,7 @@ impl Server {
         if is_folder && known.is_some_and(|(node, _)| !self.nodes.virtual_children(node).is_empty()) {
             return Err(Errno::NOTEMPTY.into());
         }
-        if let Some((_, Kind::Virtual(mode))) = known {
+        if let Some((_, NodeKind::Virtual(mode))) = known {
             match (is_folder, is_folder_mode(mode)) {
                 (true, false) => return Err(Errno::NOTDIR.into()),
                 (false, true) => return Err(Errno::ISDIR.into()),
@@ -77,7 +77,7 @@ impl Server {
         }
         refuse_shared_memory(&new_path)?;
         let replaced = self.nodes.named(new_parent, new_name);
-        if let Some((_, Kind::Virtual(mode))) = self.nodes.named(parent, name) {
+        if let Some((_, NodeKind::Virtual(mode))) = self.nodes.named(parent, name) {
             self.rename_virtual((parent, name, mode), (new_parent, new_name), &new_path, flags)?;
             return Ok(Reply::Empty);
         }
@@ -149,14 +149,14 @@ impl Server {
         }
         let replaced = self.nodes.named(new_parent, new_name);
         match (self.tree.find(new_path), replaced) {
-            (Err(Errno::NOENT), None | Some((_, Kind::Real(_)))) => {}
-            (Err(Errno::NOENT), Some((node, Kind::Virtual(_)))) if flags.is_empty() => {
+            (Err(Errno::NOENT), None | Some((_, NodeKind::Real(_)))) => {}
+            (Err(Errno::NOENT), Some((node, NodeKind::Virtual(_)))) if flags.is_empty() => {
                 if !self.nodes.virtual_children(node).is_empty() {
                     return Err(Errno::NOTEMPTY);
                 }
             }
             // The empty folder of the user stays, with the entries of the virtual one. Both look the same.
-            (Ok(_), Some((target, Kind::Real(_)))) if flags.is_empty() && is_folder_mode(mode) => {
+            (Ok(_), Some((target, NodeKind::Real(_)))) if flags.is_empty() && is_folder_mode(mode) => {
                 if !self.names_in(new_path)?.is_empty() || !self.nodes.virtual_children(target).is_empty() {
                     return Err(Errno::NOTEMPTY);
                 }

@@ -12,7 +12,7 @@ use rustix::{
 
 use crate::{
     made::Origin,
-    nodes::{FileId, Kind},
+    nodes::{FileId, NodeKind},
     server::Server,
     wire::LONGEST_NAME,
 };
@@ -50,7 +50,7 @@ impl Server {
 
     /// Creates the real folder of a virtual one. Does the same for its virtual parents first.
     pub(super) fn make_real(&self, folder: u64) -> Result<(), Errno> {
-        let Kind::Virtual(mode) = self.nodes.kind(folder)? else { return Ok(()) };
+        let NodeKind::Virtual(mode) = self.nodes.kind(folder)? else { return Ok(()) };
         if let Some(parent) = self.nodes.parent(folder) {
             self.make_real(parent)?;
         }
@@ -94,7 +94,9 @@ impl Server {
         }
         match self.tree.find(&path) {
             Ok(_) => Err(Errno::EXIST),
-            Err(Errno::NOENT) if matches!(self.nodes.named(parent, name), Some((_, Kind::Virtual(_)))) => {
+            Err(Errno::NOENT)
+                if matches!(self.nodes.named(parent, name), Some((_, NodeKind::Virtual(_)))) =>
+            {
                 Err(Errno::EXIST)
             }
             Err(Errno::NOENT) => Ok(path),

@@ -15,7 +15,7 @@ use rustix::{
 use super::look_up::virtual_inode;
 use crate::{
     directories::{FolderEntry, MOST_ENTRIES},
-    nodes::{FileId, Kind},
+    nodes::{FileId, NodeKind},
     real_tree::metadata,
     server::Server,
     wire::{self, Folder},
@@ -24,7 +24,7 @@ use crate::{
 impl Server {
     pub(super) fn open_folder(&self, node: u64) -> Result<Vec<u8>, Errno> {
         let path = self.nodes.path(node)?;
-        if let Kind::Real(_) = self.nodes.kind(node)? {
+        if let NodeKind::Real(_) = self.nodes.kind(node)? {
             self.tree.find(&path)?;
             self.tree.open(&path, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty())?;
         }
@@ -55,8 +55,8 @@ impl Server {
     fn entries(&self, node: u64) -> Result<Vec<FolderEntry>, Errno> {
         let path = self.nodes.path(node)?;
         let mut entries = match self.nodes.kind(node)? {
-            Kind::Real(_) => self.real_entries(&path)?,
-            Kind::Virtual(_) => {
+            NodeKind::Real(_) => self.real_entries(&path)?,
+            NodeKind::Virtual(_) => {
                 [".", ".."].map(|name| entry(name.into(), virtual_inode(node), FileType::Directory)).into()
             }
         };

@@ -15,7 +15,7 @@ use super::{Call, Stop, absolute};
 use crate::{
     gate::AccessKind,
     invalidation::drop_attributes,
-    nodes::{FileId, Kind},
+    nodes::{FileId, NodeKind},
     server::Server,
 };
 
@@ -55,12 +55,12 @@ impl Server {
         let path = self.new_path(parent, name)?;
         let old = self.nodes.path(node)?;
         let kind = self.nodes.kind(node)?;
-        if let Kind::Virtual(_) = kind {
+        if let NodeKind::Virtual(_) = kind {
             return Err(Errno::PERM.into());
         }
         let place = self.tree.find(&old)?;
         let file = FileId::of(&place.facts);
-        if kind != Kind::Real(file) || !place.facts.is_file() {
+        if kind != NodeKind::Real(file) || !place.facts.is_file() {
             return Err(Errno::PERM.into());
         }
         let is_aside = self.is_aside(&old, &path);

@@ -8,7 +8,7 @@ use rustix::{
 };
 
 use crate::{
-    nodes::{FileId, Kind, VirtualTimes},
+    nodes::{FileId, NodeKind, VirtualTimes},
     real_tree::{is_special, metadata},
     server::Server,
     wire::{self, Entry, LONGEST_NAME, Ttl},
@@ -83,13 +83,15 @@ impl Server {
     fn named_facts(&self, node: u64) -> Result<Named, Errno> {
         let (path, kind) = (self.nodes.path(node)?, self.nodes.kind(node)?);
         match (kind, self.tree.find(&path)) {
-            (Kind::Real(file), Ok(place)) if file == FileId::of(&place.facts) => Ok(Named::Real(place.facts)),
-            (Kind::Virtual(mode), Err(Errno::NOENT)) => Ok(Named::Virtual(mode)),
-            (Kind::Real(_) | Kind::Virtual(_), Ok(_)) => {
+            (NodeKind::Real(file), Ok(place)) if file == FileId::of(&place.facts) => {
+                Ok(Named::Real(place.facts))
+            }
+            (NodeKind::Virtual(mode), Err(Errno::NOENT)) => Ok(Named::Virtual(mode)),
+            (NodeKind::Real(_) | NodeKind::Virtual(_), Ok(_)) => {
                 self.nodes.retire_node(node);
                 Err(Errno::STALE)
             }
-            (Kind::Real(_) | Kind::Virtual(_), Err(error)) => Err(error),
+            (NodeKind::Real(_) | NodeKind::Virtual(_), Err(error)) => Err(error),
         }
     }
 

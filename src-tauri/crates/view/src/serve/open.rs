@@ -10,7 +10,7 @@ use rustix::{
 use super::{Basis, Call, Stop, companion::NewFile};
 use crate::{
     gate::AccessKind,
-    nodes::{FileId, Kind, Stamp},
+    nodes::{FileId, NodeKind, Stamp},
     open_files::OpenFile,
     real_tree::metadata,
     server::Server,
@@ -26,8 +26,8 @@ impl Server {
         // `ESTALE` makes the kernel look up the path again.
         let path = self.nodes.path(node).map_err(|_| Errno::STALE)?;
         match self.nodes.kind(node).map_err(|_| Errno::STALE)? {
-            Kind::Virtual(mode) => self.create(call, node, &path, (mode, flags)),
-            Kind::Real(file) => self.open_real(call, node, &path, (file, flags)),
+            NodeKind::Virtual(mode) => self.create(call, node, &path, (mode, flags)),
+            NodeKind::Real(file) => self.open_real(call, node, &path, (file, flags)),
         }
     }
 

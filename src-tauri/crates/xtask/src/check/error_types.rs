@@ -1,6 +1,6 @@
 //! Checks that functions return error types that callers can distinguish, not strings.
 
-use super::tree::{Kind, Tree, Word};
+use super::tree::{TokenKind, Tree, Word};
 use crate::parts;
 use anyhow::ensure;
 
@@ -19,7 +19,9 @@ pub(crate) fn check(trees: &[Tree]) -> anyhow::Result<()> {
 /// Returns the line numbers at which a `Result` with a `String` error starts.
 fn look(words: &[Word]) -> Vec<usize> {
     let begins = words.windows(2).enumerate().filter_map(|(at, pair)| match pair {
-        [name, open] if name.ident() == Some("Result") && open.is(&Kind::Punct('<')) => Some((at, name.line)),
+        [name, open] if name.ident() == Some("Result") && open.is(&TokenKind::Punct('<')) => {
+            Some((at, name.line))
+        }
         _ => None,
     });
     begins
@@ -34,16 +36,16 @@ fn has_text_for_error(words: &[Word]) -> bool {
     let mut is_arrow = false;
     for word in words {
         match word.kind {
-            Kind::Punct('<') | Kind::Open(_) => depth += 1,
-            Kind::Punct('>') if is_arrow => {}
-            Kind::Punct('>') | Kind::Close(_) => depth -= 1,
-            Kind::Punct(',') if depth == 1 => commas += 1,
-            Kind::Punct(_) | Kind::Ident(_) | Kind::Literal => {}
+            TokenKind::Punct('<') | TokenKind::Open(_) => depth += 1,
+            TokenKind::Punct('>') if is_arrow => {}
+            TokenKind::Punct('>') | TokenKind::Close(_) => depth -= 1,
+            TokenKind::Punct(',') if depth == 1 => commas += 1,
+            TokenKind::Punct(_) | TokenKind::Ident(_) | TokenKind::Literal => {}
         }
         if depth == 0 {
             break;
         }
-        is_arrow = word.is(&Kind::Punct('-'));
+        is_arrow = word.is(&TokenKind::Punct('-'));
         if commas == 1 {
             error.extend(word.ident());
         }

@@ -6,7 +6,7 @@
 mod imports;
 mod words;
 
-pub(crate) use words::{Kind, Word};
+pub(crate) use words::{TokenKind, Word};
 
 use crate::parts;
 use anyhow::{Context, bail};

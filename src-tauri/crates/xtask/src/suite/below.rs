@@ -32,7 +32,7 @@ pub(crate) fn is_here() -> bool {
 
 /// Copies all needed files and runs the tests.
 pub(crate) fn run(built: &[Built]) -> anyhow::Result<Report> {
-    let place = Place::new()?;
+    let place = CheckoutCopy::new()?;
     let copies = place.copy(built)?;
     let programs: Vec<&Built> = copies.iter().collect();
     let report = runner::run_all(&programs, 1, |tests| {
@@ -49,9 +49,9 @@ fn modules(program: &str) -> &'static [&'static str] {
 }
 
 /// Folder below `/tmp` that contains the copies. Dropping it removes the folder.
-struct Place(PathBuf);
+struct CheckoutCopy(PathBuf);
 
-impl Place {
+impl CheckoutCopy {
     fn new() -> anyhow::Result<Self> {
         let made = process::answer(command("mktemp").args(["--directory", "--tmpdir=/tmp"]));
         let made = made.context("failed to create a folder below `/tmp`")?;
@@ -80,7 +80,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for CheckoutCopy {
     fn drop(&mut self) {
         // Leftover files are harmless.
         let _ = std::fs::remove_dir_all(&self.0);

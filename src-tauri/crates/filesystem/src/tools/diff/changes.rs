@@ -14,13 +14,13 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Kind of change of a line.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Kind {
+pub(super) enum DiffKind {
     Same,
     Removed,
     Added,
 }
 
-impl Kind {
+impl DiffKind {
     /// Returns the sign of the line in a diff.
     pub(super) fn sign(self) -> char {
         match self {
@@ -34,7 +34,7 @@ impl Kind {
 /// Consecutive lines with the same kind of change.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Change {
-    pub(super) kind: Kind,
+    pub(super) kind: DiffKind,
     pub(super) count: usize,
 }
 
@@ -106,9 +106,9 @@ impl<'a> Search<'a> {
                 self.reached.remove(&diagonal);
                 return None;
             }
-            (Some(removing), Some(adding)) if removing.old < adding.old => self.step(adding, Kind::Added),
-            (Some(removing), _) => self.step(removing, Kind::Removed),
-            (None, Some(adding)) => self.step(adding, Kind::Added),
+            (Some(removing), Some(adding)) if removing.old < adding.old => self.step(adding, DiffKind::Added),
+            (Some(removing), _) => self.step(removing, DiffKind::Removed),
+            (None, Some(adding)) => self.step(adding, DiffKind::Added),
         };
         let new = self.follow(&mut reach, diagonal);
         if self.is_end(reach.old, new) {
@@ -137,13 +137,13 @@ impl<'a> Search<'a> {
             count = count.saturating_add(1);
         }
         if count > 0 {
-            reach.last = Some(self.push(Change { kind: Kind::Same, count }, reach.last));
+            reach.last = Some(self.push(Change { kind: DiffKind::Same, count }, reach.last));
         }
         new
     }
 
-    fn step(&mut self, reach: Reach, kind: Kind) -> Reach {
-        let old = reach.old.saturating_add(i64::from(kind == Kind::Removed));
+    fn step(&mut self, reach: Reach, kind: DiffKind) -> Reach {
+        let old = reach.old.saturating_add(i64::from(kind == DiffKind::Removed));
         let last = reach.last.and_then(|last| self.steps.get(last));
         let (count, previous) = match last {
             Some(last) if last.change.kind == kind => (last.change.count, last.previous),
@@ -184,11 +184,11 @@ fn approximate(old: &[&str], new: &[&str]) -> Vec<Change> {
     let mut changes = Vec::new();
     for operation in operations {
         match operation {
-            DiffOp::Equal { len, .. } => changes.push(change(Kind::Same, len)),
-            DiffOp::Delete { old_len, .. } => changes.push(change(Kind::Removed, old_len)),
-            DiffOp::Insert { new_len, .. } => changes.push(change(Kind::Added, new_len)),
+            DiffOp::Equal { len, .. } => changes.push(change(DiffKind::Same, len)),
+            DiffOp::Delete { old_len, .. } => changes.push(change(DiffKind::Removed, old_len)),
+            DiffOp::Insert { new_len, .. } => changes.push(change(DiffKind::Added, new_len)),
             DiffOp::Replace { old_len, new_len, .. } => {
-                changes.extend([change(Kind::Removed, old_len), change(Kind::Added, new_len)]);
+                changes.extend([change(DiffKind::Removed, old_len), change(DiffKind::Added, new_len)]);
             }
         }
     }
@@ -226,7 +226,7 @@ mod tests {
     fn removals_come_before_additions() {
         let way = changes(&["a", "b", "c"], &["a", "x", "c"]);
         let change = |kind| Change { kind, count: 1 };
-        assert_eq!(way, [Kind::Same, Kind::Removed, Kind::Added, Kind::Same].map(change));
+        assert_eq!(way, [DiffKind::Same, DiffKind::Removed, DiffKind::Added, DiffKind::Same].map(change));
     }
 
     /// Applies changes to `old`, taking added lines from `new`.
@@ -234,16 +234,16 @@ mod tests {
         let (mut old_at, mut new_at) = (0, 0);
         let mut result = Vec::new();
         for Change { kind, count } in changes {
-            let source = if *kind == Kind::Added {
+            let source = if *kind == DiffKind::Added {
                 new.get(new_at..new_at + count)
             } else {
                 old.get(old_at..old_at + count)
             };
-            if *kind != Kind::Removed {
+            if *kind != DiffKind::Removed {
                 result.extend_from_slice(source.expect("within the text"));
                 new_at += count;
             }
-            if *kind != Kind::Added {
+            if *kind != DiffKind::Added {
                 old_at += count;
             }
         }

@@ -1,6 +1,6 @@
 //! Parses the imports of a module: all names that `use` introduces.
 
-use super::words::{self, Kind, Word};
+use super::words::{self, TokenKind, Word};
 
 /// A name that `use` introduces.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,8 +33,8 @@ pub(super) fn read(words: &[Word]) -> Vec<Import> {
 fn is_public(before: &[Word]) -> bool {
     match before {
         [.., word] if word.ident() == Some("pub") => true,
-        [.., word] if word.is(&Kind::Close(')')) => {
-            let open = before.iter().rposition(|word| word.is(&Kind::Open('(')));
+        [.., word] if word.is(&TokenKind::Close(')')) => {
+            let open = before.iter().rposition(|word| word.is(&TokenKind::Open('(')));
             let word = open.and_then(|open| before.get(open.checked_sub(1)?));
             word.and_then(Word::ident) == Some("pub")
         }
@@ -46,15 +46,15 @@ fn is_public(before: &[Word]) -> bool {
 fn read_tree(words: &[Word], at: usize, above: &[String], imports: &mut Vec<Import>) -> usize {
     let at = if words::is_joint(words, at) { at + 2 } else { at };
     let kind = words.get(at).map(|word| &word.kind);
-    if kind == Some(&Kind::Open('{')) {
+    if kind == Some(&TokenKind::Open('{')) {
         let mut at = at + 1;
-        while words.get(at).is_some_and(|word| !word.is(&Kind::Close('}'))) {
+        while words.get(at).is_some_and(|word| !word.is(&TokenKind::Close('}'))) {
             at = read_tree(words, at, above, imports);
-            at += usize::from(words.get(at).is_some_and(|word| word.is(&Kind::Punct(','))));
+            at += usize::from(words.get(at).is_some_and(|word| word.is(&TokenKind::Punct(','))));
         }
         return at + 1;
     }
-    if kind == Some(&Kind::Punct('*')) {
+    if kind == Some(&TokenKind::Punct('*')) {
         imports.push(import("*", above.to_vec()));
         return at + 1;
     }

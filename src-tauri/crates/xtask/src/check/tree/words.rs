@@ -6,13 +6,13 @@ use proc_macro2::{Delimiter, TokenStream, TokenTree};
 /// A token of a source file. Brackets are separate tokens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Word {
-    pub(crate) kind: Kind,
+    pub(crate) kind: TokenKind,
     pub(crate) line: usize,
 }
 
 /// Kind of a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum TokenKind {
     Ident(String),
     Punct(char),
     Open(char),
@@ -38,12 +38,12 @@ const TYPES: [&str; 5] = ["struct", "enum", "trait", "type", "union"];
 impl Word {
     pub(crate) fn ident(&self) -> Option<&str> {
         match &self.kind {
-            Kind::Ident(name) => Some(name),
-            Kind::Punct(_) | Kind::Open(_) | Kind::Close(_) | Kind::Literal => None,
+            TokenKind::Ident(name) => Some(name),
+            TokenKind::Punct(_) | TokenKind::Open(_) | TokenKind::Close(_) | TokenKind::Literal => None,
         }
     }
 
-    pub(crate) fn is(&self, kind: &Kind) -> bool {
+    pub(crate) fn is(&self, kind: &TokenKind) -> bool {
         self.kind == *kind
     }
 }
@@ -83,7 +83,7 @@ pub(super) fn paths(words: &[Word]) -> Vec<(Vec<String>, usize)> {
     let mut at = 0;
     while let Some(word) = words.get(at) {
         match word.ident() {
-            Some("use") => at += words.iter().skip(at).take_while(|w| !w.is(&Kind::Punct(';'))).count(),
+            Some("use") => at += words.iter().skip(at).take_while(|w| !w.is(&TokenKind::Punct(';'))).count(),
             // `pub(in some::path)` limits visibility and imports nothing.
             Some("pub") => at = closing(words, at + 1).unwrap_or(at) + 1,
             Some(_) => {
@@ -114,7 +114,7 @@ pub(super) fn path_at(words: &[Word], mut at: usize) -> Vec<String> {
 
 /// Returns `true` if `::` is at this index.
 pub(super) fn is_joint(words: &[Word], at: usize) -> bool {
-    let colon = |at: usize| words.get(at).is_some_and(|word| word.is(&Kind::Punct(':')));
+    let colon = |at: usize| words.get(at).is_some_and(|word| word.is(&TokenKind::Punct(':')));
     colon(at) && colon(at + 1)
 }
 
@@ -122,7 +122,7 @@ pub(super) fn is_joint(words: &[Word], at: usize) -> bool {
 pub(super) fn has_ident(words: &[Word], name: &str) -> bool {
     let mut used = false;
     words.iter().any(|word| {
-        used = word.ident() == Some("use") || used && !word.is(&Kind::Punct(';'));
+        used = word.ident() == Some("use") || used && !word.is(&TokenKind::Punct(';'));
         !used && word.ident() == Some(name)
     })
 }
@@ -141,14 +141,14 @@ pub(super) fn public_types(words: &[Word]) -> Vec<&str> {
     let (mut types, mut depth) = (Vec::new(), 0_usize);
     for (at, word) in words.iter().enumerate() {
         match &word.kind {
-            Kind::Open(_) => depth += 1,
-            Kind::Close(_) => depth = depth.saturating_sub(1),
-            Kind::Ident(first) if first == "pub" && depth == 0 => {
+            TokenKind::Open(_) => depth += 1,
+            TokenKind::Close(_) => depth = depth.saturating_sub(1),
+            TokenKind::Ident(first) if first == "pub" && depth == 0 => {
                 let kind = words.get(at + 1).and_then(Word::ident);
                 let name = words.get(at + 2).and_then(Word::ident);
                 types.extend(name.filter(|_| kind.is_some_and(|kind| TYPES.contains(&kind))));
             }
-            Kind::Ident(_) | Kind::Punct(_) | Kind::Literal => {}
+            TokenKind::Ident(_) | TokenKind::Punct(_) | TokenKind::Literal => {}
         }
     }
     types
@@ -159,9 +159,9 @@ pub(super) fn closing(words: &[Word], at: usize) -> Option<usize> {
     let mut depth = 0_usize;
     for (index, word) in words.iter().enumerate().skip(at) {
         match word.kind {
-            Kind::Open(_) => depth += 1,
-            Kind::Close(_) => depth = depth.checked_sub(1)?,
-            Kind::Ident(_) | Kind::Punct(_) | Kind::Literal => {}
+            TokenKind::Open(_) => depth += 1,
+            TokenKind::Close(_) => depth = depth.checked_sub(1)?,
+            TokenKind::Ident(_) | TokenKind::Punct(_) | TokenKind::Literal => {}
         }
         if depth == 0 {
             return (index > at).then_some(index);
@@ -176,7 +176,7 @@ fn flatten(stream: TokenStream, words: &mut Vec<Word>) {
         let line = tree.span().start().line;
         let mut push = |kind| words.push(Word { kind, line });
         match tree {
-            TokenTree::Ident(ident) => push(Kind::Ident(ident.to_string())),
+            TokenTree::Ident(ident) => push(TokenKind::Ident(ident.to_string())),
             TokenTree::Punct(punct) if punct.as_char() == '#' => {
                 // An outer or inner attribute, such as a doc comment. If it limits an item to tests, remove the item
                 // too.
@@ -186,8 +186,8 @@ fn flatten(stream: TokenStream, words: &mut Vec<Word>) {
                     skip_item(&mut trees);
                 }
             }
-            TokenTree::Punct(punct) => push(Kind::Punct(punct.as_char())),
-            TokenTree::Literal(_) => push(Kind::Literal),
+            TokenTree::Punct(punct) => push(TokenKind::Punct(punct.as_char())),
+            TokenTree::Literal(_) => push(TokenKind::Literal),
             TokenTree::Group(group) => {
                 let (open, close) = match group.delimiter() {
                     Delimiter::Parenthesis => ('(', ')'),
@@ -195,10 +195,10 @@ fn flatten(stream: TokenStream, words: &mut Vec<Word>) {
                     Delimiter::Brace => ('{', '}'),
                     Delimiter::None => (' ', ' '),
                 };
-                push(Kind::Open(open));
+                push(TokenKind::Open(open));
                 let end = group.span_close().start().line;
                 flatten(group.stream(), words);
-                words.push(Word { kind: Kind::Close(close), line: end });
+                words.push(Word { kind: TokenKind::Close(close), line: end });
             }
         }
     }
