@@ -44,7 +44,7 @@ pub(crate) const NAME: &str = "ironcurtain-sandbox";
 /// Journal name of the command's sandbox, the only one in this process.
 const SANDBOX: &str = "command";
 
-/// Sandbox of a foreground command, and its rules for autostart files.
+/// Sandbox of a foreground command, and its autostart rules.
 #[derive(Debug)]
 pub(crate) struct ForegroundCommand {
     pub(crate) spec: Spec,
