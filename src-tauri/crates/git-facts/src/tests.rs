@@ -1,4 +1,4 @@
-//! Tests with real repositories, comparing results with git's own.
+//! Tests with real repositories, compared with git's own results.
 
 mod bounds;
 mod differential;
@@ -44,7 +44,7 @@ fn every_remote_leads_where_git_says() {
         "gh:q",
     ] {
         assert_eq!(user.fetch(Some(address)), get_url(&["ls-remote", "--get-url", address]), "{address}");
-        // A temporary remote shows how git interprets an address.
+        // A temporary remote reveals how git interprets an address.
         get_url(&["remote", "add", "probe", address]);
         let pushed = get_url(&["remote", "get-url", "--push", "--all", "probe"]);
         get_url(&["remote", "remove", "probe"]);
@@ -104,7 +104,7 @@ fn worktrees_bare_repositories_and_folders_below_are_found() {
     user.git(&["init", "-q", "--bare", "bare.git"]);
     user.git(&["-C", "bare.git", "remote", "add", "origin", "https://github.com/bare/b"]);
     assert_eq!(found("bare.git"), ["https://github.com/bare/b"]);
-    // Git itself evaluates conditional includes in the user's configuration.
+    // Git evaluates conditional includes in the user's configuration by itself.
     user.file(".gitconfig", "[includeIf \"gitdir:~/repo/\"]\n\tpath = ~/work.inc\n");
     user.file("work.inc", "[url \"ssh://work.example/\"]\n\tinsteadOf = https://github.com/\n");
     assert_eq!(found("repo"), ["ssh://work.example/a/b"]);
@@ -229,7 +229,7 @@ fn hostile_configuration_runs_nothing_and_blocks_nothing() {
     user.config(&format!("{config}[core]\n\tsshCommand = {script}\n\tgitProxy = {script}\n"));
     user.is_unknown("the configuration of the repository changes how git connects");
     assert!(!ran.as_path().exists(), "{}", std::fs::read_to_string(ran.as_path()).unwrap_or_default());
-    // Running the script directly proves that it works.
+    // Running the script directly shows that it works.
     assert!(Command::new(script.as_path()).status().unwrap().success() && ran.as_path().exists());
 }
 

@@ -1,4 +1,4 @@
-//! Tests size limits and supported formats with cases at each limit and just beyond it.
+//! Tests size limits and supported formats, at each limit and just beyond it.
 
 use super::parts::{EVIL, FOREIGN, GITHUB, NOT_PLAIN, NOT_UNDERSTOOD, ORIGIN};
 use super::*;
@@ -45,7 +45,7 @@ fn the_limits_of_settings_and_file_size_are_exact() {
 #[test]
 fn the_output_of_git_is_limited() {
     let user = TestUser::new();
-    // Git prints the section with every setting, so a file within the size limit can produce too much output.
+    // Git prints the section with every setting, so the output of a permitted file can exceed its limit.
     let many = format!("[x \"{}\"]\n{}", "s".repeat(400), "\ty\n".repeat(10_000));
     let said = |more: usize| {
         user.config(&format!("{ORIGIN}{many}[z]\n\tz = {}\n", "z".repeat(more)));

@@ -1,4 +1,4 @@
-//! Tests that a repository and its files are found as git finds them, or are reported as unknown.
+//! Tests that repositories and their files are found as git finds them, or reported as unknown.
 
 use super::parts::{GITHUB, LEGACY, NOT_PLAIN, ORIGIN};
 use super::wire::{Wire, place};
@@ -7,7 +7,7 @@ use super::*;
 const EVIL: &str = "https://evil.example/x";
 const EVIL_ORIGIN: &str = "[remote \"origin\"]\n\turl = https://evil.example/x\n";
 
-/// Creates a folder that contains the named parts of a repository, with another origin.
+/// Creates a folder with the named parts of a repository and a different origin.
 fn make(user: &TestUser, folder: &str, parts: &[&str]) {
     user.file(&format!("{folder}/config"), &format!("[core]\n\trepositoryformatversion = 0\n{EVIL_ORIGIN}"));
     for part in parts {
