@@ -1,12 +1,12 @@
-//! Hint and ring that show which condition Allow is waiting for, in all kinds of dialogs.
+//! Hint and ring that show the condition for which Allow is waiting, in all kinds of dialogs.
 
 use super::arming::{By, Stage};
 use std::time::{Duration, Instant};
 
-/// Interval between two frames of the ring while it fills.
+/// Interval between frames of the ring while it fills.
 const FRAME: Duration = Duration::from_millis(80);
 
-/// The longest hint, for which space is reserved.
+/// Longest hint, for which space is reserved.
 pub(super) const LONGEST: &str =
     "To allow: move the pointer slightly on Allow, or press Tab until you are on it";
 
@@ -30,7 +30,7 @@ pub(super) fn words(stage: Stage, slow: bool) -> &'static str {
     }
 }
 
-/// Returns the filled fraction of the ring and, if it changes with time, the time of the next frame.
+/// Returns the filled fraction of the ring and, if it changes over time, the time of the next frame.
 pub(super) fn ring(stage: Stage, now: Instant) -> (f64, Option<Duration>) {
     match stage {
         Stage::Resting(from, until) | Stage::Holding(from, until) => {

@@ -1,4 +1,4 @@
-//! The tools that a server changed or added: the changed words for the page, and the user's decision.
+//! Tools that a server changed or added: the changed words for the page, and the user's decision.
 //!
 //! - A decision applies to the definition that was shown.
 
@@ -13,7 +13,7 @@ use ironcurtain_grants::PinDecision;
 use ironcurtain_visible as visible;
 use serde::{Deserialize, Serialize};
 
-/// Tool that its server changed or added.
+/// Tool changed or added by its server.
 #[derive(Debug, Serialize)]
 pub(super) struct ChangedToolRow {
     /// Identifies the definition that is shown.
@@ -47,7 +47,7 @@ enum WordsRow {
     Added(String),
 }
 
-/// Decision of the page.
+/// Decision sent by the page.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum ToolDecisionWord {
@@ -56,7 +56,7 @@ pub(super) enum ToolDecisionWord {
     Remove,
 }
 
-/// Returns the rows of the server with this identity.
+/// Returns the changed tools of the server with this identity.
 pub(super) fn changed_tool_rows(home: &Home, server: String) -> Result<Vec<ChangedToolRow>, ToolPinError> {
     Ok(changed_tools_of(home, server)?.iter().map(ChangedToolRow::of).collect())
 }
