@@ -1,8 +1,8 @@
 //! `cargo xtask test`: runs all tests, the cheapest ones first.
 //!
-//! - A single build creates the programs and all tests, so that nothing is compiled twice.
-//! - A stage that cannot run counts as a failure, and so does a test program that exits without a summary. The last
-//!   line therefore never reports success by mistake.
+//! - A single build creates the programs and all tests, so nothing is compiled twice.
+//! - A stage that cannot run, and a test program that exits without a summary, count as failures. The last line
+//!   therefore never reports success by mistake.
 
 mod below;
 mod report;
@@ -25,7 +25,7 @@ use runner::Part;
 pub(crate) use soak::run as soak;
 use std::time::{Duration, Instant};
 
-/// Runs all tests of the scope. The last line of the output contains the totals.
+/// Runs all tests in the scope. The last line of the output contains the totals.
 pub(crate) fn run(scope: Scope) -> anyhow::Result<()> {
     let mut course = Course::default();
     all(scope, &mut course)?;
@@ -46,7 +46,7 @@ pub(crate) fn run(scope: Scope) -> anyhow::Result<()> {
     }
 }
 
-/// Runs the stages. After a failure, still runs the later stages whose tests were built.
+/// Runs the stages. After a failure, the later stages still run if their tests were built.
 fn all(scope: Scope, course: &mut Course) -> anyhow::Result<()> {
     let purposes: &[Purpose] = match scope {
         Scope::Everything => {
@@ -101,7 +101,7 @@ struct Course {
 }
 
 impl Course {
-    /// Runs a step that later stages need.
+    /// Runs a step that later stages depend on.
     fn prepare<T>(
         &mut self,
         name: &str,
