@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Identity of a server. [`ServerIdentity::is`] checks if two identities mean the same server.
+/// Identity of a server. [`ServerIdentity::is`] checks whether two identities mean the same server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ServerIdentity {

@@ -21,7 +21,7 @@ use rustix::io::Errno;
 use rustix::process::{Signal, getpid, kill_current_process_group, kill_process};
 use std::io::{self, Write};
 
-/// Interval for checking if the program can be resumed and if lines can be printed.
+/// Interval for checking whether the program can be resumed and whether lines can be printed.
 const TICK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 /// Terminals and connections between the user and a running program.

@@ -26,7 +26,7 @@ struct Seen {
     encodes_keys: bool,
     /// Level of xterm's `modifyOtherKeys`.
     other_keys: u16,
-    /// `true` if the last output did not end with a line feed.
+    /// `true` if the latest output did not end with a line feed.
     is_inside_line: bool,
 }
 
