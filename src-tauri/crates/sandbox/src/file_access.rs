@@ -59,7 +59,7 @@ pub enum FromView {
 pub enum ToView {
     /// Answer to [`FromView::Ask`].
     Answer {
-        /// Id of the question that is answered.
+        /// Id from [`FromView::Ask`].
         id: u64,
         /// Decision about the access.
         answer: AccessAnswer,

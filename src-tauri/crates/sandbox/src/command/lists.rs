@@ -36,7 +36,7 @@ pub(super) enum ListError {
 }
 
 impl Lists {
-    /// Creates the lists from the settings. `own` lists IronCurtain's directories.
+    /// Creates the lists from the settings. `own` contains IronCurtain's directories.
     pub(super) fn of(settings: &SrtSettingsFile, base: &Base, own: &[PathBuf]) -> Result<Self, ListError> {
         let files = &settings.filesystem;
         let mut lists = Self::default();

@@ -63,7 +63,7 @@ pub(super) struct MountChange {
     pub(super) granted: Vec<u64>,
 }
 
-/// Mount that exists in the sandbox.
+/// Existing mount in the sandbox.
 #[derive(Clone, Debug)]
 pub(super) struct MountedPath {
     pub(super) path: String,

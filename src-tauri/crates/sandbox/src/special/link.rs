@@ -98,7 +98,7 @@ impl SpecialLink {
         self.send(&SpecialRequest::Forget { root: folder.to_owned() })
     }
 
-    /// Returns the paths that were created since the last call, without blocking.
+    /// Returns the paths reported since the last call, without blocking.
     ///
     /// # Errors
     /// Fails if a mounted folder is no longer being watched. The caller must then terminate the sandbox.

@@ -1,5 +1,5 @@
-//! Makes files read-only to which a configuration or symlink refers, because the user's programs run them whatever
-//! their name.
+//! Makes the targets of git configurations and symlinks read-only, because the user's programs run them regardless of
+//! their names.
 //!
 //! - Git configurations are parsed as git parses them, and every conditional include is followed.
 //! - Every symlink in a referenced path is made read-only too. A missing file is checked when it is created.
