@@ -52,29 +52,29 @@ enum UnknownAddress {
     Late,
     #[error("failed to run git")]
     NotRun,
-    #[error("git cannot parse the configuration of the repository")]
+    #[error("git cannot parse the repository's configuration")]
     NotUnderstood,
-    #[error("the configuration of the repository is too large")]
+    #[error("the repository's configuration is too large")]
     TooBig,
-    #[error("the configuration of the repository is in a place that may not be read")]
+    #[error("the repository's configuration is in a place that may not be read")]
     NotAllowed,
-    #[error("the configuration of the repository is not in regular files")]
+    #[error("the repository's configuration is not in regular files")]
     NotPlain,
-    #[error("not every version of git supports the format of the repository")]
+    #[error("not every version of git supports the repository's format")]
     Foreign,
-    #[error("the configuration of the repository has conditional includes")]
+    #[error("the repository's configuration has conditional includes")]
     Conditional,
     #[error("the user's git configuration has includes that depend on a repository's remotes")]
     ByRemote,
     #[error("the repository has remotes in files outside its configuration")]
     Legacy,
-    #[error("the configuration of the repository changes how git connects")]
+    #[error("the repository's configuration changes how git connects")]
     Connected,
     #[error("the remote uses a helper program")]
     Helper,
     #[error("a remote has an empty address")]
     Empty,
-    #[error("programs may read the address of the remote differently")]
+    #[error("programs may interpret the remote's address differently")]
     Ambiguous,
     #[error("the call does not name its repository")]
     NoRepository,

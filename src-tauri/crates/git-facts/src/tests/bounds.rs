@@ -3,9 +3,9 @@
 use super::parts::{EVIL, FOREIGN, GITHUB, NOT_PLAIN, NOT_UNDERSTOOD, ORIGIN};
 use super::*;
 
-const TOO_BIG: &str = "(unknown: the configuration of the repository is too large)";
+const TOO_BIG: &str = "(unknown: the repository's configuration is too large)";
 
-const CONDITIONAL: &str = "(unknown: the configuration of the repository has conditional includes)";
+const CONDITIONAL: &str = "(unknown: the repository's configuration has conditional includes)";
 
 /// Configuration that redirects the address of the test repository.
 const REPLACED: &str = "[url \"https://evil.example/\"]\n\tinsteadOf = https://github.com/acme/\n";

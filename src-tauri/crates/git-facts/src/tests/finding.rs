@@ -93,7 +93,7 @@ fn any_legacy_remote_file_makes_the_repository_unknown() {
 fn without_permission_to_read_no_remote_is_known() {
     let user = TestUser::new();
     let question = user.question("repo", RemoteUse::Push, Some("origin"));
-    let refused = "(unknown: the configuration of the repository is in a place that may not be read)";
+    let refused = "(unknown: the repository's configuration is in a place that may not be read)";
     assert_eq!(question.refused(), [(0, Fact::Remotes(vec![refused.to_owned()]))]);
     assert_eq!(question.repositories(), [user.path("repo")]);
 }

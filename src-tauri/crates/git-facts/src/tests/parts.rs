@@ -39,11 +39,11 @@ pub(super) const PART: Part = Part {
 
 pub(super) const EMPTY: &str = "(unknown: a remote has an empty address)";
 pub(super) const LEGACY: &str = "(unknown: the repository has remotes in files outside its configuration)";
-pub(super) const NOT_PLAIN: &str = "(unknown: the configuration of the repository is not in regular files)";
-pub(super) const NOT_UNDERSTOOD: &str = "(unknown: git cannot parse the configuration of the repository)";
-pub(super) const FOREIGN: &str = "(unknown: not every version of git supports the format of the repository)";
-pub(super) const CONNECTED: &str = "(unknown: the configuration of the repository changes how git connects)";
-pub(super) const AMBIGUOUS: &str = "(unknown: programs may read the address of the remote differently)";
+pub(super) const NOT_PLAIN: &str = "(unknown: the repository's configuration is not in regular files)";
+pub(super) const NOT_UNDERSTOOD: &str = "(unknown: git cannot parse the repository's configuration)";
+pub(super) const FOREIGN: &str = "(unknown: not every version of git supports the repository's format)";
+pub(super) const CONNECTED: &str = "(unknown: the repository's configuration changes how git connects)";
+pub(super) const AMBIGUOUS: &str = "(unknown: programs may interpret the remote's address differently)";
 
 pub(super) const LISTS: &[Part] = &[
     Part {
