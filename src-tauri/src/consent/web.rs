@@ -62,7 +62,7 @@ fn handle(app: &AppHandle, command: Command) {
                 let _ = window.set_focus();
             }
         }
-        Command::Tell(notice) => tracing::info!(notice, "no way to show a notice on this platform"),
+        Command::Tell(notice) => tracing::info!(notice, "notices are not supported on this platform"),
         // The other commands concern only the native dialog.
         _ => {}
     }

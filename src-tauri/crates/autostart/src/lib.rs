@@ -227,7 +227,7 @@ impl Autostart {
                     }
                 }
                 Err(problem) => {
-                    tracing::error!(%problem, "failed to check for autostart files from before IronCurtain was killed")
+                    tracing::error!(%problem, "failed to complete the autostart checks from before IronCurtain was killed")
                 }
             }
             looks

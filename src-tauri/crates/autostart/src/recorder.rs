@@ -160,7 +160,7 @@ impl Recorder {
         });
         match counted.await {
             Ok(counts) => drop(self.undecided.send_replace(counts)),
-            Err(problem) => tracing::error!(%problem, "failed to read the records of sessions"),
+            Err(problem) => tracing::error!(%problem, "failed to read the session records"),
         }
     }
 
@@ -178,7 +178,7 @@ impl Recorder {
             entry.session = Some(session.to_owned());
             tracing::warn!("{}", entry.summary);
             if let Err(problem) = self.audit.record(entry).await {
-                tracing::error!(%problem, "failed to record a file that a session left");
+                tracing::error!(%problem, "failed to record a file that a session left behind");
                 is_recorded = false;
             }
         }
@@ -189,7 +189,7 @@ impl Recorder {
             Ok(())
         });
         if let Err(problem) = added.await {
-            tracing::error!(%problem, "failed to add findings to the record of their session");
+            tracing::error!(%problem, "failed to add findings to a session record");
         }
         is_recorded
     }
@@ -211,7 +211,7 @@ impl Recorder {
             }
             Ok(None) => (None, findings),
             Err(problem) => {
-                tracing::error!(%problem, session, "failed to read the record of a session");
+                tracing::error!(%problem, session, "failed to read a session record");
                 (None, findings)
             }
         }
@@ -384,7 +384,7 @@ fn on_record(finding: &Finding) -> FileFinding {
 
 fn said(session: &str, written: io::Result<()>) {
     if let Err(problem) = written {
-        tracing::error!(%problem, session, "failed to write the record of a session");
+        tracing::error!(%problem, session, "failed to write a session record");
     }
 }
 

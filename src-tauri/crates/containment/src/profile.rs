@@ -34,10 +34,10 @@ pub struct Surroundings {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ViewError {
     /// The path is invalid.
-    #[error("`{0}` is not a path that can be opened to a server")]
+    #[error("`{0}` is not a valid path, so no server can get access to it")]
     NotAPath(String),
     /// The path is, or is inside, one of IronCurtain's own folders.
-    #[error("`{0}` belongs to IronCurtain and cannot be opened to a server")]
+    #[error("`{0}` belongs to IronCurtain, so no server can get access to it")]
     Own(CanonicalPath),
     /// The folder contains a protected path.
     #[error(

@@ -46,7 +46,7 @@ fn now(server: &Server, packages: &Packages, ours: &Path) -> ServerIdentity {
         Ok(ServerIdentity::of(server, package.as_ref(), ours, &Digests::default())?.identity)
     };
     identity(server).unwrap_or_else(|problem| {
-        tracing::warn!(%problem, server = server.name, "failed to identify the program of a server");
+        tracing::warn!(%problem, server = server.name, "failed to identify a server's program");
         ServerIdentity::entry(server, ProgramIdentity::Unseen)
     })
 }

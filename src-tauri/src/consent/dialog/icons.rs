@@ -39,7 +39,7 @@ pub(super) fn server(sign: ServerSign) -> gtk::DrawingArea {
         let ink = icon.style_context().color(icon.state_flags());
         canvas.set_source_rgba(ink.red(), ink.green(), ink.blue(), ink.alpha());
         if let Err(error) = draw(canvas, sign) {
-            tracing::debug!(%error, "failed to draw the icon of a server");
+            tracing::debug!(%error, "failed to draw a server icon");
         }
         glib::Propagation::Proceed
     });
