@@ -33,7 +33,7 @@ pub enum WatchError {
         /// Error of the operating system.
         problem: String,
     },
-    /// The watcher did not reply within [`PATIENCE`].
+    /// The watcher did not reply within `PATIENCE`.
     #[error("checking `{path}` for autostart files timed out after {n} s", n = PATIENCE.as_secs())]
     Slow {
         /// Path of the root, or name of the sandbox.

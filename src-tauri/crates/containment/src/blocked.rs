@@ -9,7 +9,7 @@ const PREFIX: &str = "[SANDBOX BLOCKED] ";
 const SIGNS: [&str; 6] =
     ["eacces", "eperm", "erofs", "operation not permitted", "permission denied", "read-only file system"];
 
-/// Returns the message with [`PREFIX`] if it looks like a denial by the sandbox, otherwise `None`.
+/// Returns the message with `PREFIX` if it looks like a denial by the sandbox, otherwise `None`.
 #[must_use]
 pub fn annotate(message: &str, sandboxed: bool) -> Option<String> {
     let resembles_denial = || {
