@@ -83,8 +83,8 @@ impl FolderWalk {
         }
     }
 
-    /// Returns all names in a folder, and records the folder if it is a repository. Even a folder that exceeds the
-    /// limit is read to the end. Git's object folders, at most 256, do not count towards the limit.
+    /// Returns all names in a folder, and records the folder if it is a git repository. A folder is always read to the
+    /// end, even beyond the limit. Git's object folders (at most 256) do not count towards the limit.
     pub(super) fn names(&mut self, path: &str, dir: &OwnedFd, git: &mut GitFolders) -> Vec<FolderName> {
         let mut names = Vec::new();
         let read = Dir::read_from(dir).and_then(|entries| {

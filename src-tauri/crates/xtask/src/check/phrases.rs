@@ -68,7 +68,7 @@ fn ceilings(list: &str) -> anyhow::Result<BTreeMap<&str, usize>> {
     parsed.collect()
 }
 
-/// Returns the folder to which a file counts, or `None` if the file contains no text written for this project.
+/// Returns the folder to whose tally a file belongs, or `None` if the file contains no text written for this project.
 fn folder(file: &str) -> Option<String> {
     let (path, extension) = file.rsplit_once('.')?;
     if !["rs", "js", "html", "md"].contains(&extension) || path.contains("/vendor/") {

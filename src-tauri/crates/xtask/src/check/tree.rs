@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 /// Path of a module from the crate root, whose own path is empty.
 pub(crate) type ModulePath = Vec<String>;
 
-/// A program or library of the workspace.
+/// Program or library of the workspace.
 #[derive(Debug)]
 pub(crate) struct Tree {
     /// Name of the package, or of the program if the package has several.
@@ -134,8 +134,8 @@ impl Tree {
 
     /// Returns the modules whose items a module uses, each with the line of the use.
     ///
-    /// Re-exports (`pub use child::Thing`) are ignored: a module that uses the re-export imports the module that
-    /// defines the item.
+    /// Re-exports (`pub use child::Thing`) are ignored, because a module that uses one imports the module that defines
+    /// the item.
     fn named_in(&self, path: &[String], module: &Module) -> BTreeSet<(ModulePath, usize)> {
         let mut named = BTreeSet::new();
         for import in &module.imports {
