@@ -76,8 +76,9 @@ pub struct AggregateHost {
     pub open: Box<dyn Fn(UpstreamSession) + Send + Sync>,
     /// Looks up the tools that servers listed last, and sends an event for each.
     pub look_up: Box<dyn Fn(ToolLookup) + Send + Sync>,
-    /// Remembers the tools of the server with this identity for clients of this kind.
-    pub remember: Box<dyn Fn(String, String, RememberedTools) + Send + Sync>,
+    /// Remembers the tools of the server with this identity for clients of this kind. `None` forgets them, so that the
+    /// server is started at once.
+    pub remember: Box<dyn Fn(String, String, Option<RememberedTools>) + Send + Sync>,
 }
 
 /// Connection from one client to several servers.

@@ -6,11 +6,11 @@
 
 use crate::listener::OutgoingNote;
 use ironcurtain_config::Server as ServerConfig;
-use ironcurtain_grants::RememberedTools;
+use ironcurtain_grants::{ListedDefinition, RememberedTools};
 use ironcurtain_mcp::aggregate::{CatalogueKind, ListEntries, Lists};
 use ironcurtain_mcp::server::MemoryShare;
 use ironcurtain_mcp::wire::{Allowance, Fields, HandedLine, MEDIUM, Outgoing};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -77,6 +77,8 @@ pub(super) struct Upstream {
     pub(super) is_looked_up: bool,
     /// True from the first call of a remembered server until its tools were read.
     pub(super) is_waking: bool,
+    /// Tools that the client knows with another definition than the server listed when it started.
+    pub(super) outdated: HashSet<String>,
     /// Tools that are remembered for it.
     pub(super) remembered: Option<RememberedTools>,
     /// Lists that are being fetched, with `true` if the list has changed since the request.
@@ -156,6 +158,7 @@ impl Upstream {
             unopened: Some(lines),
             is_looked_up: false,
             is_waking: false,
+            outdated: HashSet::new(),
             remembered: None,
             awaited: BTreeMap::new(),
             retry: Some(comes_until),
@@ -224,10 +227,28 @@ impl Upstream {
         }
     }
 
-    /// Returns its tools to remember, if it has nothing else and they differ from those remembered.
+    /// Ends the start of a remembered server: notes the tools whose definition is not the one that the client knows.
+    pub(super) fn compare_with_remembered(&mut self, listed: &ListEntries) {
+        if !std::mem::take(&mut self.is_waking) {
+            return;
+        }
+        // Compare as pins do: the session may have replaced the server's text with the pinned one.
+        let pinned =
+            |tool: &Fields| serde_json::to_string(tool).ok().and_then(|text| ListedDefinition::parse(&text));
+        let now: HashMap<&str, Option<ListedDefinition>> =
+            listed.entries.iter().map(|(name, tool)| (name.as_str(), pinned(tool))).collect();
+        let known = self.lists.get(&CatalogueKind::Tools).into_iter().flat_map(|known| &known.entries);
+        let outdated = known.filter(|(name, tool)| {
+            now.get(name.as_str()).is_none_or(|now| now.is_none() || *now != pinned(tool))
+        });
+        self.outdated = outdated.map(|(name, _)| name.clone()).collect();
+    }
+
+    /// Returns its tools to remember; `None` if it has other things too, no tools, or entries that were left out.
     pub(super) fn to_remember(&self, instructions: Option<&str>) -> Option<RememberedTools> {
         let has_more = self.capabilities.iter().any(|(name, _)| !ONLY_TOOLS.contains(&name));
-        let listed = self.lists.get(&CatalogueKind::Tools).filter(|listed| listed.left_out() == 0)?;
+        let listed = self.lists.get(&CatalogueKind::Tools);
+        let listed = listed.filter(|listed| listed.left_out() == 0 && !listed.entries.is_empty())?;
         let tools: Vec<String> = listed
             .entries
             .iter()
@@ -239,7 +260,7 @@ impl Upstream {
             instructions: instructions.map(str::to_owned),
             tools,
         };
-        (!has_more && self.remembered.as_ref() != Some(&tools)).then_some(tools)
+        (!has_more).then_some(tools)
     }
 
     /// Marks the server as missing and schedules a retry.
@@ -258,6 +279,7 @@ impl Upstream {
         (self.retry, self.retries) = (None, 0);
         self.awaited = BTreeMap::new();
         // Until its tools are read, the remembered ones are listed.
+        self.is_waking &= self.has(CatalogueKind::Tools.capability());
         if !self.is_waking {
             self.lists = Lists::new();
         }
