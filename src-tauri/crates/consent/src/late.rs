@@ -105,7 +105,7 @@ pub(super) fn can_be_late(inquiry: &Inquiry) -> bool {
     once && inquiry.question.tool.is_some()
 }
 
-/// Returns a copy of the question which states that its call was denied and offers only to allow a repetition.
+/// Returns a copy of the question that says its call was denied and offers only to allow one repetition.
 fn again(question: &Question) -> Question {
     let mut again = question.clone();
     again.also.insert(0, OVER.to_owned());

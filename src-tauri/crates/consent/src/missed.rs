@@ -50,7 +50,7 @@ pub enum MissedState {
     Open,
     /// Shown to the user again.
     Shown,
-    /// Allowed late. The next identical call is allowed without asking.
+    /// Allowed late. The next identical call does not prompt the user.
     Allowed,
 }
 

@@ -26,7 +26,7 @@ const NO: Answer = Answer::Deny { note: None, reach: DenialReach::Call };
 /// Prompt for the user's input.
 const PROMPT: &str = " Your answer: ";
 
-/// Front end on a terminal. Any input other than the number of an answer denies the question, and so does end of input.
+/// Front end on a terminal. Any input other than the number of an answer denies the question, as does end of input.
 #[derive(Debug)]
 pub struct Terminal {
     questions: Outbox,
