@@ -20,7 +20,7 @@ const LONGEST_NAME: usize = 200;
 pub(super) enum Destination {
     /// Name of the server, and the request's parameters with the server's own names.
     Server(String, Fields),
-    /// No server can handle the request. Contains the error to send to the client.
+    /// No server. Contains the error to send to the client.
     Nowhere(ErrorCode, String),
 }
 
@@ -59,8 +59,8 @@ enum NoServerError {
 }
 
 impl Aggregate {
-    /// Returns the time until which a request may be held, or `None` if it must not wait. A call waits for the server
-    /// in its name; any other request waits for all servers.
+    /// Returns the time until which a request may be held, or `None` if it must not wait. A call waits only for its
+    /// own server; any other request waits for all servers.
     pub(super) fn patience(&self, method: &str, params: Option<&RawValue>) -> Option<Instant> {
         let mut coming = self.upstreams.values().filter(|upstream| !upstream.is_settled());
         match name_in(method, params) {
