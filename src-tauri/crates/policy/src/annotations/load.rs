@@ -1,7 +1,7 @@
 //! Parses a tool-annotations file strictly: an unknown role, operator or field makes the file invalid.
 //!
-//! - Under every condition, an argument that names a resource keeps a judged role, unless the file
-//!   explicitly gives it `none`.
+//! - Under every condition, an argument that names a resource keeps a judged role, unless the file explicitly gives
+//!   it `none`.
 
 pub(crate) mod guards;
 
@@ -80,7 +80,7 @@ pub(crate) struct StoredFile {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct StoredServer {
-    /// Hash of the server's own tool descriptions; `servers annotate` compares it.
+    /// Hash of the server's own tool descriptions. `servers annotate` compares it.
     #[serde(default, rename = "inputHash")]
     _input_hash: Option<String>,
     #[cfg_attr(test, schemars(with = "Vec<crate::schemas::ToolShape>"))]
@@ -206,8 +206,7 @@ fn names_a_recursive_tool(tool: &str) -> bool {
     WORDS.iter().any(|word| tool.contains(word))
 }
 
-/// Returns `true` if an argument's name implies that the argument makes the tool recurse into
-/// folders.
+/// Returns `true` if an argument's name implies that the argument makes a call recursive.
 fn says_how_deep(argument: &str) -> bool {
     let argument = argument.to_ascii_lowercase();
     ["recurs", "depth", "descend"].iter().any(|word| argument.contains(word))
