@@ -1,4 +1,4 @@
-//! End of a grant, from its removal until it is recorded in the audit log and the database.
+//! End of a grant, from its removal until the end is recorded in the audit log and the database.
 
 use super::StandingGrant;
 use ironcurtain_audit::{Entry, Event};
@@ -19,7 +19,7 @@ pub enum EndReason {
 }
 
 impl EndReason {
-    /// Returns the audit log's summary.
+    /// Returns the summary for the audit log.
     fn sentence(self) -> &'static str {
         match self {
             Self::Revoked => "a grant was revoked",
@@ -54,7 +54,7 @@ pub struct Ending {
     pub why: EndReason,
     /// Time at which the grant ended, in milliseconds since the Unix epoch.
     pub at_ms: u64,
-    /// Error from the last attempt to store the end, or `None` before the first attempt.
+    /// Error of the last attempt to store the end; `None` before the first attempt.
     pub trouble: Option<String>,
     /// Audit log entry about the end.
     pub(super) entry: Box<Entry>,
@@ -75,8 +75,8 @@ impl Ending {
     }
 }
 
-/// Line in the journal: an end that must be stored. For a grant that is still being created, the end to record if the
-/// grant cannot be stored.
+/// Line of the journal: an end that must be stored. For a grant that is still being created, it is the end to record
+/// if the grant cannot be stored.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Left {
     pub(super) id: String,

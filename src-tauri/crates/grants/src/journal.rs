@@ -14,10 +14,10 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// File name of the journal, which is in the same folder as the database.
+/// File name of the journal, in the database's folder.
 const NAME: &str = "grants.journal";
 
-/// Size reserved for the journal on disk, in bytes. Sufficient for several hundred ends.
+/// Size reserved for the journal on disk, in bytes. It is sufficient for several hundred ends.
 const ROOM: u64 = 256 * 1024;
 
 /// Reason why the journal cannot be used.
@@ -106,7 +106,7 @@ impl Journal {
             .and_then(|()| self.file.write_all_at(&text, self.length))
             .and_then(|()| self.file.sync_data());
         if let Err(source) = noted {
-            // Erase the text, because a part of it may have been written.
+            // Erases the text, because a part of it may have been written.
             self.blank(self.length, text.len() as u64)?;
             return Err(self.failed(source));
         }

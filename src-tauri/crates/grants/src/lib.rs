@@ -1,10 +1,10 @@
 //! Standing grants, from which the policy's exceptions, the servers' roots and their mounts are derived.
 //!
-//! - Readers take the published [`GrantTable`] without waiting. Revoking a grant first removes it from the
-//!   table; a thread then records and stores the end.
+//! - Readers take the published [`GrantTable`] without waiting. Revoking a grant first removes it from the table. A
+//!   thread then records and stores the end.
 //! - The table contains no expired grants, so the judge needs no clock.
 //! - A permission for a single call or connection is not a grant.
-//! - This crate neither asks the user nor judges calls; callers ask before they create a grant.
+//! - This crate neither asks the user nor judges calls. Callers ask before they create a grant.
 //!
 //! ```no_run
 //! use ironcurtain_audit::Audit;
@@ -124,7 +124,7 @@ pub enum GrantState {
     Ending(Box<Ending>),
     /// The grant has ended, and its end is stored.
     Ended(Ended),
-    /// No grant has this id, or the record of its end was removed because too many grants ended later.
+    /// No grant has this id, or the record of its end was removed to make room for later ones.
     Unknown,
 }
 
@@ -148,7 +148,7 @@ impl Grants {
             let grant = leaves(&left.id);
             endings.push(Ending::left(left, grant));
         }
-        // The database contains grants only after they were recorded, so such a grant stays in force.
+        // The database contains only grants that were recorded, so such a grant stays active.
         for lost in left.into_iter().filter(|left| left.why == EndReason::NotStored) {
             let is_known = |id: &str| endings.iter().any(|ending| ending.id == id);
             if !is_known(&lost.id) && !grants.iter().any(|(grant, _)| grant.id == lost.id) {
@@ -177,7 +177,7 @@ impl Grants {
         Ok(Self { shared, commands, _timing: Arc::new(timing) })
     }
 
-    /// Returns the active grants. Their use counts are as of the start of the process.
+    /// Returns the active grants, with their use counts as of the start of the process.
     #[must_use]
     pub fn now(&self) -> Arc<GrantTable> {
         self.shared.published.now()
@@ -189,8 +189,8 @@ impl Grants {
         self.shared.published.watch()
     }
 
-    /// Returns the active grants for display, with current use counts. The expiry time is that of the clock by which a
-    /// grant expires first.
+    /// Returns the active grants for display, with current use counts. If the two clocks disagree, the expiry time is
+    /// the earlier one.
     #[must_use]
     pub fn listed(&self) -> Vec<StandingGrant> {
         let (table, now) = (self.now(), self.shared.published.clock.now());
@@ -208,8 +208,8 @@ impl Grants {
         self.now().ending.clone()
     }
 
-    /// Returns `true` if all of these grants are active at this moment. Call this last, immediately before forwarding a
-    /// call. A grant that has expired remains expired even if a clock is set back.
+    /// Returns `true` if all of these grants are active at this moment. Call this last, immediately before forwarding
+    /// a call. An expired grant stays expired even if a clock is set back.
     #[must_use]
     pub fn hold(&self, ids: &[String]) -> bool {
         let holds = self.shared.published.hold(ids);
@@ -235,7 +235,7 @@ impl Grants {
         let (ending, version) = self.shared.published.take(id)?;
         let grant = ending.grant.clone()?;
         let (notify, stored) = oneshot::channel();
-        // If the thread has exited, `stored` reports that.
+        // If the thread has exited, `stored` reports it.
         let _ = self.commands.send(Command::End(Box::new(ending), Some(notify)));
         Some(RevokedGrant { grant, version, stored })
     }
