@@ -1,4 +1,4 @@
-//! Reasons why a server's entry is invalid.
+//! Reasons a server's entry is invalid.
 
 use ironcurtain_egress::RuleError;
 use ironcurtain_secrets::SecretNameError;
@@ -31,10 +31,10 @@ pub(super) enum EntryError {
     /// The address or a header of a remote server is invalid.
     #[error(transparent)]
     Remote(#[from] RemoteEntryError),
-    /// The same name is defined inside and outside `mcpServers`.
+    /// The same name is defined both inside and outside `mcpServers`.
     #[error("it is defined both inside and outside `mcpServers`; remove one")]
     Twice,
-    /// The entry disables the sandbox but asks about unannotated tools, whose effects nothing would limit.
+    /// The entry disables the sandbox but asks about unannotated tools, whose effects nothing would then limit.
     #[error(
         "`unannotated` is `ask` and `sandbox` is `false`: the effects of unannotated tools are unknown, and no sandbox would limit them; sandbox the server, or annotate its tools"
     )]
