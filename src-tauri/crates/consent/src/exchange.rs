@@ -56,7 +56,7 @@ pub struct Approval {
     _first: Option<AskedFirst>,
 }
 
-/// Reason why a call was not approved or its grants were not created.
+/// Reason a call was not approved or its grants were not created.
 #[derive(Debug, thiserror::Error)]
 pub enum ExchangeError {
     /// The user denied the call or did not answer.

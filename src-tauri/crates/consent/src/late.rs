@@ -30,7 +30,7 @@ pub struct LateAsking<'a> {
     pub limits: QuestionLimits,
 }
 
-/// Reason why a question was not shown again or its answer was discarded.
+/// Reason a question was not shown again or its answer was discarded.
 #[derive(Debug, thiserror::Error)]
 pub enum LateError {
     /// The question does not exist, is already shown, or is denied by a stop.

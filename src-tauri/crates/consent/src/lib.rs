@@ -169,7 +169,7 @@ impl DenialReach {
     }
 }
 
-/// Reason why a question is removed from the screen without an answer.
+/// Reason a question is removed from the screen without an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Withdrawn {
     /// The question's deadline passed.

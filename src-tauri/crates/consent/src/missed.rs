@@ -54,7 +54,7 @@ pub enum MissedState {
     Allowed,
 }
 
-/// Reason why an expired question is not shown again.
+/// Reason an expired question is not shown again.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MissedError {
     /// The question never existed, was forgotten, or was asked again.

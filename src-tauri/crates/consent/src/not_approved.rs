@@ -1,4 +1,4 @@
-//! Reasons why a call was not approved.
+//! Reasons a call was not approved.
 
 use super::Stop;
 use ironcurtain_audit::{DecidedBy, EscalationResult};
@@ -6,7 +6,7 @@ use ironcurtain_audit::{DecidedBy, EscalationResult};
 /// Rule name in the audit log for calls that are denied because the agent is paused.
 pub const PAUSED: &str = "paused";
 
-/// Reason why a call was not approved.
+/// Reason a call was not approved.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotApproved {
     /// The user denied the call and left a note for the agent.

@@ -271,7 +271,7 @@ mod tests {
             assert_eq!(stops.of("s", &other), None, "{other:?}");
         }
         assert_eq!(stops.of("other", &scope("read", below("/docs"))), None);
-        // For a call with several places, one denied place is enough.
+        // For a call with several targets, one denied target is enough.
         let both = DenialScope { tool: Some("read".into()), at: vec![below("/fine"), below("/docs")] };
         assert_eq!(stops.of("s", &both), denied);
         assert_eq!(stops.revoke_denial("d").unwrap().id, "d");

@@ -214,7 +214,7 @@ fn show_pages(lines: &[String], size: Size, tty: &Tty, inbox: &Inbox, slot: &Slo
     Ok(!is_left)
 }
 
-/// Replaces the question on the screen with the reason why it was closed.
+/// Replaces the question on the screen with the reason it was closed.
 fn show_withdrawal(tty: &Tty, why: Withdrawn) {
     let why = match why {
         Withdrawn::Deadline => "it was not answered in time",

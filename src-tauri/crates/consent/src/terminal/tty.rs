@@ -47,7 +47,7 @@ pub(super) struct Tty {
     drawn: AtomicUsize,
 }
 
-/// Reason why no line could be read.
+/// Reason no line could be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NoInput {
     /// The question was closed.
