@@ -32,7 +32,7 @@ pub enum AllowedBy {
     Confined,
 }
 
-/// Reason why a call is denied.
+/// Reason a call is denied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DeniedBy {

@@ -24,11 +24,11 @@ pub struct ProtectedPaths {
 pub struct ReadOnlyPath {
     /// Path of the file or folder.
     pub path: CanonicalPath,
-    /// Reason why the path is read-only.
+    /// Reason the path is read-only.
     pub is: ReadOnlyReason,
 }
 
-/// Reason why a path is read-only.
+/// Reason a path is read-only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReadOnlyReason {
     /// The folder contains IronCurtain's own programs, which run outside every sandbox.
@@ -44,7 +44,7 @@ struct Node {
     below: BTreeMap<String, Self>,
 }
 
-/// Reason why a path is closed.
+/// Reason a path is closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Closed {
     /// The path is protected, or inside a protected folder.

@@ -20,7 +20,7 @@ use serde_json::Value;
 use std::fmt;
 use values::Wrong;
 
-/// Reason why a text was rejected.
+/// Reason a text was rejected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadError {
     /// Line number, counted from 1, or `None` if unknown.

@@ -80,7 +80,7 @@ pub(crate) struct StoredFile {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct StoredServer {
-    /// Hash of the server's own tool descriptions. `servers annotate` compares it.
+    /// Hash of the server's own tool descriptions; `servers annotate` compares it.
     #[serde(default, rename = "inputHash")]
     _input_hash: Option<String>,
     #[cfg_attr(test, schemars(with = "Vec<crate::schemas::ToolShape>"))]

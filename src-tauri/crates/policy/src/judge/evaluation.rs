@@ -28,7 +28,7 @@ struct Gated<'a> {
     is_certain: bool,
 }
 
-/// Reason why a value needs no rule.
+/// Reason a value needs no rule.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Discharge<'a> {
     /// The value is in the session sandbox.
