@@ -83,7 +83,7 @@ pub enum Proposal {
     },
     /// The annotation format cannot describe the tool, so it remains unannotated and its calls are denied.
     LeftOut {
-        /// Reason why no annotation is proposed.
+        /// Reason no annotation is proposed.
         reason: String,
     },
 }

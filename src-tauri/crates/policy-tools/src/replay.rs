@@ -64,7 +64,7 @@ pub struct Recorded {
     pub then: Ruling,
 }
 
-/// Reason why a call cannot be replayed.
+/// Reason a call cannot be replayed.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 pub enum Obstacle {
     /// An argument on which the decision depends is redacted.
