@@ -4,7 +4,7 @@ use super::StandingGrant;
 use ironcurtain_audit::{Entry, Event};
 use serde::{Deserialize, Serialize};
 
-/// Reason why a grant ended.
+/// Reason a grant ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum EndReason {
     /// The user revoked the grant.
@@ -50,7 +50,7 @@ pub struct Ending {
     pub id: String,
     /// The grant, or `None` if the database no longer contains it.
     pub grant: Option<StandingGrant>,
-    /// Reason why the grant ended.
+    /// Reason the grant ended.
     pub why: EndReason,
     /// Time at which the grant ended, in milliseconds since the Unix epoch.
     pub at_ms: u64,
@@ -105,7 +105,7 @@ fn entry(grant: &StandingGrant, why: EndReason) -> Entry {
 /// End of a grant as stored in the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ended {
-    /// Reason why the grant ended.
+    /// Reason the grant ended.
     pub why: EndReason,
     /// Time at which the grant ended, in milliseconds since the Unix epoch.
     pub at_ms: u64,

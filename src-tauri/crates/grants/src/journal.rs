@@ -20,7 +20,7 @@ const NAME: &str = "grants.journal";
 /// Size reserved for the journal on disk, in bytes. It is sufficient for several hundred ends.
 const ROOM: u64 = 256 * 1024;
 
-/// Reason why the journal cannot be used.
+/// Reason the journal cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
     /// Opening, reading or writing the journal failed.

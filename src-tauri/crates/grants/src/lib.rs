@@ -64,7 +64,7 @@ use table::Published;
 use tokio::sync::{oneshot, watch};
 use uses::AllUses;
 
-/// Reason why a grant was not created.
+/// Reason a grant was not created.
 #[derive(Debug, thiserror::Error)]
 pub enum GrantError {
     /// The grant could not be recorded in the audit log.

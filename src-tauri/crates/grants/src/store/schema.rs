@@ -83,7 +83,7 @@ const FROM_7: &str = "
     PRAGMA user_version = 8;
     COMMIT;";
 
-/// Reason why the grant database cannot be used.
+/// Reason the grant database cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// SQLite returned an error.

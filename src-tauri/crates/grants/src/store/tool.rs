@@ -55,7 +55,7 @@ fn stored_use(tool: &ToolUse) -> StoredTool {
     StoredTool { tool: tool.tool().to_owned(), values: tool.values().iter().map(value).collect() }
 }
 
-/// Reason why a text does not describe granted tools.
+/// Reason a text does not describe granted tools.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum StoredToolError {
     /// The text is not the expected JSON.
