@@ -3,7 +3,7 @@
 use ironcurtain_egress::RuleError;
 use ironcurtain_secrets::SecretNameError;
 
-/// Reason why a server's entry is invalid.
+/// Reason a server's entry is invalid.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum EntryError {
     /// The name contains a character other than letters, digits, `-`, `_` and `.`.
@@ -44,7 +44,7 @@ pub(super) enum EntryError {
     Secret {
         /// Name of the environment variable.
         variable: String,
-        /// Reason why the secret's name is invalid.
+        /// Reason the secret's name is invalid.
         source: SecretNameError,
     },
     /// The path of the program is invalid.
@@ -58,7 +58,7 @@ pub(super) enum EntryError {
     Path {
         /// Key of the list.
         list: &'static str,
-        /// Reason why the path is invalid.
+        /// Reason the path is invalid.
         source: EntryPathError,
     },
     /// A host in one of the lists in `sandbox.network` is invalid.
@@ -66,12 +66,12 @@ pub(super) enum EntryError {
     Host {
         /// Key of the list.
         list: &'static str,
-        /// Reason why the host is invalid.
+        /// Reason the host is invalid.
         source: RuleError,
     },
 }
 
-/// Reason why a path in an entry is invalid.
+/// Reason a path in an entry is invalid.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum EntryPathError {
     /// The text is not a valid path.
@@ -88,7 +88,7 @@ pub(super) enum EntryPathError {
     Home,
 }
 
-/// Reason why the address or a header of a remote server is invalid.
+/// Reason the address or a header of a remote server is invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum RemoteEntryError {
     /// The URL cannot be parsed or has no host.
@@ -122,7 +122,7 @@ pub enum RemoteEntryError {
     Secret {
         /// Name of the header.
         header: String,
-        /// Reason why the secret's name is invalid.
+        /// Reason the secret's name is invalid.
         source: SecretNameError,
     },
 }

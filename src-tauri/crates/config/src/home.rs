@@ -36,7 +36,7 @@ pub struct Home {
     pub other: Option<OtherHome>,
 }
 
-/// Reason why one of IronCurtain's directories cannot be used.
+/// Reason one of IronCurtain's directories cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum HomeError {
     /// The path of the socket could not be determined from the environment.

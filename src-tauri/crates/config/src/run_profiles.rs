@@ -35,7 +35,7 @@ const SHIPPED: [(&str, &str); 8] = [
     (RunProfiles::PLAIN, include_str!("../run-profiles/plain.json")),
 ];
 
-/// Reason why a run profile cannot be used.
+/// Reason a run profile cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum RunProfileError {
     /// A profile file cannot be read or is invalid.

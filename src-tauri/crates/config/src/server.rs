@@ -30,7 +30,7 @@ pub struct Server {
     pub works_with: Vec<String>,
     /// Containment of the server.
     pub sandbox: Sandbox,
-    /// How the server writes files.
+    /// Strategy by which the server writes files.
     pub file_writes: FileWrites,
     /// Treatment of calls to unannotated tools. An unsandboxed local server cannot have `Ask`.
     pub unannotated: Unannotated,
