@@ -21,7 +21,7 @@ pub const CUT_OFF: &str = "IronCurtain moved to its app while this call was in f
 /// Maximum size of the state file, in bytes. It holds one partial client message and the subscriptions.
 const LONGEST: u64 = 256 << 20;
 
-/// Reason why a ticket cannot be redeemed.
+/// Reason a ticket cannot be redeemed.
 #[derive(Debug, thiserror::Error)]
 pub enum TicketError {
     /// The ticket is unknown, was redeemed before, or belongs to another client or server.

@@ -24,7 +24,7 @@ pub(super) enum Destination {
     Nowhere(ErrorCode, String),
 }
 
-/// Reason why no server can handle a request. The message is sent to the client.
+/// Reason no server can handle a request. The message is sent to the client.
 #[derive(Debug, thiserror::Error)]
 enum NoServerError {
     /// The field is invalid JSON or has the wrong type.

@@ -15,7 +15,7 @@ const ANSWERS_BOUND: Duration = Duration::from_secs(15);
 /// Maximum time to wait for all sessions to close.
 pub(super) const END_BOUND: Duration = Duration::from_secs(20);
 
-/// Reason why [`Aggregate::listen`] returned.
+/// Reason [`Aggregate::listen`] returned.
 enum Ending {
     /// The client closed its input, but may still read responses.
     HungUp,
