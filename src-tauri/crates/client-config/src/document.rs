@@ -31,7 +31,7 @@ pub(crate) struct Place {
     pub is_list: bool,
 }
 
-/// Reason why a settings file could not be read or changed.
+/// Reason a settings file could not be read or changed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DocumentError {
     /// The file has a syntax error.
