@@ -41,7 +41,7 @@ pub struct ShimHello {
     pub profile: Option<String>,
     /// The user's name for this entry in the client's configuration.
     pub label: Option<String>,
-    /// How the client's standard input and output reach the daemon.
+    /// Transport between the client's standard input and output and the daemon.
     pub stdio: StdioMode,
     /// Ticket for continuing a session that another daemon handed over ([`ShimNote::Moved`]); `None` opens a new
     /// session.

@@ -137,7 +137,7 @@ pub struct SessionView {
     /// Run that contains the program that opened the session, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
-    /// Reason why the server is not running; `None` if it is.
+    /// Reason the server is not running; `None` if it is.
     #[serde(default)]
     pub trouble: Option<String>,
     /// Number of times the server was restarted.
