@@ -7,7 +7,7 @@ use ironcurtain_secrets::SecretNameError;
 #[derive(Debug, thiserror::Error)]
 pub(super) enum EntryError {
     /// The name contains a character other than letters, digits, `-`, `_` and `.`.
-    #[error("its name may have letters, digits, `-`, `_` and `.` only")]
+    #[error("its name may contain only letters, digits, `-`, `_` and `.`")]
     Name,
     /// A local server's `command` is missing or empty.
     #[error("`command` is empty")]

@@ -330,7 +330,7 @@ impl Aggregate {
             None => {
                 upstream.phase = Phase::Ended;
                 upstream.hang_up();
-                self.forget(number, &format!("the session with the server `{name}` was ended"));
+                self.forget(number, &format!("the session with the server `{name}` was closed"));
                 self.catalogue.forget(&name);
                 self.refresh();
             }

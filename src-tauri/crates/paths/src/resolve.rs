@@ -88,21 +88,23 @@ pub enum PathError {
     Nul(String),
     /// The path has the form `~name`, which shells use for another user's home directory.
     #[error(
-        "`{0}` is the home of another user: write the absolute path (for a file with this name, write `./` before it)"
+        "`{0}` is another user's home directory; write the absolute path or, for a file with this name, `./` before it"
     )]
     OtherHome(String),
     /// The path has a symlink loop, or more symlinks than the kernel follows.
     #[error("`{0}` leads through too many symlinks or a symlink loop")]
     TooManyLinks(String),
     /// The path leads through a magic link such as `/proc/self/fd/0`, whose target is an open file.
-    #[error("`{0}` leads through a kernel link to an open file, not to a path: name the file itself")]
+    #[error(
+        "`{0}` leads through a kernel link to an open file, not to a path; use the path of the file itself"
+    )]
     Magic(String),
     /// The target of a symlink is not UTF-8.
     #[error("the symlink `{0}` leads to a name that is not UTF-8")]
     NotText(String),
     /// Nothing exists at the path, but servers may treat an existing path as the same.
     #[error(
-        "`{path}` does not exist, but `{found}` does, which is the same text in another Unicode form: use that spelling"
+        "`{path}` does not exist, but `{found}` does, which is the same text in another Unicode form; use that spelling"
     )]
     OtherForm {
         /// Path that does not exist.

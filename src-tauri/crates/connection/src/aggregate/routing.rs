@@ -38,7 +38,7 @@ enum NoServerError {
     Unknown { what: &'static str, name: String, list: &'static str },
     /// The server has no tool or prompt with this name.
     #[error(
-        "no {what} is called `{name}`: the server `{server}` has none of that name; `{list}` lists the available ones"
+        "no {what} is called `{name}`: the server `{server}` does not provide it; `{list}` lists the available ones"
     )]
     NotThere { what: &'static str, name: String, server: String, list: &'static str },
     /// No server lists the resource.
@@ -54,7 +54,7 @@ enum NoServerError {
     #[error("the server `{server}` is missing: {why}")]
     Missing { server: String, why: String },
     /// The user closed the session with the server.
-    #[error("the session with the server `{0}` was ended")]
+    #[error("the session with the server `{0}` was closed")]
     Ended(String),
 }
 

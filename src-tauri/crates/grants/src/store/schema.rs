@@ -104,7 +104,7 @@ pub enum StoreError {
     },
     /// Another process removed or replaced the file while it was open.
     #[error(
-        "the grant database `{path}` was {what} while IronCurtain ran; put it back, or restart IronCurtain to use the \
+        "the grant database `{path}` was {what} while IronCurtain was running; put it back, or restart IronCurtain to use the \
          file that is there now"
     )]
     Lost {

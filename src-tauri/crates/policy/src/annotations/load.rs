@@ -214,7 +214,7 @@ fn says_how_deep(argument: &str) -> bool {
 
 /// Error for an argument whose roles belong to different categories.
 #[derive(Debug, thiserror::Error)]
-#[error("`{0}` and `{1}` cannot be roles of one argument")]
+#[error("`{0}` and `{1}` cannot both be roles of one argument")]
 struct MixedRoles(Role, Role);
 
 /// Checks that all roles of an argument, including conditional ones, have the same category,

@@ -28,7 +28,7 @@ pub enum PatternError {
     #[error("`{0}` names a repository on more than one host")]
     Repositories(String),
     /// The pattern has a port.
-    #[error("`{0}` has a port: rules apply to every port of a host")]
+    #[error("`{0}` has a port; remove it, because rules apply to every port")]
     Port(String),
     /// The pattern is not a valid host.
     #[error("`{0}` is not a host")]

@@ -262,8 +262,8 @@ fn text_that_is_no_host_matches_only_its_spelling() {
 fn unmatchable_pattern_is_rejected_in_asking_and_denying_rules() {
     let patterns = [
         ("https://evil.example", "is an address; write only its host"),
-        ("evil.example:443", "has a port: rules apply to every port of a host"),
-        ("[::1]:443", "has a port: rules apply to every port of a host"),
+        ("evil.example:443", "has a port; remove it, because rules apply to every port"),
+        ("[::1]:443", "has a port; remove it, because rules apply to every port"),
         ("evil*.example", "has a `*` inside"),
         ("*.*.evil.example", "has a `*` inside"),
         ("*.evil.example/o/r", "names a repository on more than one host"),
