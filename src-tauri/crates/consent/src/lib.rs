@@ -201,7 +201,7 @@ pub struct Question {
     pub sandboxed: bool,
     /// `true` if the server is remote. A remote server is not sandboxed, and the call's data leaves this computer.
     pub remote: bool,
-    /// Name of the tool, or `None` if the server asks without a tool call.
+    /// Name of the tool, or `None` if the server makes the request itself.
     pub tool: Option<String>,
     /// Effects of the call, the worst first. The first one is the headline. Never empty.
     pub consequences: Vec<Consequence>,

@@ -1,4 +1,4 @@
-//! End of a grant, from its removal until the end is recorded in the audit log and the database.
+//! Termination of a grant, from its removal until the termination is recorded in the audit log and the database.
 
 use super::StandingGrant;
 use ironcurtain_audit::{Entry, Event};
@@ -43,7 +43,7 @@ impl EndReason {
     }
 }
 
-/// End of a grant that is not stored yet.
+/// Termination of a grant that is not stored yet.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ending {
     /// Id of the grant.
@@ -54,20 +54,20 @@ pub struct Ending {
     pub why: EndReason,
     /// Time at which the grant ended, in milliseconds since the Unix epoch.
     pub at_ms: u64,
-    /// Error of the last attempt to store the end; `None` before the first attempt.
+    /// Error of the last attempt to store the termination; `None` before the first attempt.
     pub trouble: Option<String>,
-    /// Audit log entry about the end.
+    /// Audit log entry about the termination.
     pub(super) entry: Box<Entry>,
 }
 
 impl Ending {
-    /// Creates the end of a grant. `at_ms` is in milliseconds since the Unix epoch.
+    /// Creates the termination of a grant. `at_ms` is in milliseconds since the Unix epoch.
     pub fn new(grant: StandingGrant, why: EndReason, at_ms: u64) -> Self {
         let entry = Box::new(entry(&grant, why));
         Self { id: grant.id.clone(), grant: Some(grant), why, at_ms, trouble: None, entry }
     }
 
-    /// Creates an end from a line that the previous process left in the journal.
+    /// Creates a termination from a line that the previous process left in the journal.
     pub(super) fn left(left: Left, grant: Option<StandingGrant>) -> Self {
         let Left { id, why, at_ms, mut entry } = left;
         entry.summary.push_str("; IronCurtain exited before this was stored");
@@ -75,8 +75,8 @@ impl Ending {
     }
 }
 
-/// Line of the journal: an end that must be stored. For a grant that is still being created, it is the end to record
-/// if the grant cannot be stored.
+/// Line of the journal: a termination that must be stored. For a grant that is still being created, it is the
+/// termination to record if the grant cannot be stored.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Left {
     pub(super) id: String,
@@ -102,7 +102,7 @@ fn entry(grant: &StandingGrant, why: EndReason) -> Entry {
     entry
 }
 
-/// End of a grant as stored in the database.
+/// Termination of a grant as stored in the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ended {
     /// Reason the grant ended.

@@ -1,7 +1,7 @@
 //! Standing grants, from which the policy's exceptions, the servers' roots and their mounts are derived.
 //!
 //! - Readers take the published [`GrantTable`] without waiting. Revoking a grant first removes it from the table. A
-//!   thread then records and stores the end.
+//!   thread then records and stores the termination.
 //! - The table contains no expired grants, so the judge needs no clock.
 //! - A permission for a single call or connection is not a grant.
 //! - This crate neither asks the user nor judges calls. Callers ask before they create a grant.
@@ -82,9 +82,9 @@ pub type OnTrouble = Box<dyn Fn(Option<String>) + Send + Sync>;
 pub struct GrantParts<'a> {
     /// Path of the database. The journal is in the same folder.
     pub database: &'a Path,
-    /// Audit log in which grants and their ends are recorded.
+    /// Audit log in which grants and their terminations are recorded.
     pub audit: Audit,
-    /// Called when an end cannot be stored, and again once it is stored.
+    /// Called when a termination cannot be stored, and again once it is stored.
     pub on_trouble: OnTrouble,
     /// Clocks that determine when grants expire.
     pub clock: Clock,
@@ -109,7 +109,7 @@ pub struct RevokedGrant {
 }
 
 impl RevokedGrant {
-    /// Waits until the first attempt to store the end is complete.
+    /// Waits until the first attempt to store the termination is complete.
     pub async fn stored(self) -> Stored {
         self.stored
             .await
@@ -120,11 +120,11 @@ impl RevokedGrant {
 /// State of a grant that is not in the table.
 #[derive(Debug, Clone, PartialEq)]
 pub enum GrantState {
-    /// The grant has ended, but its end is not stored yet.
+    /// The grant has ended, but its termination is not stored yet.
     Ending(Box<Ending>),
-    /// The grant has ended, and its end is stored.
+    /// The grant has ended, and its termination is stored.
     Ended(Ended),
-    /// No grant has this id, or the record of its end was removed to make room for later ones.
+    /// No grant has this id, or the record of its termination was removed to make room for later ones.
     Unknown,
 }
 
@@ -202,7 +202,7 @@ impl Grants {
         table.grants.iter().map(listed).collect()
     }
 
-    /// Returns the ends that are not stored yet.
+    /// Returns the terminations that are not stored yet.
     #[must_use]
     pub fn ending(&self) -> Vec<Ending> {
         self.now().ending.clone()

@@ -1,9 +1,9 @@
 //! Thread that owns the database and the journal, and stores changes to grants.
 //!
-//! - The end of a grant is written to the journal, the audit log and the database, in this order. A failed step is
-//!   reported and retried until it succeeds, even across restarts. Until then, the grant remains inactive.
+//! - The termination of a grant is written to the journal, the audit log and the database, in this order. A failed
+//!   step is reported and retried until it succeeds, even across restarts. Until then, the grant remains inactive.
 //! - A new grant is written to the journal, the audit log and the database before it takes effect. If it was recorded
-//!   but cannot be stored, its end is recorded.
+//!   but cannot be stored, its termination is recorded.
 
 use super::OnTrouble;
 use super::ending::{EndReason, Ended, Ending, Left};
@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-/// Delay before a failed attempt to store an end is repeated.
+/// Delay before a failed attempt to store a termination is repeated.
 const AGAIN: Duration = Duration::from_secs(2);
 
 /// Delay before use counts and remaining times are stored, so that one transaction contains many of them.
@@ -46,14 +46,14 @@ pub(super) enum Command {
     Close(oneshot::Sender<()>),
 }
 
-/// Result of the first attempt to store an end.
+/// Result of the first attempt to store a termination.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stored {
-    /// The end is in the audit log and the database.
+    /// The termination is in the audit log and the database.
     Complete,
-    /// The end is only in the journal, for this reason. It will be stored in the database later.
+    /// The termination is only in the journal, for this reason. It will be stored in the database later.
     InJournal(String),
-    /// The end is not stored anywhere, for this reason. A restart would restore the grant.
+    /// The termination is not stored anywhere, for this reason. A restart would restore the grant.
     NotStored(String),
 }
 
@@ -81,7 +81,7 @@ pub(super) struct GrantsOwner {
 }
 
 impl GrantsOwner {
-    /// Creates the thread's state. `left` contains the ends that the previous process left in the journal.
+    /// Creates the thread's state. `left` contains the terminations that the previous process left in the journal.
     pub(super) fn new(
         shared: Arc<Shared>,
         (store, journal): (Store, Journal),
@@ -115,7 +115,7 @@ impl GrantsOwner {
                 Err(mpsc::RecvTimeoutError::Disconnected) => return self.store_batch(),
             };
             let (mut due, mut closing) = (first.is_none(), None);
-            // Writes all ends to the journal before storing any of them. Their grants are already inactive.
+            // Writes all terminations to the journal before storing any of them. Their grants are already inactive.
             for command in first.into_iter().chain(inbox.try_iter()) {
                 closing = self.handle(command).or(closing);
             }
@@ -207,7 +207,7 @@ impl GrantsOwner {
             .iter()
             .map(|(grant, _)| Ending::new(grant.clone(), EndReason::NotStored, now.wall_ms))
             .collect();
-        // Grants for a session are not stored. Their end is recorded with the end of the session.
+        // Grants for a session are not stored. Their termination is recorded with the end of the session.
         let is_stored = |grant: &StandingGrant| grant.subject.session.is_none();
         let kept = gifts.first().is_some_and(|(grant, _)| is_stored(grant));
         if kept {
@@ -243,7 +243,7 @@ impl GrantsOwner {
     }
 
     /// Ends grants that were recorded but could not be created. `noted` is `true` if the journal already contains
-    /// their ends.
+    /// their terminations.
     fn lose(&mut self, lost: Vec<Ending>, noted: bool) {
         self.shared.published.list_ending(&lost);
         let pending = lost.into_iter().map(|ending| Pending { ending, noted, recorded: false, notify: None });
@@ -265,7 +265,7 @@ impl GrantsOwner {
         noted.is_ok()
     }
 
-    /// Records and stores the pending ends, and reports the results.
+    /// Records and stores the pending terminations, and reports the results.
     fn finish_pending(&mut self) {
         if self.pending.is_empty() {
             return;

@@ -21,7 +21,7 @@ use std::num::TryFromIntError;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Maximum number of ends to keep in the database. Beyond it, the oldest are removed.
+/// Maximum number of terminations to keep in the database. Beyond it, the oldest are removed.
 const MOST_ENDED: i64 = 10_000;
 
 pub(super) struct Store {
@@ -109,7 +109,7 @@ impl Store {
         })
     }
 
-    /// Removes grants in one transaction and stores their ends. Storing an end again has no effect.
+    /// Removes grants in one transaction and stores their terminations. Storing a termination again has no effect.
     pub(super) fn end(&mut self, ended: &[(&str, Ended)]) -> Result<(), StoreError> {
         self.change(|change| {
             for (id, Ended { why, at_ms }) in ended {
@@ -127,7 +127,7 @@ impl Store {
         })
     }
 
-    /// Returns a grant's stored end, if any.
+    /// Returns a grant's stored termination, if any.
     pub(super) fn ended(&self, id: &str) -> Result<Option<Ended>, StoreError> {
         let found = self.connection.query_row("SELECT why, at_ms FROM ended WHERE id = ?1", [id], |row| {
             let (why, at_ms): (String, i64) = (row.get("why")?, row.get("at_ms")?);

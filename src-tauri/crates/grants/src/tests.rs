@@ -237,7 +237,7 @@ async fn a_revoked_grant_is_denied_before_it_is_stored_and_after_a_kill() {
     assert!(troubles[0].starts_with("1 grant has ended, but that could not be stored:"), "{troubles:?}");
     let GrantState::Ending(again) = grants.state_of("a").await.unwrap() else { panic!("its end is stored") };
     assert!(again.trouble.unwrap().contains("locked"));
-    // Simulates a kill: the next run finds the end in the journal and stores it.
+    // Simulates a kill: the next run finds the termination in the journal and stores it.
     drop((grants, held));
     let grants = place.open();
     assert_eq!(ids(&grants), ["kept"]);

@@ -14,7 +14,7 @@ const LONGEST_PLACE: usize = 200;
 /// Calls to which a denial applies in addition to its own: calls of the same tool with the same targets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DenialScope {
-    /// Name of the tool, or `None` if the server asks without a tool call.
+    /// Name of the tool, or `None` if the server makes the request itself.
     pub(super) tool: Option<String>,
     pub(super) at: Vec<DeniedPlace>,
 }
