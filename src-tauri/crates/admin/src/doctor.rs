@@ -165,7 +165,7 @@ impl Doctor {
         }
         // The check of the grants already reports an unreadable database.
         let pins = Pins::of(&self.home.database()).of_server(&server.identity()).unwrap_or_default();
-        let suspended = pins.iter().filter(|pin| pin.is_suspended()).count();
+        let suspended = pins.iter().filter(|pin| pin.needs_decision()).count();
         if suspended > 0 {
             let says = format!("changed {suspended} of its tools, which are suspended until you decide");
             return Diagnosis::warning(&about, says).with_fix(format!("`ironcurtain servers diff {name}`"));

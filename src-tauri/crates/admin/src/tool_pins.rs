@@ -62,10 +62,12 @@ pub fn changed_tools(home: &Home, name: &str) -> Result<Vec<ChangedDefinition>, 
 pub fn changed_tools_of(home: &Home, server: String) -> Result<Vec<ChangedDefinition>, ToolPinError> {
     let pins = Pins::of(&home.database()).of_server(&server)?;
     let names: Vec<&str> = pins.iter().map(|pin| pin.tool.as_str()).collect();
-    // The same change for several kinds of clients needs only one decision.
     let mut changes = BTreeMap::new();
     let is_open = |pin: &&ToolPin| pin.found.is_some() || pin.is_new || pin.is_removed();
-    for pin in pins.iter().filter(|pin| pin.position.is_some()).filter(is_open) {
+    let mut open: Vec<&ToolPin> = pins.iter().filter(|pin| pin.position.is_some()).filter(is_open).collect();
+    // The same change for several kinds of clients needs only one decision, and is open until it is decided for all.
+    open.sort_by_key(|pin| pin.decided.is_some());
+    for pin in open {
         changes
             .entry((pin.tool.clone(), pin.listed().to_owned()))
             .or_insert_with(|| ChangedDefinition::of(server.clone(), pin, &names));

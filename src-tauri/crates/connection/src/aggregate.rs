@@ -76,8 +76,9 @@ pub struct AggregateHost {
     pub open: Box<dyn Fn(UpstreamSession) + Send + Sync>,
     /// Looks up the remembered tools of servers, and sends an event for each server.
     pub look_up: Box<dyn Fn(ToolLookup) + Send + Sync>,
-    /// Stores the tools of the server with this identity for clients of this kind.
-    pub remember: Box<dyn Fn(String, String, RememberedTools) + Send + Sync>,
+    /// Stores the tools of the server with this identity for clients of this kind. `None` deletes the stored tools, so
+    /// that the server is started at once.
+    pub remember: Box<dyn Fn(String, String, Option<RememberedTools>) + Send + Sync>,
 }
 
 /// Connection from one client to several servers.

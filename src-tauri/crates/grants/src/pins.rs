@@ -1,7 +1,7 @@
 //! Table of pinned tools. A pin is the definition of a tool that the server listed first, or that the user accepted
 //! later.
 //!
-//! - Definitions are opaque text here. The trusted process writes them in one canonical form.
+//! - Definitions are compared as text, in one canonical form.
 //! - A definition that differs from its pin suspends the tool until the user decides. A tool that disappears keeps
 //!   its pin, so that removing and adding the tool does not replace its definition.
 //! - A tool that is added later is pinned and marked as new until the user has seen it.
@@ -9,6 +9,7 @@
 //!   request on the socket can.
 
 use super::StoreError;
+use super::listed_definition::ListedDefinition;
 use super::store::schema;
 use rusqlite::{Connection, Row, Transaction, TransactionBehavior, params};
 use std::collections::HashMap;
@@ -28,15 +29,6 @@ pub struct PinKey {
     pub server: String,
     /// The client's capabilities, in canonical form.
     pub capabilities: String,
-}
-
-/// Tool as a server lists it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ListedDefinition {
-    /// Name of the tool.
-    pub tool: String,
-    /// Definition in canonical form.
-    pub definition: String,
 }
 
 /// List of tools as a server returns it.
@@ -121,6 +113,12 @@ impl ToolPin {
     #[must_use]
     pub fn is_suspended(&self) -> bool {
         self.found.is_some() && self.decided.is_none()
+    }
+
+    /// Returns `true` if the user must decide: the tool is suspended, and its server lists it.
+    #[must_use]
+    pub fn needs_decision(&self) -> bool {
+        self.is_suspended() && self.position.is_some()
     }
 
     /// Returns `true` if the user removed the tool.

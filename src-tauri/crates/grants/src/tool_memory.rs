@@ -51,15 +51,24 @@ impl ToolMemory {
         Ok(found.into_iter().map(|listed| serde_json::from_str(&listed?).ok()).collect())
     }
 
-    /// Stores the tools of a server for one kind of client.
+    /// Stores the tools of a server for one kind of client. `None` deletes the stored tools.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the database cannot be written.
-    pub fn remember(&self, server: &str, client: &str, tools: &RememberedTools) -> Result<(), StoreError> {
-        let listed = serde_json::to_string(tools).unwrap_or_default();
-        schema::with_current(&self.database, |connection| {
-            let insert = "INSERT OR REPLACE INTO tool_lists (server, client, listed) VALUES (?1, ?2, ?3)";
-            connection.execute(insert, params![server, client, listed])
+    pub fn remember(
+        &self,
+        server: &str,
+        client: &str,
+        tools: Option<&RememberedTools>,
+    ) -> Result<(), StoreError> {
+        let listed = tools.and_then(|tools| serde_json::to_string(tools).ok());
+        schema::with_current(&self.database, |connection| match listed {
+            Some(listed) => connection.execute(
+                "INSERT OR REPLACE INTO tool_lists (server, client, listed) VALUES (?1, ?2, ?3)",
+                params![server, client, listed],
+            ),
+            None => connection
+                .execute("DELETE FROM tool_lists WHERE server = ?1 AND client = ?2", params![server, client]),
         })?;
         Ok(())
     }
@@ -83,10 +92,13 @@ mod tests {
         };
         let find = |server: &str| memory.find(&[server.to_owned(), "none".to_owned()], "c").unwrap();
         for server in ["a", "b"] {
-            memory.remember(server, "c", &tools).unwrap();
+            memory.remember(server, "c", Some(&tools)).unwrap();
             assert_eq!(find(server), [Some(tools.clone()), None]);
         }
         assert_eq!(memory.find(&["a".to_owned()], "another client").unwrap(), [None]);
+        memory.remember("gone", "c", Some(&tools)).unwrap();
+        memory.remember("gone", "c", None).unwrap();
+        assert_eq!(find("gone"), [None, None]);
         let key = PinKey { server: "a".to_owned(), capabilities: String::new() };
         let listed = |definition: &str| {
             let tools = [ListedDefinition { tool: "t".to_owned(), definition: definition.to_owned() }];

@@ -146,7 +146,11 @@ impl Aggregate {
         match self.destination(&waiting.method, waiting.params.as_deref()) {
             Destination::Server(server, _) if self.starts_for_call(&server, may_wait) => Some(waiting),
             Destination::Server(server, fields) => {
-                let Waiting { id, method, held, .. } = waiting;
+                let Waiting { id, method, held, params } = waiting;
+                if let Some(why) = self.refused_call(&server, &method, &fields) {
+                    self.reject(&id, &method, params.as_deref(), (ErrorCode::INVALID_REQUEST, &why)).await;
+                    return None;
+                }
                 self.forward_to_upstream(&server, &id, (&method, &fields), held);
                 None
             }
@@ -240,6 +244,9 @@ impl Aggregate {
         match self.catalogue.page(kind, cursor.as_deref()) {
             Some(page) => {
                 self.fresh.insert(kind.changed());
+                if kind == CatalogueKind::Tools {
+                    self.upstreams.values_mut().for_each(|upstream| upstream.outdated.clear());
+                }
                 self.reply(result_line(id, &page));
             }
             None => self.fail(

@@ -180,17 +180,19 @@ impl Aggregate {
             }
             (OwnRequest::List(kind, mut listed), Response::Result(page)) => match listed.take(kind, &page) {
                 Ok(Some(cursor)) => self.ask_page(upstream, kind, *listed, Some(&cursor)),
-                Ok(None) => self.listed(upstream, kind, *listed),
+                Ok(None) => self.listed(upstream, kind, *listed, true),
                 Err(problem) => {
                     let server = self.server(upstream).unwrap_or_default();
                     self.warn(format!(
                         "failed to parse the `{}` response of the server `{server}`: {problem}",
                         kind.method()
                     ));
-                    self.listed(upstream, kind, *listed);
+                    self.listed(upstream, kind, *listed, false);
                 }
             },
-            (OwnRequest::List(kind, listed), Response::Error(_)) => self.listed(upstream, kind, *listed),
+            (OwnRequest::List(kind, listed), Response::Error(_)) => {
+                self.listed(upstream, kind, *listed, false)
+            }
         }
     }
 
@@ -250,15 +252,19 @@ impl Aggregate {
         );
     }
 
-    fn listed(&mut self, upstream: u64, kind: CatalogueKind, listed: ListEntries) {
+    /// Takes over a list. `is_whole` is `false` if the server failed to answer.
+    fn listed(&mut self, upstream: u64, kind: CatalogueKind, listed: ListEntries, is_whole: bool) {
         let Some(of) = self.upstreams.values_mut().find(|of| of.number == upstream) else { return };
-        of.lists.insert(kind, listed);
         if kind == CatalogueKind::Tools {
-            of.is_waking = false;
+            of.compare_with_remembered(&listed);
+        }
+        of.lists.insert(kind, listed);
+        if kind == CatalogueKind::Tools && is_whole {
             let says = self.host.instructions.of(&of.config.command_line()).flatten();
             let client = self.initialize_request.as_ref().map(InitializeRequest::kind_of_client);
-            if let Some((tools, client)) = of.to_remember(says.as_deref()).zip(client) {
-                of.remembered = Some(tools.clone());
+            let tools = of.to_remember(says.as_deref());
+            if let Some(client) = client.filter(|_| of.remembered != tools) {
+                of.remembered.clone_from(&tools);
                 (self.host.remember)(of.config.identity(), client, tools);
             }
         }

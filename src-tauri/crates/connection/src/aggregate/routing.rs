@@ -16,6 +16,9 @@ const LIST_PATIENCE: Duration = Duration::from_secs(3);
 /// Maximum length of a name in an error message, in characters.
 const LONGEST_NAME: usize = 200;
 
+/// Method that calls a tool.
+const CALL: &str = "tools/call";
+
 /// Destination of a client request.
 pub(super) enum Destination {
     /// Name of the server, and the request's parameters with the server's own names.
@@ -50,6 +53,11 @@ enum NoServerError {
     /// The server is still starting.
     #[error("the server `{0}` has not started yet; try again")]
     Coming(String),
+    /// The server of a remembered tool lists another definition than the client knows.
+    #[error(
+        "the call was not sent, because the server `{0}` lists another definition of this tool now; read the list of tools again"
+    )]
+    Outdated(String),
     /// The server failed to start or has exited.
     #[error("the server `{server}` is missing: {why}")]
     Missing { server: String, why: String },
@@ -90,7 +98,7 @@ impl Aggregate {
                 .unwrap_or_default()
         };
         let found = match method {
-            "tools/call" => self.named(CatalogueKind::Tools, &mut fields),
+            CALL => self.named(CatalogueKind::Tools, &mut fields),
             "prompts/get" => self.named(CatalogueKind::Prompts, &mut fields),
             "resources/read" | "resources/subscribe" | "resources/unsubscribe" => {
                 self.of_resource(&mut fields, "params.uri")
@@ -133,12 +141,25 @@ impl Aggregate {
         };
         let server = server.clone();
         Err(match &upstream.phase {
-            Phase::Up => NoServerError::NotThere { what, name: clipped(&name), server, list },
-            Phase::Remembered => NoServerError::NotThere { what, name: clipped(&name), server, list },
+            Phase::Up | Phase::Remembered => {
+                NoServerError::NotThere { what, name: clipped(&name), server, list }
+            }
             Phase::Coming => NoServerError::Coming(server),
             Phase::Missing(why) => NoServerError::Missing { server, why: why.clone() },
             Phase::Ended => NoServerError::Ended(server),
         })
+    }
+
+    /// Returns why a call of a tool that was listed from memory is not sent: its server has not listed its tools in time,
+    /// or lists another definition.
+    pub(super) fn refused_call(&self, server: &str, method: &str, fields: &Fields) -> Option<String> {
+        let upstream = self.upstreams.get(server).filter(|_| method == CALL)?;
+        if upstream.is_waking {
+            return Some(NoServerError::Coming(server.to_owned()).to_string());
+        }
+        let name: String = serde_json::from_str(fields.get("name")?.get()).ok()?;
+        let is_outdated = upstream.outdated.contains(&name);
+        is_outdated.then(|| NoServerError::Outdated(server.to_owned()).to_string())
     }
 
     /// Returns the server that provides a resource, and replaces the URI in the fields with the server's own URI.
@@ -172,7 +193,7 @@ impl Aggregate {
 fn name_in(method: &str, params: Option<&RawValue>) -> Option<String> {
     let fields: Fields = serde_json::from_str(params?.get()).ok()?;
     let fields = match method {
-        "tools/call" | "prompts/get" => fields,
+        CALL | "prompts/get" => fields,
         "completion/complete" => serde_json::from_str(fields.get("ref")?.get()).ok()?,
         _ => return None,
     };

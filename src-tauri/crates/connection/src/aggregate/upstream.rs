@@ -6,11 +6,11 @@
 
 use crate::listener::OutgoingNote;
 use ironcurtain_config::Server as ServerConfig;
-use ironcurtain_grants::RememberedTools;
+use ironcurtain_grants::{ListedDefinition, RememberedTools};
 use ironcurtain_mcp::aggregate::{CatalogueKind, ListEntries, Lists};
 use ironcurtain_mcp::server::MemoryShare;
 use ironcurtain_mcp::wire::{Allowance, Fields, HandedLine, MEDIUM, Outgoing};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -77,6 +77,8 @@ pub(super) struct Upstream {
     pub(super) is_looked_up: bool,
     /// `true` from a remembered server's first call until its tools have been read.
     pub(super) is_waking: bool,
+    /// Tools whose definition in the client's list differs from the one that the server listed after its start.
+    pub(super) outdated: HashSet<String>,
     /// Remembered tools of the server, if any.
     pub(super) remembered: Option<RememberedTools>,
     /// Lists that are being fetched. The value is `true` if the list has changed since the request.
@@ -156,6 +158,7 @@ impl Upstream {
             unopened: Some(lines),
             is_looked_up: false,
             is_waking: false,
+            outdated: HashSet::new(),
             remembered: None,
             awaited: BTreeMap::new(),
             retry: Some(comes_until),
@@ -224,10 +227,29 @@ impl Upstream {
         }
     }
 
-    /// Returns the tools to remember if the server offers only tools and they differ from the remembered ones.
+    /// Finishes the start of a remembered server: notes the tools whose definitions differ from the client's list.
+    pub(super) fn compare_with_remembered(&mut self, listed: &ListEntries) {
+        if !std::mem::take(&mut self.is_waking) {
+            return;
+        }
+        // Compares definitions as pins do, because the session may have replaced the server's text with the pinned one.
+        let pinned =
+            |tool: &Fields| serde_json::to_string(tool).ok().and_then(|text| ListedDefinition::parse(&text));
+        let now: HashMap<&str, Option<ListedDefinition>> =
+            listed.entries.iter().map(|(name, tool)| (name.as_str(), pinned(tool))).collect();
+        let known = self.lists.get(&CatalogueKind::Tools).into_iter().flat_map(|known| &known.entries);
+        let outdated = known.filter(|(name, tool)| {
+            now.get(name.as_str()).is_none_or(|now| now.is_none() || *now != pinned(tool))
+        });
+        self.outdated = outdated.map(|(name, _)| name.clone()).collect();
+    }
+
+    /// Returns the tools to remember. Returns `None` if the server offers anything else or no tools, or if entries were
+    /// left out.
     pub(super) fn to_remember(&self, instructions: Option<&str>) -> Option<RememberedTools> {
         let has_more = self.capabilities.iter().any(|(name, _)| !ONLY_TOOLS.contains(&name));
-        let listed = self.lists.get(&CatalogueKind::Tools).filter(|listed| listed.left_out() == 0)?;
+        let listed = self.lists.get(&CatalogueKind::Tools);
+        let listed = listed.filter(|listed| listed.left_out() == 0 && !listed.entries.is_empty())?;
         let tools: Vec<String> = listed
             .entries
             .iter()
@@ -239,7 +261,7 @@ impl Upstream {
             instructions: instructions.map(str::to_owned),
             tools,
         };
-        (!has_more && self.remembered.as_ref() != Some(&tools)).then_some(tools)
+        (!has_more).then_some(tools)
     }
 
     /// Marks the server as missing and schedules a retry.
@@ -258,6 +280,7 @@ impl Upstream {
         (self.retry, self.retries) = (None, 0);
         self.awaited = BTreeMap::new();
         // Until the tools are read, the remembered ones are listed.
+        self.is_waking &= self.has(CatalogueKind::Tools.capability());
         if !self.is_waking {
             self.lists = Lists::new();
         }

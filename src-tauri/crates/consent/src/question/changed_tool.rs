@@ -20,6 +20,8 @@ pub struct ChangedToolQuestion<'a> {
     pub tool: &'a str,
     /// Difference from the pinned definition.
     pub change: &'a DefinitionChange,
+    /// [`DefinitionChange::diff`] of the change, which takes time for long definitions.
+    pub diff: String,
     /// Time without user activity after which the change is denied.
     pub deadline: Duration,
 }
@@ -57,7 +59,7 @@ impl ChangedToolQuestion<'_> {
             denial: tool.clone(),
             rule: RULE.to_owned(),
             reason: format!("the server {server} describes this tool differently than before"),
-            preview: Some(Preview::Diff(self.change.diff())),
+            preview: Some(Preview::Diff(self.diff)),
             arguments: Vec::new(),
             offers: vec![
                 offer(
@@ -114,6 +116,7 @@ mod tests {
             principal: &principal,
             tool: "now",
             change: &change,
+            diff: change.diff(),
             deadline,
         }
         .build();
