@@ -65,7 +65,7 @@ pub fn changed_tools_of(home: &Home, server: String) -> Result<Vec<ChangedDefini
     let mut changes = BTreeMap::new();
     let is_open = |pin: &&ToolPin| pin.found.is_some() || pin.is_new || pin.is_removed();
     let mut open: Vec<&ToolPin> = pins.iter().filter(|pin| pin.position.is_some()).filter(is_open).collect();
-    // The same change for several kinds of clients needs only one decision, and is open until it is decided for all.
+    // The same change for several kinds of clients needs only one decision. It is pending until it is decided for all.
     open.sort_by_key(|pin| pin.decided.is_some());
     for pin in open {
         changes

@@ -252,7 +252,7 @@ impl Aggregate {
         );
     }
 
-    /// Takes over a list. `is_whole` is `false` if the server failed to answer.
+    /// Stores a list that was fetched. `is_whole` is `false` if the server failed to answer.
     fn listed(&mut self, upstream: u64, kind: CatalogueKind, listed: ListEntries, is_whole: bool) {
         let Some(of) = self.upstreams.values_mut().find(|of| of.number == upstream) else { return };
         if kind == CatalogueKind::Tools {

@@ -16,7 +16,7 @@ const LIST_PATIENCE: Duration = Duration::from_secs(3);
 /// Maximum length of a name in an error message, in characters.
 const LONGEST_NAME: usize = 200;
 
-/// Method that calls a tool.
+/// MCP method that calls a tool.
 const CALL: &str = "tools/call";
 
 /// Destination of a client request.
@@ -53,7 +53,7 @@ enum NoServerError {
     /// The server is still starting.
     #[error("the server `{0}` has not started yet; try again")]
     Coming(String),
-    /// The server of a remembered tool lists another definition than the client knows.
+    /// The server lists a definition of the tool that differs from the remembered one in the client's list.
     #[error(
         "the call was not sent, because the server `{0}` lists another definition of this tool now; read the list of tools again"
     )]
@@ -150,8 +150,8 @@ impl Aggregate {
         })
     }
 
-    /// Returns why a call of a tool that was listed from memory is not sent: its server has not listed its tools in time,
-    /// or lists another definition.
+    /// Returns the error message for a call of a remembered tool that must not be sent, because its server has not listed
+    /// its tools in time or lists another definition.
     pub(super) fn refused_call(&self, server: &str, method: &str, fields: &Fields) -> Option<String> {
         let upstream = self.upstreams.get(server).filter(|_| method == CALL)?;
         if upstream.is_waking {
