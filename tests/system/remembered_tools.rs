@@ -83,7 +83,7 @@ fn remembered_tools_are_listed_at_once_and_their_server_starts_at_its_first_call
     assert_eq!(running, ["s3"]);
     assert_eq!(client.call("s3__stay", json!({})).ok(), "stay");
     assert_eq!(listed(&mut client), first);
-    client.call("s4__none", json!({})).refused("the server `s4` has none of that name");
+    client.call("s4__none", json!({})).refused("the server `s4` does not provide it");
 }
 
 /// Lists until every server is part of the list.

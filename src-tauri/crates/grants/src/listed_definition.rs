@@ -18,9 +18,8 @@ pub struct ListedDefinition {
 }
 
 impl ListedDefinition {
-    /// Parses a tool as it is listed, and keeps its pinned fields in canonical form.
-    ///
-    /// Returns `None` if the tool has no name or its definition is too long to be pinned.
+    /// Parses a listed tool, and converts its pinned fields to canonical form. Returns `None` if the tool has no name
+    /// or its definition is too long to be pinned.
     #[must_use]
     pub fn parse(listed: &str) -> Option<Self> {
         let Value::Object(mut fields) = serde_json::from_str(listed).ok()? else { return None };

@@ -16,18 +16,18 @@ const LIST_PATIENCE: Duration = Duration::from_secs(3);
 /// Maximum length of a name in an error message, in characters.
 const LONGEST_NAME: usize = 200;
 
-/// Method that calls a tool.
+/// MCP method that calls a tool.
 const CALL: &str = "tools/call";
 
 /// Destination of a client request.
 pub(super) enum Destination {
     /// Name of the server, and the request's parameters with the server's own names.
     Server(String, Fields),
-    /// No server can handle the request. Contains the error to send to the client.
+    /// No server. Contains the error to send to the client.
     Nowhere(ErrorCode, String),
 }
 
-/// Reason why no server can handle a request. The message is sent to the client.
+/// Reason no server can handle a request. The message is sent to the client.
 #[derive(Debug, thiserror::Error)]
 enum NoServerError {
     /// The field is invalid JSON or has the wrong type.
@@ -41,7 +41,7 @@ enum NoServerError {
     Unknown { what: &'static str, name: String, list: &'static str },
     /// The server has no tool or prompt with this name.
     #[error(
-        "no {what} is called `{name}`: the server `{server}` has none of that name; `{list}` lists the available ones"
+        "no {what} is called `{name}`: the server `{server}` does not provide it; `{list}` lists the available ones"
     )]
     NotThere { what: &'static str, name: String, server: String, list: &'static str },
     /// No server lists the resource.
@@ -53,7 +53,7 @@ enum NoServerError {
     /// The server is still starting.
     #[error("the server `{0}` has not started yet; try again")]
     Coming(String),
-    /// The server of a remembered tool lists another definition than the client knows.
+    /// The server lists a definition of the tool that differs from the remembered one in the client's list.
     #[error(
         "the call was not sent, because the server `{0}` lists another definition of this tool now; read the list of tools again"
     )]
@@ -62,13 +62,13 @@ enum NoServerError {
     #[error("the server `{server}` is missing: {why}")]
     Missing { server: String, why: String },
     /// The user closed the session with the server.
-    #[error("the session with the server `{0}` was ended")]
+    #[error("the session with the server `{0}` was closed")]
     Ended(String),
 }
 
 impl Aggregate {
-    /// Returns the time until which a request may be held, or `None` if it must not wait. A call waits for the server
-    /// in its name; any other request waits for all servers.
+    /// Returns the time until which a request may be held, or `None` if it must not wait. A call waits only for its
+    /// own server; any other request waits for all servers.
     pub(super) fn patience(&self, method: &str, params: Option<&RawValue>) -> Option<Instant> {
         let mut coming = self.upstreams.values().filter(|upstream| !upstream.is_settled());
         match name_in(method, params) {
@@ -150,8 +150,8 @@ impl Aggregate {
         })
     }
 
-    /// Returns why a call of a tool that was listed from memory is not sent: its server has not listed its tools in time,
-    /// or lists another definition.
+    /// Returns the error message for a call of a remembered tool that must not be sent, because its server has not listed
+    /// its tools in time or lists another definition.
     pub(super) fn refused_call(&self, server: &str, method: &str, fields: &Fields) -> Option<String> {
         let upstream = self.upstreams.get(server).filter(|_| method == CALL)?;
         if upstream.is_waking {
