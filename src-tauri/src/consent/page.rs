@@ -2,8 +2,8 @@
 //!
 //! - The page shows the same [`ConsentView`] as the dialog. It only reports events; [`Arming`] decides.
 //! - INVARIANT: reports must arrive in order. A missing or repeated report counts as a press outside Allow.
-//! - [`ReadExtent`] determines what was read from the page's measurements. The page cannot claim to be taller than the
-//!   window, whose height the system reports.
+//! - [`ReadExtent`] uses the page's measurements to determine what was read. The page cannot claim to be taller than
+//!   the window, whose height the system reports.
 //! - INVARIANT: covering windows cannot be detected here, so Allow must be held, unless it only allows reading one
 //!   file.
 
@@ -15,6 +15,7 @@ use super::read_progress::{Extent, ReadExtent};
 use super::view::ConsentView;
 use ironcurtain_consent::{Answer, DenialReach, Lifetime};
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
 /// Remaining time at which screen readers announce that time is running out.
@@ -103,7 +104,7 @@ pub(crate) struct Drawn {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Changing {
     /// Hint that tells the user what to do next.
-    hint: &'static str,
+    hint: Cow<'static, str>,
     /// Filled fraction of the ring, from 0 to 1.
     filled: f64,
     /// `true` if a press of Allow would be accepted, or an accepted press is being held.
@@ -185,18 +186,19 @@ impl Page {
         let _ = self.arming.on(Event::Slow(slow), now);
         let left = self.countdown.left(now);
         let stage = self.arming.stage(now);
+        let allow = self.view.allow_words(self.offer, self.lifetime).replace('_', "");
         let (filled, again) = hint::ring(stage, now);
         let second = Duration::from_millis(u64::from(left.subsec_millis()) + 5);
         let again = again.map_or(second, |again| again.min(second));
         Changing {
-            hint: hint::words(stage, slow),
+            hint: hint::words(stage, slow, &allow),
             filled,
             armed: hint::counts(stage),
             ignored: self.ignored,
             again_ms: u64::try_from(again.as_millis()).unwrap_or(0),
             clock: waiting_words(left),
             soon: left <= WARN_BEFORE_END,
-            allow: self.view.allow_words(self.offer, self.lifetime).replace('_', ""),
+            allow,
             outcome: self.view.outcome(self.offer, self.lifetime),
             more: self.more,
         }
