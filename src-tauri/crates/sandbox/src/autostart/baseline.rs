@@ -124,7 +124,7 @@ impl Baseline {
             baseline.walk(root, &mut recording)?;
             baseline.close_referenced(root, &mut recording);
         }
-        // File timestamps lag behind the clock by milliseconds, or have a coarser resolution. Files written before
+        // File timestamps lag behind the clock by milliseconds, or have a finer resolution. Files written before
         // this point have an earlier timestamp than the one taken here; files written later do not.
         let stamping = || time(ClockId::RealtimeCoarse);
         baseline.since = if baseline.whole { stamping() } else { once_past(begun, stamping) };
