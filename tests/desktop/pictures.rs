@@ -4,7 +4,7 @@ use crate::harness::{DIALOG, Harness, show_focused_question, wait_for_hint};
 use crate::screen::Screen;
 use crate::window::{self, WINDOW};
 
-/// Questions and the names of their pictures.
+/// Names of the questions and of their pictures.
 const SHOWN: [(&str, &str); 4] = [
     ("whole", "dialog"),
     ("host", "dialog-network"),

@@ -1,4 +1,4 @@
-//! Invalid messages of a client or a server: each gets a clear error, and the session continues.
+//! Invalid messages from a client or a server: each gets a clear error, and the session continues.
 
 use crate::client::{BOUND, Client};
 use crate::hostile;
@@ -208,7 +208,7 @@ fn call_to_silent_server_can_be_cancelled() {
     let heard = client.plain("heard");
     let heard: Value = serde_json::from_str(heard.ok()).unwrap();
     assert_eq!(heard[1]["method"], "notifications/cancelled");
-    // The reason would be text from the client that nobody sees.
+    // The reason is omitted, because it would be client text that nobody sees.
     assert!(heard[1]["params"]["reason"].is_null());
     client.send(&twice);
     assert_eq!(client.answer(slow)["result"], json!({}));

@@ -1,6 +1,6 @@
-// A fake app for the page: `window.__TAURI__` with data for every page. Runs in the browser, before `app.js`.
+// A fake app for the page: `window.__TAURI__` with data for every page. Loads in the browser before `app.js`.
 //
-// Tests use `made`: its data, the called commands, and `made.change()` to signal a change.
+// Tests use `made` for the data, the recorded commands, and `made.change()`, which signals a change.
 
 (() => {
   const now = Date.now();
@@ -15,7 +15,7 @@
   const limits = (own = {}) => LIMITS.map(([limit, name, unit, usual]) => ({ limit, name, unit, own: own[limit] ?? null, default: usual }));
   const made = {
     calls: [],
-    /** Commands without an answer so far. */
+    /** Number of commands that have not been answered yet. */
     pending: 0,
     fail: {},
     listeners: [],
@@ -255,7 +255,7 @@
         try {
           if (made.fail[command]) throw { code: "storage", message: made.fail[command] };
           if (!commands[command]) throw { code: "malformed", message: `there is no command ${command}` };
-          // As over IPC: the page receives a copy, asynchronously.
+          // The page receives a copy, asynchronously, as it does over IPC.
           return structuredClone((await commands[command](structuredClone(values))) ?? null);
         } finally {
           made.pending -= 1;

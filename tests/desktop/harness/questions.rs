@@ -1,4 +1,4 @@
-//! Fake questions, both ordinary and misleading ones.
+//! Fake questions, ordinary and misleading.
 
 mod files;
 mod hostile;
@@ -75,7 +75,7 @@ fn write(id: &str, deadline: Duration) -> Question {
     }
 }
 
-/// Returns an offer to allow one call, with this effect.
+/// Returns an offer to allow one call, with this sentence about its effect.
 fn call_once(what: &str) -> Offer {
     Offer {
         reach: Reach::Paths,
@@ -119,7 +119,7 @@ fn foreign(text: &str) -> Piece {
     Piece::Foreign(text.into())
 }
 
-/// Returns a client named Claude Code that zsh started in a terminal.
+/// Returns a client named Claude Code, started by zsh in a terminal.
 pub(crate) fn client() -> ClientView {
     let process = |pid, name: &str, exe: &str| ProcessView { pid, name: name.into(), exe: Some(exe.into()) };
     ClientView {

@@ -1,4 +1,4 @@
-//! Kernel interfaces that any process can use, or any process that appears to be root.
+//! Kernel interfaces available to any process, or to any process that appears to be root.
 
 use std::fs;
 
@@ -15,7 +15,7 @@ pub(crate) const GROUP: Group = Group { victim: true, ..Group::new("kernel", ROW
 
 const OPEN: &str = "cat $R/secret";
 
-/// Returns a row about a system call that must fail.
+/// Returns a row for a system call that must fail.
 const fn call(name: &'static str, attack: &'static str, bare: crate::row::Bare) -> Row {
     Row::new(name, attack, OPEN, Said).bare(bare)
 }

@@ -1,4 +1,4 @@
-//! Creating, entering and changing namespaces and mounts, and the privileges that this needs.
+//! Attempts to create, enter and change namespaces and mounts, and to gain the privileges for it.
 
 use crate::row::{
     Bare::{Breaks, Differs, Holds},
@@ -11,7 +11,7 @@ pub(crate) const GROUP: Group = Group { victim: true, ..Group::new("namespaces",
 const OPEN: &str = "cat $R/secret";
 const FILES: &str = "$P call unshare-files /dev/null && cat $R/secret";
 
-/// Returns a row about a system call that must fail.
+/// Returns a row for a system call that must fail.
 const fn call(name: &'static str, attack: &'static str, bare: crate::row::Bare) -> Row {
     Row::new(name, attack, FILES, Said).bare(bare)
 }

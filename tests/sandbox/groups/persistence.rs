@@ -1,15 +1,16 @@
-//! Autostart files, which the user's programs later run or read: start-up files, hooks, settings of editors and
+//! Autostart files, which the user's programs later run or read: start-up files, hooks, and settings of editors and
 //! agents.
 //!
-//! - The host checks after the sandbox has exited: protected files must be unchanged and new files quarantined. In the
-//!   view with only granted paths, files that run only on the user's request stay and are reported.
+//! - The host checks after the sandbox has exited: protected files must be unchanged and new files quarantined. In
+//!   the view with only granted paths, files that run only at the user's request stay and are reported.
 //! - The working directory is the home directory.
 
 use crate::row::{Group, Row, Sign::Wrote};
 
 pub(crate) const GROUP: Group = Group { persistence: true, ..Group::new("persistence", ROWS) };
 
-/// Minimum number of autostart file names that the scene does not contain yet, in any folder or in the home directory.
+/// Minimum number of autostart file names that the scene does not contain yet, for any folder or for the home
+/// directory.
 const ANY: usize = 30;
 const ALL: usize = ANY + 40;
 

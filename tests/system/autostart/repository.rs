@@ -1,4 +1,4 @@
-//! A granted repository, as the server and other programs see it.
+//! A granted repository, seen by the server and by other programs.
 
 use super::{git, grant_folder_of, repository, world_with_guarded_git_config};
 use crate::hostile;

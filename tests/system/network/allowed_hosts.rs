@@ -141,7 +141,7 @@ fn host_removed_from_list_is_disconnected() {
     });
 }
 
-/// Returns the listening socket in a sandbox in the format of `/proc`.
+/// Returns the sandbox's listening socket in the format of `/proc/net/tcp`.
 fn listener_of(supervisor: u32) -> String {
     let table = std::fs::read_to_string(proxy_table(supervisor)).unwrap();
     let listening = table.lines().find(|line| line.contains(" 0100007F:0C38 00000000:0000 0A ")).unwrap();

@@ -1,4 +1,5 @@
-//! Logins at a server of the Python SDK: made on a terminal, used and renewed by a session, and ended.
+//! Logins at a server that uses the Python SDK: the user logs in on a terminal, a session uses and renews the token,
+//! and the user logs out.
 
 use super::world;
 use crate::client::BOUND;
@@ -12,7 +13,7 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// The server, and its authorization server at the same address.
+/// The server, with its authorization server at the same address.
 struct LoginHost {
     port: u16,
     process: Child,
@@ -40,12 +41,12 @@ impl LoginHost {
         format!("{}/mcp", self.base())
     }
 
-    /// Sends a request that controls the server.
+    /// Sends a control request to the server.
     fn control(&self, path: &str) -> String {
         get(&format!("{}{path}", self.base())).unwrap().1
     }
 
-    /// Returns all codes and tokens so far.
+    /// Returns all codes and tokens issued so far.
     fn issued(&self) -> Vec<String> {
         serde_json::from_str(&self.control("/tokens")).unwrap()
     }
@@ -58,7 +59,7 @@ impl Drop for LoginHost {
     }
 }
 
-/// Requests a page, and returns the head and body of the response.
+/// Requests a page. Returns the response's head and body.
 fn get(url: &str) -> Option<(String, String)> {
     let (address, target) = url.strip_prefix("http://")?.split_once('/')?;
     let mut stream = TcpStream::connect(address).ok()?;
@@ -70,7 +71,7 @@ fn get(url: &str) -> Option<(String, String)> {
     Some((head.to_owned(), body.to_owned()))
 }
 
-/// Follows redirects as a browser does, and returns the last page.
+/// Follows redirects as a browser does. Returns the last page.
 fn browse(page: &str) -> (String, String) {
     let mut url = page.to_owned();
     for _ in 0..5 {
@@ -96,7 +97,7 @@ fn login(world: &World, more: &[&str]) -> (Terminal, Started) {
     (terminal, started)
 }
 
-/// Logs in as the user, and returns everything that was shown.
+/// Logs in as the user. Returns all terminal output.
 fn log_in(world: &World) -> String {
     let (mut terminal, started) = login(world, &[]);
     terminal.shows("in your browser, to log in for `far`? [y/N]");
@@ -110,7 +111,7 @@ fn log_in(world: &World) -> String {
     terminal.all()
 }
 
-/// Creates a world with this server and an unlocked file for its tokens.
+/// Creates a test environment with this server and an unlocked secrets file for its tokens.
 fn world_of(host: &LoginHost) -> World {
     let world = world(&json!({ "url": host.url() }));
     create_file_with_secret(&world.ours());
@@ -126,7 +127,7 @@ fn refused_initialize(world: &World) -> String {
 }
 
 #[test]
-fn a_login_is_made_used_renewed_and_ended() {
+fn login_token_is_used_renewed_and_removed() {
     let host = LoginHost::start();
     let world = world_of(&host);
     let ours = world.ours();
@@ -157,7 +158,7 @@ fn a_login_is_made_used_renewed_and_ended() {
     assert_eq!(client.say("again").ok(), "again");
     assert_eq!(host.issued().len(), 5);
 
-    // A login that was revoked there is an error, until the user logs in again; the session goes on.
+    // After the server has revoked the login, calls fail until the user logs in again, and the session continues.
     host.control("/revoke");
     client.say("x").refused("has expired; to log in again, run: ironcurtain servers login far");
     let shown_again = log_in(&world);
@@ -182,7 +183,7 @@ fn a_login_is_made_used_renewed_and_ended() {
 }
 
 #[test]
-fn nothing_is_registered_or_opened_without_a_yes() {
+fn login_registers_and_opens_nothing_without_confirmation() {
     let host = LoginHost::start();
     let world = world_of(&host);
     let (mut terminal, started) = login(&world, &[]);

@@ -3,7 +3,7 @@
 use super::fake_data;
 use ironcurtain_protocol::{ActivityView, ClientView, QuestionsView, RootView, SessionView};
 
-/// Returns the sessions of three agents, all sandboxed.
+/// Returns sandboxed sessions of three agents.
 pub(super) fn sessions(now: u64) -> Vec<SessionView> {
     let [first, second] = <[SessionView; 2]>::try_from(fake_data::sessions(now)).expect("two sessions");
     let agent = |name: &str, exe: &str| ClientView {
@@ -47,12 +47,12 @@ pub(super) fn sessions(now: u64) -> Vec<SessionView> {
     vec![SessionView { left: 0, hosts: vec![], ..first }, docs, code, notes]
 }
 
-/// Returns no expired questions and no denials.
+/// Returns a view without expired questions and denials.
 pub(super) fn questions() -> QuestionsView {
     QuestionsView { waiting: vec![], missed: vec![], denied: vec![] }
 }
 
-/// Returns the calls of the fake data, without the ones that only tests need.
+/// Returns the fake calls, except those that only tests need.
 pub(super) fn activity(now: u64) -> Vec<ActivityView> {
     fake_data::activity(now).into_iter().filter(|call| !call.summary.contains('<')).collect()
 }
