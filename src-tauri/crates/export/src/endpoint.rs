@@ -1,23 +1,23 @@
-//! Address of a collector, and the headers to send to it.
+//! A collector's address, and the headers to send to it.
 
 use std::fmt;
 use url::{Position, Url};
 use zeroize::Zeroizing;
 
-/// Address of a collector, and the headers to send to it.
+/// A collector's address, and the headers to send to it.
 #[derive(Clone)]
 pub struct Endpoint {
     url: Url,
     headers: Vec<(String, Zeroizing<String>)>,
 }
 
-/// Address that is not one of a collector.
+/// The address is not a collector's address.
 #[derive(Debug, thiserror::Error)]
 #[error("expected the `http` or `https` address of a collector, such as `https://otel.example.com:4318`")]
 pub struct EndpointError;
 
 impl Endpoint {
-    /// Parses a base address, below which `/v1/logs` and `/v1/metrics` are. The values of headers are secret.
+    /// Parses a base address. Requests go to `/v1/logs` and `/v1/metrics` below it. The header values are secret.
     ///
     /// # Errors
     /// Returns [`EndpointError`] if it is not an HTTP address.
@@ -48,7 +48,7 @@ impl Endpoint {
         &self.url[Position::BeforeHost..Position::AfterPort]
     }
 
-    /// Returns the path and query of a signal, such as `logs`.
+    /// Returns the path and query for a signal, such as `logs`.
     pub(crate) fn path(&self, signal: &str) -> String {
         let query = self.url.query().map(|query| format!("?{query}")).unwrap_or_default();
         format!("{}/v1/{signal}{query}", self.url.path().trim_end_matches('/'))

@@ -1,7 +1,7 @@
 //! Task that sends the log to a collector.
 //!
-//! - Sends only entries that are on disk, so that a power failure cannot remove an exported entry.
-//! - Memory is bounded by one batch. While the collector does not answer, the log itself is the spool.
+//! - Sends only entries that are on disk, so that no exported entry can be lost in a power failure.
+//! - Memory is bounded by one batch. While the collector does not respond, the log itself is the queue.
 
 use crate::backoff::Backoff;
 use crate::batch::{Batch, Done};
@@ -27,41 +27,41 @@ use tokio_util::sync::CancellationToken;
 /// Maximum number of records in a request.
 pub(crate) const MOST_RECORDS: usize = 512;
 
-/// Time to wait for further entries before a request is sent.
+/// Time to wait for more entries before sending a request.
 const GATHER: Duration = Duration::from_secs(1);
 
-/// Interval between metrics.
+/// Interval between metrics requests.
 const METRICS: Duration = Duration::from_secs(60);
 
-/// Time for the last request at shutdown.
+/// Timeout for the last request at shutdown.
 const LAST: Duration = Duration::from_secs(1);
 
-/// Number of consecutive failures from which the user is notified.
+/// Number of consecutive failures after which the user is notified.
 const TOLD: u32 = 3;
 
 const NANOS_PER_MS: u64 = 1_000_000;
 
-/// Everything that an exporter needs.
+/// Dependencies and settings of an exporter.
 pub struct ExporterParts {
     /// Collector.
     pub endpoint: Endpoint,
     /// Form in which paths are sent.
     pub paths: PathForm,
-    /// Maximum size in bytes of the part of the log that is not sent yet.
+    /// Maximum size of the unsent part of the log, in bytes.
     pub backlog: u64,
     /// Directory of the log.
     pub log: PathBuf,
-    /// File of the state.
+    /// Path of the state file.
     pub state: PathBuf,
     /// Id of this device: its public key.
     pub instance: String,
-    /// Position up to which entries are on disk, from the writer's memory.
+    /// Position up to which entries are on disk, as the log's writer reports it.
     pub synced: watch::Receiver<Written>,
     /// Newest signed head.
     pub head: watch::Receiver<Option<SignedHead>>,
     /// Returns the metrics in the Prometheus text format.
     pub metrics: Box<dyn Fn() -> String + Send + Sync>,
-    /// Reports that the collector does not accept entries, and `None` once it does.
+    /// Called with a message while the collector does not accept entries, and with `None` once it does.
     pub trouble: Box<dyn Fn(Option<String>) + Send + Sync>,
 }
 
@@ -78,10 +78,10 @@ pub struct Exporter {
     state: ExportState,
     reader: Reader,
     batch: Batch,
-    /// Maximum number of records of the next request; smaller after a refusal.
+    /// Maximum number of records in the next request, which is lower after a refusal.
     most: usize,
     failures: u32,
-    /// `false` until the stored position was compared with the log.
+    /// `false` until the stored position has been compared with the log.
     is_compared: bool,
     /// Start of the period that the metrics cover.
     began_ms: u64,
@@ -142,7 +142,7 @@ impl Exporter {
                 () = tokio::time::sleep(pause) => {}
             }
         }
-        // A collector that does not answer must not delay the shutdown. The rest is sent after the next start.
+        // An unresponsive collector must not delay the shutdown. The rest is sent after the next start.
         if self.failures == 0 {
             self.metrics_due = Instant::now();
             let _ = tokio::time::timeout(LAST, self.send()).await;
@@ -202,7 +202,7 @@ impl Exporter {
         let request = otlp::logs(&events, &self.parts.instance).encode_to_vec();
         let (accepted, refused) = match self.collector.send_logs(request).await {
             Ok(rejected) => (count as u64, rejected.min(count as u64)),
-            // One of the records may be at fault, so smaller requests follow.
+            // One record may be the cause, so the next requests are smaller.
             Err(problem) if problem.is_refusal() && count > 1 => {
                 self.most = count / 2;
                 return Ok(());
@@ -217,7 +217,7 @@ impl Exporter {
             match done {
                 Done::Entry(place) => self.state.place = place,
                 Done::Head(entries) => self.state.head = entries,
-                // A range that grew in the meantime is sent again.
+                // A range that has grown meanwhile is sent again.
                 Done::Lost(range) => self.state.lost.retain(|lost| *lost != range),
             }
         }
@@ -230,11 +230,11 @@ impl Exporter {
         let covered = Covered { start: nanos(self.began_ms), now: nanos(now_ms()) };
         let metrics = converted(&(self.parts.metrics)(), covered);
         let request = otlp::metrics(metrics, &self.parts.instance).encode_to_vec();
-        // A collector may accept logs only. Values are cumulative, so nothing is lost.
+        // A collector may accept only logs. Values are cumulative, so nothing is lost.
         let _ = self.collector.send_metrics(request).await;
     }
 
-    /// Gives up the oldest entries while more than the limit is not sent.
+    /// Drops the oldest entries if more than the limit is unsent.
     async fn give_up_beyond_limit(&mut self) -> Result<(), AttemptError> {
         if self.reader.behind().await? + self.batch.bytes() <= self.parts.backlog {
             return Ok(());
@@ -247,7 +247,7 @@ impl Exporter {
         Ok(())
     }
 
-    /// Fills the batch with lost ranges, an unsent head, and the next entries.
+    /// Fills the batch with lost ranges, an unsent head and the next entries.
     async fn read(&mut self) -> Result<(), AttemptError> {
         let synced = self.parts.synced.borrow().clone();
         let compared = if self.is_compared { None } else { self.reader.compare().await? };
@@ -268,7 +268,7 @@ impl Exporter {
     }
 
     fn unsent_head(&self) -> Option<SignedHead> {
-        // A log that was replaced has fewer entries.
+        // A replaced log has fewer entries.
         self.parts.head.borrow().clone().filter(|head| head.entries != self.state.head)
     }
 
@@ -292,7 +292,7 @@ impl Exporter {
     }
 
     fn store(&self) {
-        // If the disk is full, the position is stored later. Until then, a restart sends entries again.
+        // If the disk is full, the position is stored later. A restart before that sends entries again.
         let _ = self.state.write(&self.parts.state);
     }
 }
