@@ -212,7 +212,7 @@ fn lockdown_survives_restart_and_keeps_rules_and_grants() {
     world.restart();
     assert_eq!(world.status().protection, Protection::Protecting);
     let record = world.log();
-    for words in ["lockdown began, by the user", "lockdown is to end, by the user"] {
+    for words in ["lockdown began, by the user", "lockdown is ending, by the user"] {
         assert!(record.contains(words), "{words}: {record}");
     }
 }

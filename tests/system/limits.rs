@@ -34,7 +34,7 @@ fn session_looping_output_to_input_ends_with_a_reason() {
     to.write_all(b"no message\n").unwrap();
     drop(to);
     eventually("the session has ended", BOUND, || shim.try_wait().unwrap().is_some());
-    let why = "what is sent to the client comes back as its input";
+    let why = "messages to the client come back as its input";
     eventually("the session's log contains the reason", BOUND, || session_logs(&machine).contains(why));
     eventually("the reason is recorded once", BOUND, || {
         let record = record(&machine);

@@ -51,8 +51,7 @@ fn sessions_beyond_blocking_threads_work_and_excess_session_gets_a_reason() {
     let mut refused = machine.client();
     let answer = refused.request("initialize", json!({}));
     let message = answer["error"]["message"].as_str().unwrap();
-    let why =
-        format!("{SESSIONS} sessions are open, which is all that `maxSessions` in `config.json` allows");
+    let why = format!("{SESSIONS} sessions are open, the maximum that `maxSessions` in `config.json` allows");
     assert!(message.contains(&why), "{message}");
     clients.pop().unwrap().hang_up();
     eventually("a session slot is free", BOUND, || {

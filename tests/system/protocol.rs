@@ -111,7 +111,7 @@ fn progress_token_reports_pending_approval() {
     let mut told = || {
         let progress = client.wait_for(|m| m["method"] == "notifications/progress");
         assert_eq!(progress["params"]["progressToken"], "t", "{progress}");
-        assert_eq!(progress["params"]["message"], "IronCurtain waits for the user's answer");
+        assert_eq!(progress["params"]["message"], "IronCurtain is waiting for the user's answer");
         progress["params"]["progress"].as_f64().unwrap()
     };
     let (first, second) = (told(), told());

@@ -205,8 +205,8 @@ fn revoke_while<T>(breaks: impl FnOnce(&Machine) -> T, mends: impl FnOnce(&Machi
     let listed = grants(&machine);
     let ending = listed.iter().find(|grant| grant["id"] == json!(id)).unwrap();
     let words = ending["ending"].as_str().unwrap();
-    assert!(words.starts_with("it is denied since ") && words.contains(because), "{words}");
-    assert!(command_output(&machine, &["grants"]).contains("BEING REVOKED: it is denied since"));
+    assert!(words.starts_with("it has been denied since ") && words.contains(because), "{words}");
+    assert!(command_output(&machine, &["grants"]).contains("BEING REVOKED: it has been denied since"));
     let status = command_output(&machine, &["status"]);
     assert!(
         status.contains(" is only partly protecting ")

@@ -55,7 +55,7 @@ fn a_requested_path_is_granted_listed_and_released() {
     let asked = world.user.asked();
     assert_eq!((asked.len(), asked[0].server.as_str()), (1, "run:sh"));
     assert_eq!(paths(&asked[0]), [notes.to_str().unwrap()]);
-    let claim = ("why, as the agent says".to_owned(), "to summarize\\u{202e} them".to_owned());
+    let claim = ("reason given by the agent".to_owned(), "to summarize\\u{202e} them".to_owned());
     assert!(asked[0].with.contains(&claim), "{:?}", asked[0].with);
     assert!(asked[0].offers.iter().all(|offer| !offer.lifetimes.contains(&Lifetime::Once)));
     assert_eq!(read_notes(&world, 1), "my notes");

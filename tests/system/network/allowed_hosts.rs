@@ -54,7 +54,7 @@ fn listed_hosts_are_reached_and_others_are_refused_and_recorded() {
             );
             assert_eq!(world.user.asked().len(), 0);
             let shown = world.activity();
-            let refused = "The server fetcher was kept from evil.example.test:80: `evil.example.test` is on the list of denied domains";
+            let refused = "The server fetcher was refused access to evil.example.test:80: `evil.example.test` is on the list of denied domains";
             assert!(
                 shown.iter().any(|one| one.summary == refused && one.paths == ["evil.example.test:80"]),
                 "{shown:?}"

@@ -282,7 +282,7 @@ fn service_of_this_computer_is_asked_about_by_its_port() {
         assert_eq!(*object, [Piece::Ours("Ollama"), Piece::Ours(" on this computer, "), port]);
         // Nothing listens on this port, so no question is asked and the denial does not apply.
         let said = client.fetch_unjudged("http://localhost:11435/hello");
-        assert!(said.contains("nothing on this computer listens at port 11435"), "{said}");
+        assert!(said.contains("no program on this computer listens on port 11435"), "{said}");
         // The router and metadata services never raise a question either.
         for url in ["http://9.9.9.1/", "http://169.254.169.254/latest/", "http://metadata.google.internal/"] {
             assert!(client.fetch_unjudged(url).starts_with("403 "), "{url}");
