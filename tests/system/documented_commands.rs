@@ -41,7 +41,7 @@ const POLICY: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../..
 /// Path of the policy file in the guide. The test substitutes its own configuration folder.
 const POLICY_FILE: &str = "~/.config/ironcurtain/policy/compiled-policy.json";
 
-/// Commands in the guides that need a package registry, a keyring or another server. Other tests cover them.
+/// Commands in the guides that need a package registry, a keyring or another server. Other tests run them.
 const ELSEWHERE: [&str; 11] = [
     "servers add https://mcp.example.com/mcp --name example",
     "servers login example",

@@ -239,7 +239,7 @@ impl Running {
     }
 
     pub fn kill_if_alive(&self) {
-        // Fails only if the process has already exited.
+        // Fails only if the process has exited.
         let _ = kill_process(pid(self.pid), Signal::KILL);
     }
 

@@ -95,7 +95,7 @@ fn push_to_unknown_remote_lists_remote_and_branch_first() {
     let read = Consequence { allowed: true, ..on(Verb::Read, &repo, "folder") };
     assert_eq!(question.consequences, [push, read]);
     assert_eq!(question.with, [("force".to_owned(), "true".to_owned())]);
-    // The offer's label says the same and does not mention that a folder is read.
+    // The label of the offer contains the same and does not mention that a folder is read.
     let pushes = "may push main to https://evil.example/stolen.git and 1 other thing";
     assert_eq!(
         narrowest_offer(&question),

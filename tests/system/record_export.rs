@@ -56,7 +56,7 @@ impl Collector {
         self.lines("records.jsonl")
     }
 
-    /// Returns the ids of the received entries, by sequence number.
+    /// Returns the ids of the entries by sequence number.
     fn ids(&self) -> BTreeMap<u64, BTreeSet<String>> {
         let mut ids = BTreeMap::<u64, BTreeSet<String>>::new();
         for record in self.records() {
@@ -199,7 +199,7 @@ fn full_paths_are_exported_only_if_enabled() {
 }
 
 #[test]
-fn killing_collector_or_daemon_loses_and_changes_no_entry() {
+fn kills_of_collector_and_daemon_lose_and_change_nothing() {
     let mut collector = Collector::start();
     let mut machine = machine(&collector, "none");
     machine.start();

@@ -254,7 +254,7 @@ fn nothing_but_listing_and_signing_reaches_the_agent() {
 }
 
 #[test]
-fn ssh_login_host_is_the_host_that_proved_its_key() {
+fn the_host_of_a_login_is_the_one_that_proved_it() {
     let (world, agent, host) = (world(), Agent::start(), Agent::start());
     let key = agent.add("ed25519", "my-key");
     // The flag selects SHA-512 for the RSA key.
@@ -273,11 +273,11 @@ fn ssh_login_host_is_the_host_that_proved_its_key() {
         let bind = bind_request(host_key, &session, &signature, false);
         assert_eq!(send(&mut shell, &[bind.clone(), request(&session)]).last(), Some(&14));
         assert_eq!(asked(&world), format!("a login as git at {name}.example"));
-        // A login for another SSH session does not count as a login to this host.
+        // A login for another session is not for this host.
         allow(&world);
         assert_eq!(send(&mut shell, &[bind, request(&[8; 32])]).last(), Some(&14));
         assert_eq!(asked(&world), "a login as git at a host that cannot be determined");
-        // Neither a signature for another session nor a forwarded connection proves anything.
+        // Neither a signature of another session nor a forwarded connection proves anything.
         for bind in [
             bind_request(host_key, &[8; 32], &signature, false),
             bind_request(host_key, &session, &signature, true),
@@ -287,7 +287,7 @@ fn ssh_login_host_is_the_host_that_proved_its_key() {
             assert_eq!(asked(&world), "a login as git at a host that cannot be determined");
         }
     }
-    // If the signed data contains the host's key, it must be the key of the connection.
+    // The host's key can be part of the signed data. It must then be that of the connection.
     let [(one, ..), (two, ..), _] = &keys;
     let with_host = sign_request(&key, &login(&session, &key, Some(two)), 0);
     allow(&world);
@@ -303,7 +303,7 @@ fn ssh_login_host_is_the_host_that_proved_its_key() {
 }
 
 #[test]
-fn run_without_ssh_agent_has_none_and_signatures_need_approval() {
+fn a_run_has_no_agent_without_one_and_no_signature_without_an_answer() {
     let (world, agent) = (world(), Agent::start());
     let key = agent.add("ed25519", "my-key");
     let request = sign_request(&key, &login(&[7; 32], &key, None), 0);

@@ -160,7 +160,7 @@ fn a_granted_folder_that_is_replaced_is_unmounted() {
     std::fs::rename(world.path("docs"), world.path("moved")).unwrap();
     std::fs::create_dir(world.path("docs")).unwrap();
     std::fs::write(world.path("docs/a"), "other\n").unwrap();
-    // The next change to the grants detects the replaced folder.
+    // The next change of grants compares the folder.
     world.file("notes.txt", "notes\n");
     world.user.will(Next::Allow(Reach::Paths, Lifetime::Session));
     assert_eq!(shell.run("cat ~/notes.txt"), "notes\nstatus 0\n");

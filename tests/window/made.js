@@ -51,7 +51,7 @@
       grant("g4", "/srv/projects/shared", ["read", "write", "delete"], "always", { client: "Cursor", server: "git", unused_days: 41 }),
       grant("g5", "docs.example.org:443", ["reach"], "always", { kind: "host", server: "fetch" }),
       grant("g6", "send_message to \u05d0\u05d1\u05d2 <img src=x onerror=alert(1)>", ["use"], "1 hour", { kind: "tool", server: "slack", expires_ms: now + 3_000_000 }),
-      grant("g7", `${home}/src/secret-plans`, [], "until you revoke the denial", { kind: "declined", uses: 0, last_used_ms: null, provenance: "proposed workspace" }),
+      grant("g7", `${home}/src/secret-plans`, [], "until you undo the no", { kind: "declined", uses: 0, last_used_ms: null, provenance: "proposed workspace" }),
     ],
     waiting: [],
     day,

@@ -353,7 +353,7 @@ test("host is allowed permanently after a summary, invalid names are refused, an
   await press("close:fetch:write:/home/ada/.cache/fetch:yes");
   await says("/home/ada/.cache/fetch is closed.");
   assert.deepEqual(await called("close_opening"), [{ server: "fetch", opening: { kind: "write", what: "/home/ada/.cache/fetch" } }]);
-  // An unsandboxed server has no list, because it can reach everything.
+  // An unsandboxed server has no list, because it reaches everything.
   assert.equal(await browser.run(`document.querySelector('${key("open-host:git")}')`), null);
   assert.notEqual(await browser.run(`document.querySelector('${key("open-host:fetch")}')`), null);
 });

@@ -119,7 +119,7 @@ fn foreign(text: &str) -> Piece {
     Piece::Foreign(text.into())
 }
 
-/// Returns a client named Claude Code, started by zsh in a terminal.
+/// Returns a client named Claude Code that zsh started in a terminal.
 pub(crate) fn client() -> ClientView {
     let process = |pid, name: &str, exe: &str| ProcessView { pid, name: name.into(), exe: Some(exe.into()) };
     ClientView {

@@ -1,5 +1,4 @@
-//! Logins at a server that uses the Python SDK: the user logs in on a terminal, a session uses and renews the token,
-//! and the user logs out.
+//! Logins at a server of the Python SDK: made on a terminal, used and renewed by a session, and ended.
 
 use super::world;
 use crate::client::BOUND;
@@ -97,7 +96,7 @@ fn login(world: &World, more: &[&str]) -> (Terminal, Started) {
     (terminal, started)
 }
 
-/// Logs in as the user. Returns all terminal output.
+/// Logs in as the user, and returns everything that was shown.
 fn log_in(world: &World) -> String {
     let (mut terminal, started) = login(world, &[]);
     terminal.shows("in your browser, to log in for `far`? [y/N]");
@@ -111,7 +110,7 @@ fn log_in(world: &World) -> String {
     terminal.all()
 }
 
-/// Creates a test environment with this server and an unlocked secrets file for its tokens.
+/// Creates a world with this server and an unlocked file for its tokens.
 fn world_of(host: &LoginHost) -> World {
     let world = world(&json!({ "url": host.url() }));
     create_file_with_secret(&world.ours());
@@ -158,7 +157,7 @@ fn login_token_is_used_renewed_and_removed() {
     assert_eq!(client.say("again").ok(), "again");
     assert_eq!(host.issued().len(), 5);
 
-    // After the server has revoked the login, calls fail until the user logs in again, and the session continues.
+    // A login that was revoked there is an error, until the user logs in again; the session goes on.
     host.control("/revoke");
     client.say("x").refused("has expired; to log in again, run: ironcurtain servers login far");
     let shown_again = log_in(&world);

@@ -122,7 +122,7 @@ pub(crate) fn compare(
     Ok(Changes { all, not_copied, is_finished: after.is_some() })
 }
 
-/// Current content of the folder, without the paths that the checkpoint does not cover.
+/// Current content of the folder, without paths that the checkpoint does not cover.
 struct Current {
     entries: BTreeMap<String, Stat>,
     not_copied: Vec<NotCopied>,
@@ -149,8 +149,7 @@ impl Current {
     }
 }
 
-/// Returns the path's current state, or `None` if it equals the checkpoint. The inner error is an error reading the
-/// path.
+/// Returns the current state of a path, unless it equals the checkpoint. The inner error is that of reading the path.
 fn difference(
     tree: &Tree,
     before: &Before,

@@ -26,7 +26,7 @@ use std::path::PathBuf;
 /// Maximum number of files and folders in a checkpoint.
 pub const MOST_ENTRIES: usize = 200_000;
 
-/// Maximum size of a checkpoint, in bytes. Includes files that share their blocks with the original.
+/// Maximum size of a checkpoint. A file that shares its blocks with the original counts too.
 pub const MOST_BYTES: u64 = 4 << 30;
 
 /// Number of checkpoints to keep. A new checkpoint removes the oldest.
@@ -52,7 +52,7 @@ pub enum CheckpointError {
     /// The folder is too large.
     #[error("the files in `{0}` have more than {most} GiB together; a checkpoint has at most that much", most = MOST_BYTES >> 30)]
     TooLarge(String),
-    /// The checkpoint does not exist.
+    /// There is no such checkpoint.
     #[error("there is no checkpoint `{0}`; `ironcurtain undo` lists them")]
     Unknown(String),
     /// A record of the checkpoint is damaged.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io;
 
-/// State of the folder before the run.
+/// The folder before the run.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Before {
     #[serde(flatten)]
@@ -27,7 +27,7 @@ pub struct CheckpointInfo {
     pub taken_ms: u64,
 }
 
-/// A path that a checkpoint does not cover, including everything below it.
+/// A path that a checkpoint does not cover, with everything below it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NotCopied {
     /// Path relative to the folder. For a name that is not UTF-8, the path of the folder that contains it.
@@ -138,14 +138,14 @@ impl NotCopied {
         }
     }
 
-    /// Returns `true` if this entry explains why the path is not covered.
+    /// Returns true if a path is not covered for this reason.
     pub(crate) fn covers(&self, path: &str) -> bool {
         !self.is_name
             && path.strip_prefix(&self.path).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     }
 }
 
-/// Returns the permission bits of a mode.
+/// Returns the permissions in a mode.
 pub(crate) fn permissions(stat: &Stat) -> u32 {
     stat.st_mode & 0o7777
 }

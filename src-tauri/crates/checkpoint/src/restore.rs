@@ -1,7 +1,7 @@
 //! Restores paths from a checkpoint.
 //!
-//! - Removes obstacles first, deepest path first. Then creates the rest, each folder before its content.
-//! - A file is written next to its destination and renamed, so a failure leaves the old file.
+//! - First removes obstacles, the deepest path first, then creates the rest, a folder before its content.
+//! - A file is written beside its place and renamed, so a failure leaves the old one.
 
 use crate::Change;
 use crate::compare::Seen;
@@ -56,7 +56,7 @@ pub(crate) fn restore(tree: &Tree, before: &Before, changes: &[Change], copies: 
             Err(why) => restored.failed.push(NotRestored { path: change.path.clone(), why }),
         }
     }
-    // Sets the modes last, because a mode may deny access to the folder's owner.
+    // Only now: a folder may be closed to its own user.
     for (path, mode) in folders.into_iter().rev() {
         let folder = tree.open_below(path, OFlags::RDONLY | OFlags::DIRECTORY);
         if let Err(error) = folder.and_then(|folder| fchmod(folder, Mode::from_raw_mode(mode))) {
@@ -66,7 +66,7 @@ pub(crate) fn restore(tree: &Tree, before: &Before, changes: &[Change], copies: 
     restored
 }
 
-/// Removes an obstacle. Files and links are replaced later instead.
+/// Removes an obstacle. A file or link is replaced later instead.
 fn clear(tree: &Tree, before: &Before, change: &Change) -> io::Result<()> {
     let stat = tree.look(&change.path)?;
     if Seen::of(stat.as_ref()) != change.now {
@@ -117,7 +117,7 @@ fn create(tree: &Tree, before: &Before, path: &str, copies: &Path) -> io::Result
     }
 }
 
-/// Renames a new file to its final name.
+/// Renames a new file to its name.
 fn put(above: &std::os::fd::OwnedFd, (beside, name): (&str, &str)) -> io::Result<()> {
     renameat(above, beside, above, name).map_err(|error| {
         // The first error is more important.
@@ -126,7 +126,7 @@ fn put(above: &std::os::fd::OwnedFd, (beside, name): (&str, &str)) -> io::Result
     })
 }
 
-/// Returns an unused file name.
+/// Returns a name that no other file has.
 fn beside() -> io::Result<String> {
     random_name().map(|name| format!(".ironcurtain-undo-{name}"))
 }

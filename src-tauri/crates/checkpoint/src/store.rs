@@ -21,7 +21,7 @@ const BEFORE: &str = "before.json";
 /// Name of the record of the differences after the run.
 const AFTER: &str = "after.json";
 
-/// Name prefix of a checkpoint whose run has not started.
+/// Prefix of the name of a checkpoint whose run has not started.
 const NEW: &str = "new-";
 
 /// Maximum size of a text that is compared line by line, in bytes.
@@ -91,7 +91,7 @@ impl Checkpoints {
     /// Opens the checkpoint of a run.
     ///
     /// # Errors
-    /// [`CheckpointError`] if it does not exist or is damaged.
+    /// [`CheckpointError`], if it does not exist or is damaged.
     pub fn open(&self, id: &str) -> Result<Checkpoint, CheckpointError> {
         let unknown = || CheckpointError::Unknown(id.chars().take(100).collect());
         let is_name = !id.is_empty() && id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');

@@ -89,7 +89,7 @@ impl Tree {
         readlinkat(above, name, Vec::new())?.into_string().map_err(|_| Errno::ILSEQ)
     }
 
-    /// Lists everything below the folder. Fails if there are more than `most` entries.
+    /// Lists everything below the folder, at most `most` entries.
     pub(crate) fn list(&self, most: usize) -> Result<Listing, ListError> {
         let mut listing = Listing::default();
         let mut folders = vec![String::new()];

@@ -103,7 +103,7 @@ async fn changed(settings: &mut watch::Receiver<Arc<SessionSettings>>, from: Opt
     }
 }
 
-/// Exports until `ending` is cancelled. Retries while the key or a secret is unavailable.
+/// Exports until `ending` is cancelled. Tries again while the key or a secret is not available.
 async fn run(state: &Arc<DaemonState>, config: &ExportConfig, ending: &CancellationToken) {
     let (head, heads) = watch::channel(None);
     let (key, exporter) = loop {
@@ -171,7 +171,7 @@ async fn sign(
     loop {
         let (written, stands) = audit.standing();
         if stands.is_ok() && signed.as_ref() != Some(&written) {
-            // Only entries on disk are signed, so that a power failure cannot invalidate a signed head.
+            // Only what is on disk is signed, so that a power failure cannot make a signed head wrong.
             audit.settle().await;
             let new = SignedHead::sign(&key, &written, now_ms());
             if let Err(problem) = append(file.clone(), new.clone()).await {

@@ -1,8 +1,8 @@
 //! Sends OTLP requests to a collector with HTTP/1.1 POST.
 //!
-//! - The user chooses the collector, so its host may be on this machine or network. Redirects are not followed.
-//! - The collector is not trusted: responses have size and time limits, and their text is never shown.
-//! - Only an OTLP response counts as a success, so a network's login page does not.
+//! - The collector is the user's choice, so its host may be on this machine or network. Redirects are not followed.
+//! - A collector is not trusted: its answer is read up to a limit and within a time, and none of its text is shown.
+//! - A success needs an OTLP answer, so that the login page of a network does not count as one.
 
 use crate::endpoint::Endpoint;
 use crate::otlp;
@@ -68,7 +68,7 @@ pub enum DeliveryError {
     /// The collector permanently refuses this request.
     #[error("the collector refused the entries ({0})")]
     Refused(u16),
-    /// The collector is overloaded or reports another error.
+    /// Overloaded or another error.
     #[error("the collector answered with the status {status}")]
     Status {
         /// HTTP status.
@@ -230,7 +230,7 @@ fn tls() -> Result<TlsConnector, DeliveryError> {
     Ok(TlsConnector::from(Arc::new(config)))
 }
 
-/// Checks the status of a response.
+/// Checks the status of an answer.
 fn checked(response: &Response<Incoming>) -> Result<(), DeliveryError> {
     let status = response.status();
     Err(match status {

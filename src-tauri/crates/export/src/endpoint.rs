@@ -1,4 +1,4 @@
-//! A collector's address, and the headers to send to it.
+//! Address of a collector, and the headers to send to it.
 
 use std::fmt;
 use url::{Position, Url};
@@ -11,7 +11,7 @@ pub struct Endpoint {
     headers: Vec<(String, Zeroizing<String>)>,
 }
 
-/// The address is not a collector's address.
+/// Address that is not one of a collector.
 #[derive(Debug, thiserror::Error)]
 #[error("expected the `http` or `https` address of a collector, such as `https://otel.example.com:4318`")]
 pub struct EndpointError;

@@ -33,7 +33,7 @@ const GATHER: Duration = Duration::from_secs(1);
 /// Interval between metrics requests.
 const METRICS: Duration = Duration::from_secs(60);
 
-/// Timeout for the last request at shutdown.
+/// Time for the last request at shutdown.
 const LAST: Duration = Duration::from_secs(1);
 
 /// Number of consecutive failures after which the user is notified.
@@ -81,7 +81,7 @@ pub struct Exporter {
     /// Maximum number of records in the next request, which is lower after a refusal.
     most: usize,
     failures: u32,
-    /// `false` until the stored position has been compared with the log.
+    /// `false` until the stored position was compared with the log.
     is_compared: bool,
     /// Start of the period that the metrics cover.
     began_ms: u64,
@@ -202,7 +202,7 @@ impl Exporter {
         let request = otlp::logs(&events, &self.parts.instance).encode_to_vec();
         let (accepted, refused) = match self.collector.send_logs(request).await {
             Ok(rejected) => (count as u64, rejected.min(count as u64)),
-            // One record may be the cause, so the next requests are smaller.
+            // One of the records may be at fault, so smaller requests follow.
             Err(problem) if problem.is_refusal() && count > 1 => {
                 self.most = count / 2;
                 return Ok(());
@@ -268,7 +268,7 @@ impl Exporter {
     }
 
     fn unsent_head(&self) -> Option<SignedHead> {
-        // A replaced log has fewer entries.
+        // A log that was replaced has fewer entries.
         self.parts.head.borrow().clone().filter(|head| head.entries != self.state.head)
     }
 
@@ -292,7 +292,7 @@ impl Exporter {
     }
 
     fn store(&self) {
-        // If the disk is full, the position is stored later. A restart before that sends entries again.
+        // If the disk is full, the position is stored later. Until then, a restart sends entries again.
         let _ = self.state.write(&self.parts.state);
     }
 }

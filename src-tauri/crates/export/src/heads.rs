@@ -1,7 +1,7 @@
 //! Signed heads. Each proves, on any machine, that the log had a given entry at a given position.
 //!
-//! - A log that contains every signed head was not cut or rewritten before the newest head.
-//! - Heads prove nothing about entries after the newest head, or about entries written after the key was stolen.
+//! - A log that contains every signed head was not cut or rewritten before the newest of them.
+//! - Proves nothing about entries after the newest head, or written after somebody else took the key.
 
 use crate::key::{DeviceKey, PublicKey};
 use ironcurtain_audit::{Checked, Written, check_all_written};

@@ -26,7 +26,7 @@ pub enum DeviceKeyError {
     /// The stored key is invalid.
     #[error("the stored device key is invalid; remove `{0}` and the key to create another one")]
     Invalid(PathBuf),
-    /// The stored public key has no matching secret key.
+    /// The key of this public key does not exist.
     #[error("the device key of `{0}` is missing; restore it, or remove the file to create another key")]
     Missing(PathBuf),
     /// The keyring is locked.

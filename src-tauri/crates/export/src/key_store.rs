@@ -54,7 +54,7 @@ impl KeyStore {
             None => None,
         };
         if let Some(key) = in_file.or(in_keyring) {
-            // The file is missing if the process was killed between the two steps below.
+            // The file can be missing after a kill between the two steps below.
             if known.is_none() {
                 self.write_public(&key.public())?;
             }

@@ -38,7 +38,7 @@ pub enum OcsfError {
     /// The file cannot be written.
     #[error("failed to write the events: {0}")]
     Write(io::Error),
-    /// The file has other content.
+    /// The file has another content.
     #[error("the last line of the file is not an event of IronCurtain; choose another file")]
     Foreign,
     /// The last event is not in the log.
@@ -51,7 +51,7 @@ pub enum OcsfError {
 pub struct OcsfWritten {
     /// Number of appended events.
     pub events: u64,
-    /// Number of entries that are missing, because they were removed from the log by age.
+    /// Number of entries that could not be read any more, because they were removed by age.
     pub lost: u64,
 }
 

@@ -57,7 +57,7 @@ impl Reader {
         self.with(move |follower| follower.skip_to(limit)).await
     }
 
-    /// Compares the position with the log. Returns the range of lost entries, if any.
+    /// Compares the position with the log, and returns the range that is lost, if any.
     pub(crate) async fn compare(&mut self) -> io::Result<Option<LostRange>> {
         self.with(Follower::compare).await
     }
@@ -88,7 +88,7 @@ impl Reader {
                         break;
                     }
                     Some(FollowedEntry::Lost(_)) => {
-                        // The range is found again once the preceding entries have been sent.
+                        // Found again once the entries before are sent.
                         *follower = Follower::new(&log, before);
                         break;
                     }

@@ -69,15 +69,15 @@ impl ExportState {
         Ok(Some(serde_json::from_str(&text)?))
     }
 
-    /// Reads the state of an export, or creates one that starts after the newest entry. Replaces a damaged state with
-    /// one that sends all entries within the limit again. Blocks.
+    /// Reads the state of an export, or creates one that starts after the newest entry. A damaged state is replaced by one from
+    /// which all entries within the limit are sent again. Blocks.
     pub(crate) fn load(file: &Path, log: &Path, limit: u64) -> Self {
         let place = match Self::read(file) {
             Ok(Some(state)) => return state,
             Ok(None) => LogPlace::end(log),
             Err(_) => within(log, limit),
         };
-        // An unreadable log is reported when it is read.
+        // A log that cannot be read is reported when it is read.
         Self::starting_at(place.unwrap_or_else(|_| LogPlace::beginning()))
     }
 
@@ -103,7 +103,7 @@ impl ExportState {
     }
 }
 
-/// Returns the position after which at most `limit` bytes follow.
+/// Returns the position from which at most `limit` bytes follow.
 fn within(log: &Path, limit: u64) -> io::Result<LogPlace> {
     let mut follower = Follower::new(log, LogPlace::oldest(log)?);
     follower.skip_to(limit)?;

@@ -1,4 +1,4 @@
-//! Proof that a session's peer owns a host key: the host has signed the session.
+//! Proof that a session is one with the owner of a host key: the host has signed it.
 
 use crate::wire::{Malformed, Reader};
 use ring::signature::{
@@ -6,16 +6,16 @@ use ring::signature::{
     RSA_PKCS1_2048_8192_SHA512, RsaPublicKeyComponents, UnparsedPublicKey,
 };
 
-/// Claim that a session's peer is a particular host.
+/// Claim that a session is one with a host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionBinding {
     /// Public key of the host.
     pub host_key: Vec<u8>,
-    /// Session id.
+    /// The session.
     pub session: Vec<u8>,
-    /// The host's signature of the session id.
+    /// The host's signature of the session.
     signature: Vec<u8>,
-    /// `true` if the agent is forwarded to the host.
+    /// True if the agent is forwarded to the host.
     pub is_forwarding: bool,
 }
 
@@ -31,7 +31,7 @@ impl SessionBinding {
         Ok(binding)
     }
 
-    /// Returns `true` if the host has signed the session. Returns `false` for an unsupported algorithm.
+    /// Returns true if the host has signed the session. False for an algorithm that is not supported.
     #[must_use]
     pub fn is_proved(&self) -> bool {
         self.verify().is_ok()
@@ -78,13 +78,13 @@ fn last(mut key: Reader<'_>) -> Result<&[u8], Malformed> {
     Ok(value)
 }
 
-/// Reads the point on an elliptic curve, which follows the curve's name.
+/// Reads the point of an elliptic curve, after the curve's name.
 fn point(mut key: Reader<'_>) -> Result<&[u8], Malformed> {
     key.string()?;
     last(key)
 }
 
-/// Returns a signature in fixed form, with both numbers padded to full length.
+/// Returns a signature with both numbers in full length.
 fn fixed<const LENGTH: usize>(signature: &[u8]) -> Result<Vec<u8>, Malformed> {
     let mut reader = Reader::new(signature);
     let mut fixed = Vec::with_capacity(2 * LENGTH);

@@ -1,12 +1,10 @@
 //! Parses requests to an ssh agent, and determines the purpose of a signature. Performs no I/O.
 //!
-//! - Formats: the [agent protocol], [RFC 4252] for logins, and OpenSSH's `PROTOCOL`, `PROTOCOL.agent` and
-//!   `PROTOCOL.sshsig`.
-//! - INVARIANT: data whose purpose is not recognized exactly has none, so nothing is signed that the user was not
-//!   shown.
-//! - A login's host is the one whose key is part of the signed data, or that has signed the login's session.
+//! - Formats: the [agent protocol](https://datatracker.ietf.org/doc/draft-ietf-sshm-ssh-agent/), [RFC 4252] for logins, and OpenSSH's
+//!   `PROTOCOL`, `PROTOCOL.agent` and `PROTOCOL.sshsig`.
+//! - INVARIANT: data whose purpose is not determined exactly has none, so that nothing is signed that the user was not shown.
+//! - The host of a login is the one whose key is part of the signed data, or has signed the session that the login is for.
 //!
-//! [agent protocol]: https://datatracker.ietf.org/doc/draft-ietf-sshm-ssh-agent/
 //! [RFC 4252]: https://www.rfc-editor.org/rfc/rfc4252#section-7
 
 mod binding;

@@ -15,9 +15,9 @@ pub enum SignaturePurpose {
     Login {
         /// Account on the host.
         user: String,
-        /// Session id of the login.
+        /// Session that the login is for.
         session: Vec<u8>,
-        /// The host's key, if it is part of the data. A host accepts such a signature only for its own key.
+        /// Key of the host, if it is part of the data. A host accepts such a signature only for its own key.
         host_key: Option<Vec<u8>>,
     },
     /// A file, a commit or another text.

@@ -21,7 +21,7 @@ const SIGN: u8 = 13;
 /// `SSH_AGENTC_EXTENSION`.
 const EXTENSION: u8 = 27;
 
-/// Extension that identifies the host of a connection.
+/// Extension that names the host of a connection.
 const BIND: &str = "session-bind@openssh.com";
 
 /// Maximum number of keys in a list.
@@ -34,7 +34,7 @@ pub enum AgentRequest {
     List,
     /// Signs data.
     Sign(SignRequest),
-    /// Identifies the host that later signatures are for.
+    /// Names the host that later signatures are for.
     Bind(SessionBinding),
     /// Any other request, such as adding or removing a key.
     Other,

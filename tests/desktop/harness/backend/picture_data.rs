@@ -3,7 +3,7 @@
 use super::fake_data;
 use ironcurtain_protocol::{ActivityView, ClientView, QuestionsView, RootView, SessionView};
 
-/// Returns sandboxed sessions of three agents.
+/// Returns the sessions of three agents, all sandboxed.
 pub(super) fn sessions(now: u64) -> Vec<SessionView> {
     let [first, second] = <[SessionView; 2]>::try_from(fake_data::sessions(now)).expect("two sessions");
     let agent = |name: &str, exe: &str| ClientView {

@@ -30,7 +30,7 @@ const MOST_OPEN: usize = 8;
 /// Maximum number of times that one connection is judged. It is judged again after each change of rules or grants.
 const MOST_ROUNDS: usize = 20;
 
-/// Reason why a requested host is not reachable.
+/// Reason that a requested host may not be reached.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum HostRequestError {
     /// The text is not a host with a port, or it names an address or the user's own network.
@@ -137,7 +137,7 @@ impl RunAsking {
     }
 
     /// Asks the user once, and creates a grant if the user allows more than the waiting connections. Returns `None` if
-    /// the connection must be judged again. `requested` is the agent's reason if an agent requested the host.
+    /// the connection must be judged again. If no connection waits, an agent has requested the host, for this reason.
     pub(super) async fn question(
         &self,
         target: &HostPort,
