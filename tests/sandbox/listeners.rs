@@ -1,10 +1,15 @@
 //! Listening sockets of the host. The kernel queues connections to them, which the test counts after the sandbox has
 //! exited.
 //!
-//! Variables: `USTREAM`, `UDGRAM` and `UPACKETS` are socket paths outside the sandbox. `UWORK` is a socket path in
-//! the session sandbox directory. `UABSTRACT` and `UX11` are abstract socket names. `PORT` is a TCP port on every
-//! address of the host, `PORT6` one on its IPv6 loopback address, and `UPORT` a UDP port. `UPIPE` is a named pipe in
-//! the granted directory. `LAN` is the host's non-loopback address, or its loopback address if it has no other.
+//! Variables:
+//!
+//! - `USTREAM`, `UDGRAM`, `UPACKETS`: socket paths outside the sandbox.
+//! - `UWORK`: a socket path in the session sandbox directory.
+//! - `UABSTRACT`, `UX11`: abstract socket names.
+//! - `PORT`: a TCP port on every address of the host. `PORT6`: a TCP port on its IPv6 loopback address. `UPORT`: a UDP
+//!   port.
+//! - `UPIPE`: a named pipe in the granted directory.
+//! - `LAN`: a non-loopback address of the host if it has one, otherwise its loopback address.
 
 use std::{
     fs::File,

@@ -1,12 +1,15 @@
 //! A row of the table: a way out of a sandbox, its permitted twin, and the effect that the host observes.
 //!
-//! Commands are shell scripts with these variables. `S` is the scene's directory. It contains `W`, the session
-//! sandbox directory and working directory, `G`, another writable root, `R`, a readable directory, `O`, a directory
-//! that is readable or missing, `D`, a denied directory, and `H`, the home directory. `L` lists the names of all
-//! autostart files, and `K` the names of those that run from any folder. `P` is the probe program. `M` is the text
-//! that an attack writes, and `T` the text that a twin writes. `C` is the file in which an attack claims success. `V`
-//! is the victim's process id, `A` the address of its secret, and `N` its message queue. The listeners module defines
-//! further variables.
+//! Commands are shell scripts with these variables, and with those of the listeners module:
+//!
+//! - `S`: the scene's directory. It contains `W`, the session sandbox directory, which is also the working directory;
+//!   `G`, another writable root; `R`, a readable directory; `O`, a directory that is readable or missing; `D`, a denied
+//!   directory; and `H`, the home directory.
+//! - `L`: the names of all autostart files. `K`: the names of those that run from any folder.
+//! - `P`: the probe program.
+//! - `M`: the text that an attack writes. `T`: the text that a twin writes.
+//! - `C`: the file in which an attack claims success.
+//! - `V`: the victim's process id. `A`: the address of its secret. `N`: its message queue.
 
 use crate::scene::Scene;
 
