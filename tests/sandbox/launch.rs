@@ -249,7 +249,7 @@ fn finish(scene: &Scene, mut command: Command) -> Run {
     Run { said: String::from_utf8_lossy(&said).into_owned(), hung }
 }
 
-/// Returns the processes whose arguments contain the scene's name, except those that the scene itself started.
+/// Returns the processes whose arguments contain the scene's name, except the scene's own processes.
 pub(crate) fn left_over(scene: &Scene) -> Vec<(u32, String)> {
     let own = scene.victim.as_ref().map(crate::victim::Victim::pid);
     let pids = fs::read_dir("/proc").unwrap().flatten();

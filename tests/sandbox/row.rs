@@ -5,7 +5,7 @@
 //! - `S`: the scene's directory. It contains `W`, the session sandbox directory, which is also the working directory;
 //!   `G`, another writable root; `R`, a readable directory; `O`, a directory that is readable or missing; `D`, a denied
 //!   directory; and `H`, the home directory.
-//! - `L`: the names of all autostart files. `K`: the names of those that run from any folder.
+//! - `L`: the names of all autostart files. `K`: the names of autostart files that run from any folder.
 //! - `P`: the probe program.
 //! - `M`: the text that an attack writes. `T`: the text that a twin writes.
 //! - `C`: the file in which an attack claims success.

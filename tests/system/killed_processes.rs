@@ -186,7 +186,7 @@ fn killed_shim_ends_its_session() {
     eventually("no session is left", BOUND, || {
         machine.command(&["sessions"]).stdout.starts_with(b"No agent")
     });
-    // The question is closed and the terminal says so. An answer to it applies to no other question.
+    // The question is closed, and the terminal reports that. An answer to it applies to no other question.
     machine.wait_for_output("A question is over: ");
     machine.types("1");
     let mut client = machine.connect();

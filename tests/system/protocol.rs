@@ -208,7 +208,7 @@ fn call_to_silent_server_can_be_cancelled() {
     let heard = client.plain("heard");
     let heard: Value = serde_json::from_str(heard.ok()).unwrap();
     assert_eq!(heard[1]["method"], "notifications/cancelled");
-    // The reason is omitted, because it would be client text that nobody sees.
+    // The reason is omitted, because it is client text that the user has not seen.
     assert!(heard[1]["params"]["reason"].is_null());
     client.send(&twice);
     assert_eq!(client.answer(slow)["result"], json!({}));

@@ -1,4 +1,4 @@
-//! MCP sessions of an agent in a run: its servers are mediated as they are outside, through a socket that serves
+//! MCP sessions of an agent in a run: its servers are mediated as outside a run, through a socket that serves
 //! nothing else.
 
 use crate::client::{BOUND, Client};

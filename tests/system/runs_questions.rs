@@ -1,4 +1,4 @@
-//! Questions of a run: the program waits for the answer, a question is withdrawn when nobody waits for it, and many
+//! Questions of a run: the program waits for the answer, a question without a waiting program is withdrawn, and many
 //! questions are merged into one about a folder.
 
 use crate::runs::Shell;

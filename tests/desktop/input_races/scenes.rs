@@ -266,7 +266,7 @@ impl Scene {
         }
         let begin = Instant::now();
         // A busy page can miss the end of a movement. It then refuses the press and says what to do, so a user would
-        // try once more.
+        // try again.
         for _ in 0..2 {
             if by_key {
                 desk.focus(DIALOG);

@@ -160,7 +160,7 @@ fn endless_streams_do_not_block_others() {
     let calls: Vec<u64> = (0..20).map(|_| client.begin_call("say", json!({ "text": "endless" }))).collect();
     eventually("all streams are open", BOUND, || open.load(Ordering::Relaxed) == 21);
     assert_eq!(client.say("beside").ok(), r#"{"text":"beside"}"#);
-    // Cancelling a call closes its stream, because nobody needs the result.
+    // Cancelling a call closes its stream, because its result is no longer needed.
     for id in calls {
         client.send(
             &json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": id } }),

@@ -224,7 +224,7 @@ impl JudgingContext {
         self.with_context(grants, |context| judge(&self.snapshot.policy, context, call))
     }
 
-    /// Returns the grants that apply to the files as they are now. A grant for a file does not apply once a folder has
+    /// Returns the grants that apply to the current files. A grant for a file does not apply once a folder has
     /// replaced the file.
     fn grants_where(&self, is_folder: impl Fn(&CanonicalPath) -> bool) -> Cow<'_, [PathGrant]> {
         let is_outgrown = |grant: &PathGrant| grant.kind == GrantKind::File && is_folder(&grant.path);

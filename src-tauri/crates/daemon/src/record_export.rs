@@ -159,7 +159,7 @@ async fn start(
     Ok((key, exporter))
 }
 
-/// Signs the head of the log whenever it has changed, and once more when `ending` is cancelled.
+/// Signs the head of the log whenever it has changed, and again when `ending` is cancelled.
 async fn sign(
     audit: &Audit,
     home: &Home,

@@ -27,7 +27,7 @@ struct Known {
     head: String,
 }
 
-/// Reads the entry stored in the keyring. Returns `None` if there is none. Blocks on the keyring.
+/// Reads the entry from the keyring. Returns `None` if no entry is stored. Blocks on the keyring.
 ///
 /// # Errors
 /// Returns [`SecretError`] if the keyring is not available.
