@@ -165,7 +165,7 @@ fn hostile_tool_list_is_an_error_and_writes_nothing() {
             listing(&json!([big]))
                 .replace("'BIG'", "'x' * 50_000_000")
                 .replace("\"BIG\"", "'x' * 50_000_000"),
-            "IronCurtain accepts at most 8 MB here",
+            "IronCurtain takes at most 8 MB here",
         ),
         (
             "import sys\nwhile True: sys.stdout.write('x' * 65536)".to_owned(),

@@ -253,7 +253,7 @@ fn giant_response_arrives_and_oversized_response_is_an_error() {
     let world = hostile::world();
     let mut client = world.connect("hostile");
     assert_eq!(client.call("big", json!({ "bytes": 60_000_000 })).ok().len(), 60_000_000);
-    client.call("big", json!({ "bytes": MAX })).refused("IronCurtain accepts at most 64 MB");
+    client.call("big", json!({ "bytes": MAX })).refused("IronCurtain takes at most 64 MB");
     assert_session_works(&mut client);
 }
 

@@ -274,7 +274,7 @@ fn oversized_remote_message_fails_its_call_only() {
             }
             true
         });
-        client.say("x").refused("the server's response is larger than");
+        client.say("x").refused("the server's answer is larger than");
         far.behave_correctly();
         client.say("y").ok();
     }

@@ -36,7 +36,7 @@ pub enum ServerFault {
     #[error("did not answer: {0}")]
     NeedsLogin(String),
     /// A message is too large.
-    #[error("sent a message larger than {n} MB; IronCurtain accepts at most {most} MB here", n = .0 >> 20, most = MESSAGE >> 20)]
+    #[error("sent a message larger than {n} MB; IronCurtain takes at most {most} MB here", n = .0 >> 20, most = MESSAGE >> 20)]
     LongMessage(u64),
     /// All messages together are too large.
     #[error("sent more than {MOST_BYTES} bytes")]
