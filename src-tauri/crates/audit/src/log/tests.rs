@@ -230,6 +230,13 @@ async fn removal_by_age_is_recorded() {
     let checked = check(dir.path()).unwrap();
     assert_eq!(checked.problem, None);
     assert!(checked.removed > 0, "{checked:?}");
+    assert!(checked.removal.is_some_and(|entry| entry > checked.removed), "{checked:?}");
+    // The log itself cannot excuse that the newest known entry is missing.
+    let known = |entries| Written { entries, head: "unknown".to_owned() };
+    let problem = format!("it begins after entry {}, and lacks entry 1", checked.removed);
+    assert_eq!(check_written(dir.path(), &known(1)).unwrap().problem, Some(problem));
+    let both = crate::check_all_written(dir.path(), &[known(1), audit.standing().0]).unwrap();
+    assert_eq!((both.problem, both.found), (None, 1));
     drop(audit);
     let audit = Audit::keep(young, |_| ()).unwrap();
     audit.record(Entry::new(Event::Session, "after")).await.unwrap();
