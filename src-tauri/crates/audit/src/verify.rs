@@ -70,7 +70,7 @@ pub fn check_all_written(dir: &Path, written: &[Written]) -> io::Result<Checked>
     checked.found = written.iter().filter(|known| is_found(known)).count();
     let newest = written.iter().map(|known| known.entries).max();
     let is_missing = |known: &&Written| {
-        let may_be_removed = known.entries <= checked.removed && Some(known.entries) != newest;
+        let may_be_removed = known.entries < checked.removed && Some(known.entries) != newest;
         known.entries > 0 && !may_be_removed && !is_found(known)
     };
     if checked.intact()

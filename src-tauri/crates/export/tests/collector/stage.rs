@@ -1,6 +1,7 @@
 //! A log, an exporter and its collector.
 
 use crate::fake_collector::FakeCollector;
+use futures_util::FutureExt;
 use ironcurtain_audit::{Audit, Entry, Event, Keeping};
 use ironcurtain_export::{Endpoint, ExportState, Exporter, ExporterParts, PathForm, SignedHead};
 use std::path::PathBuf;
@@ -21,6 +22,8 @@ pub struct Stage {
     pub told: Arc<Mutex<Option<String>>>,
     pub head: watch::Sender<Option<SignedHead>>,
     pub backlog: u64,
+    /// Token that is sent, as it is stored now.
+    pub token: Arc<Mutex<String>>,
     running: Option<(JoinHandle<()>, CancellationToken)>,
 }
 
@@ -37,6 +40,7 @@ impl Stage {
             told: Arc::default(),
             head: watch::Sender::new(None),
             backlog: 64 << 20,
+            token: Arc::default(),
             running: None,
         };
         stage.record(1).await;
@@ -65,8 +69,14 @@ impl Stage {
 
     pub fn parts(&self) -> ExporterParts {
         let told = self.told.clone();
+        let (url, token) = (self.collector.url(), self.token.clone());
+        let endpoint = move || {
+            let header = ("Authorization".to_owned(), format!("Bearer {}", token.lock().unwrap()));
+            Endpoint::new(&url, [header]).unwrap()
+        };
         ExporterParts {
-            endpoint: Endpoint::new(&self.collector.url(), []).unwrap(),
+            endpoint: endpoint(),
+            renewed: Box::new(move || std::future::ready(Some(endpoint())).boxed()),
             paths: PathForm::Full,
             backlog: self.backlog,
             log: self.log(),
@@ -83,7 +93,8 @@ impl Stage {
 
     pub fn start(&mut self) {
         let ending = CancellationToken::new();
-        let exporter = Exporter::new(self.parts()).unwrap();
+        let state = ExportState::open(&self.state_file(), &self.log(), self.backlog).unwrap();
+        let exporter = Exporter::new(self.parts(), state).unwrap();
         self.running = Some((tokio::spawn(exporter.run(ending.clone())), ending));
     }
 
