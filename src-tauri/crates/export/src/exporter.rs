@@ -34,7 +34,7 @@ const GATHER: Duration = Duration::from_secs(1);
 /// Interval between metrics.
 const METRICS: Duration = Duration::from_secs(60);
 
-/// Time for the last request at shutdown.
+/// Time at shutdown for the request in flight, and again for what is left.
 const LAST: Duration = Duration::from_secs(1);
 
 /// Number of consecutive failures from which the user is notified.
@@ -126,9 +126,18 @@ impl Exporter {
     pub async fn run(mut self, ending: CancellationToken) {
         let mut backoff = Backoff::default();
         loop {
-            let attempt = tokio::select! {
+            tokio::select! {
                 () = ending.cancelled() => break,
-                attempt = self.next() => attempt,
+                () = self.due() => {}
+            }
+            let late = async {
+                ending.cancelled().await;
+                tokio::time::sleep(LAST).await;
+            };
+            let attempt = tokio::select! {
+                // What was in flight is sent again after the next start.
+                () = late => return,
+                attempt = self.attempt() => attempt,
             };
             let pause = match attempt {
                 Ok(()) => {
@@ -156,9 +165,8 @@ impl Exporter {
         Ok(())
     }
 
-    /// Waits until there is something to send, and sends it.
-    async fn next(&mut self) -> Result<(), AttemptError> {
-        self.due().await;
+    /// Sends the next records and notes the result.
+    async fn attempt(&mut self) -> Result<(), AttemptError> {
         let sent = self.send().await;
         match &sent {
             Ok(_) => self.succeeded().await,
@@ -232,7 +240,9 @@ impl Exporter {
         };
         self.state.sent += count as u64 - rejected;
         self.state.refused += rejected;
-        if problem.is_none() {
+        if problem.is_some() {
+            self.most = 1;
+        } else {
             self.most = (self.most * 2).min(MOST_RECORDS);
             (self.state.last_success, self.state.failure) = (Some(now_ms()), None);
         }

@@ -98,6 +98,20 @@ impl Stage {
         self.running = Some((tokio::spawn(exporter.run(ending.clone())), ending));
     }
 
+    /// Replaces the log by an empty one, like a user who moved it away.
+    pub fn replace_log(&mut self) {
+        let log = self.log();
+        std::fs::remove_dir_all(&log).unwrap();
+        std::fs::create_dir(&log).unwrap();
+        let keeping = Keeping { file_bytes: 4000, ..Keeping::new(&log) };
+        self.audit = Audit::keep(keeping, |_| ()).unwrap();
+    }
+
+    /// Begins the shutdown.
+    pub fn cancel(&self) {
+        self.running.as_ref().unwrap().1.cancel();
+    }
+
     /// Stops the exporter in order.
     pub async fn stop(&mut self) {
         let (task, ending) = self.running.take().unwrap();
