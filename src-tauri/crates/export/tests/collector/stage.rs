@@ -4,7 +4,7 @@ use crate::fake_collector::FakeCollector;
 use futures_util::FutureExt;
 use ironcurtain_audit::{Audit, Entry, Event, Keeping};
 use ironcurtain_export::{Endpoint, ExportState, Exporter, ExporterParts, PathForm, SignedHead};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
@@ -29,7 +29,11 @@ pub struct Stage {
 
 impl Stage {
     pub async fn new() -> Self {
-        let dir = tempfile::tempdir().unwrap();
+        Self::in_folder(&std::env::temp_dir()).await
+    }
+
+    pub async fn in_folder(folder: &Path) -> Self {
+        let dir = tempfile::tempdir_in(folder).unwrap();
         std::fs::create_dir(dir.path().join("audit")).unwrap();
         let keeping = Keeping { file_bytes: 4000, ..Keeping::new(&dir.path().join("audit")) };
         let audit = Audit::keep(keeping, |_| ()).unwrap();
