@@ -18,11 +18,10 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-/// Number of bytes to read before the position, because they may contain decisions that later outcomes refer
-/// to.
+/// Number of bytes to read before the position, because they may contain decisions to which later outcomes refer.
 const BEFORE: u64 = 256 * 1024;
 
-/// Position after an entry, and its location on disk.
+/// Position after an entry, with its location on disk.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct LogPlace {
@@ -34,17 +33,17 @@ pub struct LogPlace {
     offset: u64,
 }
 
-/// Range of entries that cannot be read any more.
+/// Range of entries that can no longer be read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LostRange {
     /// Position before the first lost entry.
     pub after: Written,
-    /// Position after the last lost entry. If the log was replaced, its beginning.
+    /// Position after the last lost entry. If the log was replaced, the beginning of the new log.
     pub until: Written,
 }
 
-/// Entry, or a range of lost entries, that follows the previous position.
+/// Next entry, or a range of lost entries.
 #[derive(Debug)]
 pub enum FollowedEntry {
     /// An entry.
@@ -60,7 +59,7 @@ pub enum FollowedEntry {
     Lost(LostRange),
 }
 
-/// Reader behind the writer of a log.
+/// Reader that follows the writer of a log.
 #[derive(Debug)]
 pub struct Follower {
     dir: PathBuf,
@@ -95,7 +94,8 @@ impl LogPlace {
         Self::before_newest(dir, 0)
     }
 
-    /// Returns the position before the newest entries in the newest file, at most `count` of them.
+    /// Returns the position before the newest `count` entries in the newest file, or before all of its entries if
+    /// there are fewer.
     ///
     /// # Errors
     /// Returns an error if reading the log fails.
@@ -157,7 +157,7 @@ impl Follower {
         Ok(bytes)
     }
 
-    /// Skips entries until at most `limit` bytes follow.
+    /// Skips entries until at most `limit` bytes remain.
     ///
     /// # Errors
     /// Returns the same errors as [`Self::read_next`].
@@ -173,7 +173,7 @@ impl Follower {
         Ok(())
     }
 
-    /// Compares the position with the log, and returns the range that is lost, if any.
+    /// Compares the position with the log, and returns the range of lost entries, if any.
     ///
     /// # Errors
     /// Returns an error if reading the log fails.
@@ -186,17 +186,17 @@ impl Follower {
         Ok(None)
     }
 
-    /// Returns the next entry; `None` at the end of the log.
+    /// Returns the next entry, or `None` at the end of the log.
     ///
     /// # Errors
-    /// Returns an error if reading the log fails, or if its chain is invalid.
+    /// Returns an error if reading the log fails or its chain is invalid.
     pub fn read_next(&mut self) -> io::Result<Option<FollowedEntry>> {
         let mut line = Vec::new();
         if let Some(reader) = &mut self.open {
             reader.read_until(b'\n', &mut line)?;
         }
         if line.last() != Some(&b'\n') {
-            // The entry is in another file, or is not written completely yet.
+            // The entry is in another file, or has not been written completely yet.
             line.clear();
             match self.reopen()? {
                 Reopened::At(reader) => self.open.insert(reader).read_until(b'\n', &mut line)?,
@@ -265,7 +265,7 @@ impl Follower {
         Ok(is_there)
     }
 
-    /// Returns whether the entry of the position ends at its offset. Also reads the decisions before it.
+    /// Returns `true` if the position's entry ends at its offset. Also reads the decisions before it.
     fn is_at_place(&mut self, volume: &Volume) -> io::Result<bool> {
         let offset = self.place.offset;
         if volume.file.metadata()?.len() < offset {
