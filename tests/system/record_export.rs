@@ -208,7 +208,7 @@ fn kills_during_a_request_lose_and_change_nothing() {
     let mut machine = machine(&collector, "none");
     machine.start();
     for kills_collector in [true, false, true, false] {
-        // Killed while a request has no answer.
+        // Kill while a request is unanswered.
         collector.behave("hold");
         let held = collector.arrived("hold");
         let mut client = machine.connect();
@@ -243,7 +243,7 @@ fn first_entry_follows_the_last_one_before_the_export_was_enabled() {
     let mut machine = Machine::new(hostile::install);
     machine.start();
     machine.connect().plain("now").ok();
-    // The export cannot start until its key is readable.
+    // The export cannot start while its key is invalid.
     std::fs::write(machine.home.state.join("device-key"), "nonsense").unwrap();
     let before = *links(&machine).keys().max().unwrap();
     let (code, enabled) = said(&machine, &["export", "enable", &collector.url(), "--paths", "none", "--yes"]);

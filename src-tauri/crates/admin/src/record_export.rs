@@ -71,7 +71,7 @@ pub enum RecordExportError {
 /// Reason the configured collector cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ProbeError {
-    /// The address is invalid, or the token is not available.
+    /// The address is invalid, or the token is unavailable.
     #[error(transparent)]
     Endpoint(#[from] EndpointError),
     /// The collector does not accept entries.
@@ -79,7 +79,7 @@ pub enum ProbeError {
     Delivery(#[from] DeliveryError),
 }
 
-/// Turns the export on. A running trusted process starts it at once. Entries from now on are exported, whenever it starts.
+/// Turns the export on. A running trusted process starts it at once. Exports entries recorded from now on, even if it starts later.
 ///
 /// # Errors
 /// Returns a [`RecordExportError`] on failure, in which case nothing changed.

@@ -1,11 +1,11 @@
 //! Reads a log behind its writer, from a position that the reader stores.
 //!
 //! - Follows the chain, so that every returned entry is proved to follow the stored position.
-//! - Entries that are missing, because they were removed by age, a file is missing or the log was replaced before this
-//!   reader started, are reported as a [`LostRange`].
-//! - INVARIANT: once the position was found in the log, it only moves forward. A log that no longer contains it is an
-//!   error.
-//! - Never writes, and takes no lock of the writer.
+//! - Reports missing entries as a [`LostRange`]: retention removed them, a file is missing, or the log was replaced
+//!   before this reader started.
+//! - INVARIANT: once the log was found to contain the position, the position only moves forward. If the log no longer
+//!   contains it, reading fails.
+//! - Never writes, and takes none of the writer's locks.
 
 use crate::chain::{self, Written, follow};
 use crate::read::Found;
@@ -128,7 +128,7 @@ impl Follower {
         Self { dir: dir.to_path_buf(), place, open: None, is_confirmed: false, recall: Recall::default() }
     }
 
-    /// Creates a reader that continues after `place`, which another reader of this log has reached.
+    /// Creates a reader that continues after `place`, a position that another reader of this log has reached.
     #[must_use]
     pub fn resume(dir: &Path, place: LogPlace) -> Self {
         Self { is_confirmed: true, ..Self::new(dir, place) }
@@ -249,11 +249,11 @@ impl Follower {
         self.lose_until(later.first())
     }
 
-    /// Returns whether the entry before the next one is in the log, where `first` is the file with the next one.
+    /// Returns `true` if the log contains the position. `first` is the file that should contain the next entry.
     fn confirm(&mut self, first: u64, volume: &Volume) -> io::Result<bool> {
         let wanted = self.place.written.entries + 1;
         let is_there = if first == wanted {
-            // The first line names the entry before it.
+            // The first line contains the position before it.
             wanted == 1 || volume.begins_after()?.as_ref() == Some(&self.place.written)
         } else {
             first == self.place.file && self.is_at_place(volume)?

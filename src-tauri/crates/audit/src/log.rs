@@ -171,8 +171,8 @@ impl Audit {
         self.0.synced.subscribe()
     }
 
-    /// Syncs all written entries, updates the head, and returns the position up to which entries are on disk. After a
-    /// failure, this position and the head are older than the log, which is valid.
+    /// Syncs all written entries, updates the head, and returns the position up to which entries are on disk. If syncing
+    /// fails, this position and the head stay behind the log, which is valid.
     pub async fn settle(&self) -> Written {
         let shared = self.0.clone();
         // This fails only while the runtime is shutting down.

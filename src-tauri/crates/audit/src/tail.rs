@@ -38,8 +38,8 @@ pub(super) fn last_lines(file: &File, count: usize) -> io::Result<Vec<Vec<u8>>> 
     lines_before(file, complete_length(file)?, count, STEP)
 }
 
-/// Returns the lines that end before `offset`, in order: those in the last `least` bytes, and more if these contain
-/// fewer than `count`. Reads at most [`MOST`] bytes.
+/// Returns the lines that end at or before `offset`, in order. Reads `least` bytes, and up to [`MOST`] bytes if these
+/// contain fewer than `count` lines.
 pub(super) fn lines_before(file: &File, offset: u64, count: usize, least: u64) -> io::Result<Vec<Vec<u8>>> {
     let mut read = least.min(offset);
     loop {

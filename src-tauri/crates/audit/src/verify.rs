@@ -54,8 +54,8 @@ pub fn check_written(dir: &Path, written: &Written) -> io::Result<Checked> {
     check_all_written(dir, std::slice::from_ref(written))
 }
 
-/// Verifies a log like [`check`], and that it contains all of the entries `written`. Some may have been removed by
-/// age, but never the newest of them: otherwise the log itself would decide what is compared.
+/// Verifies a log like [`check`], and that it contains all of the entries `written` that were not removed by
+/// retention. It must contain the newest of them, so that a forged log cannot claim that all of them were removed.
 ///
 /// # Errors
 /// Returns an error if reading a file fails.
@@ -78,7 +78,7 @@ pub fn check_all_written(dir: &Path, written: &[Written]) -> io::Result<Checked>
     {
         let is_there = at.get(&known.entries).is_some_and(Option::is_some);
         checked.problem = Some(if known.entries <= checked.removed && !is_there {
-            format!("it begins after entry {}, and lacks entry {}", checked.removed, known.entries)
+            format!("it begins after entry {} and does not contain entry {}", checked.removed, known.entries)
         } else {
             missing(known, checked.entries, is_there)
         });

@@ -122,7 +122,7 @@ pub fn path_form(
 /// Exports until `ending` is cancelled. Tries again while the key or a secret is not available.
 async fn run(state: &Arc<DaemonState>, config: &ExportConfig, ending: &CancellationToken) {
     let (head, heads) = watch::channel(None);
-    // Opened before anything else can fail, so that entries from now on are exported once the rest is available.
+    // Opened first, so that entries recorded while the key or a secret is unavailable are exported later.
     let mut export = None;
     let (key, exporter) = loop {
         let problem = match start(state, config, heads.clone(), &mut export).await {
@@ -134,7 +134,7 @@ async fn run(state: &Arc<DaemonState>, config: &ExportConfig, ending: &Cancellat
         if let Some(export) = &mut export {
             export.failure = Some(problem);
             let (export, file) = (export.clone(), state.services.home.export_state());
-            // If writing fails, only `export status` does not show the problem.
+            // If writing fails, only `export status` lacks the problem.
             let _ = tokio::task::spawn_blocking(move || export.write(&file)).await;
         }
         tokio::select! {

@@ -65,7 +65,7 @@ mod tests {
         let (first, last) = (*per_second.keys().next().unwrap(), *per_second.keys().last().unwrap());
         assert!(last - first <= LONGEST.as_secs(), "all return within the longest pause: {first} to {last}");
         let peak = per_second.values().max().unwrap();
-        // Without any spread, all requests would arrive in one second. Spread over half of the longest pause, 67 a second would.
+        // Without jitter, all of them return in one second. Spread evenly over half of the longest pause, 67 return a second.
         assert!(*peak <= 134, "{peak} desktops return in the same second");
     }
 

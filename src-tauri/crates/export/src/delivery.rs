@@ -64,7 +64,7 @@ pub enum DeliveryError {
     /// The collector refuses this request whenever it is sent.
     #[error("the collector refused the entries ({0})")]
     Refused(u16),
-    /// The collector accepted the request, and rejected all of its records.
+    /// The collector accepted the request but rejected all of its records.
     #[error("the collector rejected all {0} entries of a request")]
     Rejected(u64),
     /// Overloaded or another error.
@@ -94,7 +94,7 @@ impl DeliveryError {
         matches!(self, Self::Refused(_))
     }
 
-    /// Returns whether other credentials may help.
+    /// Returns whether the collector refused the credentials.
     pub(crate) fn is_unauthorized(&self) -> bool {
         matches!(self, Self::Unauthorized(_))
     }

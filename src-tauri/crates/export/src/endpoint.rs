@@ -41,7 +41,7 @@ impl Endpoint {
         Ok(Self { url, headers })
     }
 
-    /// Parses a base address like [`Self::new`], and inserts the secrets that the headers name.
+    /// Parses a base address like [`Self::new`], and inserts the secrets that the headers refer to.
     ///
     /// # Errors
     /// [`EndpointError`].

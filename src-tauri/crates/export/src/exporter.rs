@@ -34,7 +34,7 @@ const GATHER: Duration = Duration::from_secs(1);
 /// Interval between metrics.
 const METRICS: Duration = Duration::from_secs(60);
 
-/// Time at shutdown for the request in flight, and again for what is left.
+/// Time limit at shutdown for the request in flight, and again for the remaining entries.
 const LAST: Duration = Duration::from_secs(1);
 
 /// Number of consecutive failures from which the user is notified.
@@ -122,7 +122,7 @@ impl Exporter {
         })
     }
 
-    /// Sends entries until `ending` is cancelled, and then those that are left.
+    /// Sends entries until `ending` is cancelled, then the remaining ones.
     pub async fn run(mut self, ending: CancellationToken) {
         let mut backoff = Backoff::default();
         loop {
@@ -135,7 +135,7 @@ impl Exporter {
                 tokio::time::sleep(LAST).await;
             };
             let attempt = tokio::select! {
-                // What was in flight is sent again after the next start.
+                // The request in flight is sent again after the next start.
                 () = late => return,
                 attempt = self.attempt() => attempt,
             };
@@ -221,8 +221,9 @@ impl Exporter {
         Ok(has_records)
     }
 
-    /// Sends the first records, fewer and fewer while the collector refuses them. A record that is refused alone is
-    /// skipped and counted. This is an error too, so that a collector that refuses everything gets few of them.
+    /// Sends the first records, and halves their number while the collector refuses them. A single record that is
+    /// refused is skipped and counted. It is also a failure: the pauses limit how many records a collector that refuses
+    /// everything can discard.
     async fn send_records(&mut self) -> Result<(), AttemptError> {
         let (count, rejected, problem) = loop {
             let count = self.batch.len().min(self.most);
@@ -295,7 +296,7 @@ impl Exporter {
         Ok(())
     }
 
-    /// Notes entries that are not in the log any more. The batch is empty.
+    /// Notes entries that the log no longer contains. The batch must be empty.
     async fn lose(&mut self, range: LostRange) {
         self.state.lose(range);
         self.state.place = self.reader.place().clone();

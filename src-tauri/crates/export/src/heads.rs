@@ -1,7 +1,7 @@
 //! Signed heads: each proves, on any machine, that the log had a given entry at a given position.
 //!
-//! - A log that contains the newest signed head has, up to it, the entries that were there when it was signed.
-//! - Entries that were removed by age may be missing, if an entry that the newest head covers records it.
+//! - A log that contains the newest signed head has the same entries up to it as when the head was signed.
+//! - Entries removed by retention may be missing if the newest head covers the entry that records their removal.
 //! - Proves nothing about entries after the newest head, or written after somebody else took the key.
 
 use crate::key::{DeviceKey, PublicKey};
@@ -136,7 +136,7 @@ pub struct CheckedHeads {
     pub log: Checked,
     /// Number of valid heads that were found in the log.
     pub heads: usize,
-    /// Number of valid heads whose entries are not in the log, because they were removed by age.
+    /// Number of valid heads whose entries were removed by retention.
     pub removed: usize,
     /// Valid head with the most entries.
     pub newest: SignedHead,
@@ -293,8 +293,7 @@ mod tests {
         assert!(matches!(refused, Err(HeadsError::Line { line: 1, .. })), "{refused:?}");
     }
 
-    /// Writes a log that claims that more entries were removed by age than any head has, like
-    /// [`ironcurtain_audit::Audit`] would.
+    /// Writes a valid log that claims that retention removed more entries than any head covers.
     fn forge_removal(log: &Path) {
         let begin = Written { entries: 1_000_000, head: "A".repeat(43) };
         let removed = format!("{{\"entries\":{},\"link\":\"{}\"}}", begin.entries, begin.head);
@@ -318,7 +317,10 @@ mod tests {
         );
         let checked = stage.check();
         assert_eq!((checked.heads, checked.removed), (0, 4));
-        assert_eq!(checked.problem.as_deref(), Some("it begins after entry 1000000, and lacks entry 4"));
+        assert_eq!(
+            checked.problem.as_deref(),
+            Some("it begins after entry 1000000 and does not contain entry 4")
+        );
     }
 
     #[tokio::test]
@@ -335,7 +337,7 @@ mod tests {
             sign(&audit);
         }
         drop(audit);
-        // Opened with no retention time, the log removes its closed files.
+        // Without a retention time, the log removes its closed files when it is opened.
         let audit = Audit::keep(Keeping { keep: Duration::ZERO, ..keeping }, |_| ()).unwrap();
         let bound = Instant::now() + Duration::from_secs(60);
         let count = || {

@@ -26,7 +26,7 @@ pub enum DeviceKeyError {
     /// The stored key is invalid.
     #[error("the stored device key is invalid; remove `{0}` and the key to create another one")]
     Invalid(PathBuf),
-    /// The stored key is another one than the public key.
+    /// The stored key does not belong to the public key.
     #[error(
         "the device key is not the key of `{0}`; restore that key, or remove the file to use the new one"
     )]

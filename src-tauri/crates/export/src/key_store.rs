@@ -122,7 +122,7 @@ mod tests {
         assert_eq!(store.open_or_create().unwrap().public(), key.public());
         std::fs::remove_file(store.public_file()).unwrap();
         assert_eq!(store.open_or_create().unwrap().public(), key.public());
-        // Another key would sign heads that the noted public key does not verify.
+        // The public key that the user noted would not verify heads of another key.
         DeviceKey::generate().unwrap().write(&dir.path().join("device-key")).unwrap();
         assert!(matches!(store.open_or_create(), Err(DeviceKeyError::Differs(_))));
         key.write(&dir.path().join("device-key")).unwrap();

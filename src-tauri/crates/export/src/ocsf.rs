@@ -54,7 +54,7 @@ pub enum OcsfError {
 pub struct OcsfWritten {
     /// Number of appended events.
     pub events: u64,
-    /// Number of entries that could not be read any more, because they were removed by age or a file is missing.
+    /// Number of entries that the log no longer contains.
     pub lost: u64,
 }
 
@@ -282,7 +282,7 @@ mod tests {
         for _ in 0..2 {
             audit.record(denied()).await.unwrap();
         }
-        // Two runs at the same time would mix their lines.
+        // Two concurrent runs would mix their lines.
         let other = File::open(&file).unwrap();
         other.lock().unwrap();
         assert!(matches!(append(), Err(OcsfError::Busy)));

@@ -94,7 +94,7 @@ impl ExportState {
     /// Stores the state and syncs it. Blocks.
     ///
     /// # Errors
-    /// Returns an error if writing fails. The previous state then stays.
+    /// Returns an error if writing fails. The file then keeps the previous state.
     pub fn write(&self, file: &Path) -> io::Result<()> {
         atomic_file::replace(file, &serde_json::to_string(self)?)
     }
@@ -119,8 +119,8 @@ impl ExportState {
 
 /// Writer of the state that does not block the runtime.
 ///
-/// - An older state never replaces a newer one, even if the task that wrote it was cancelled.
-/// - Nothing is written after the writer was dropped, so that the file can be removed.
+/// - An older state never replaces a newer one, even if a write was cancelled.
+/// - Dropping the writer prevents later writes, so that the file can be removed.
 #[derive(Debug)]
 pub(crate) struct StateWriter {
     file: PathBuf,
@@ -134,7 +134,7 @@ impl StateWriter {
         Self { file, count: 0, newest: Arc::default() }
     }
 
-    /// Stores a state. If the disk is full, a later one is stored. Until then, a restart sends entries again.
+    /// Stores a state. A failure, for example a full disk, only means that a restart sends entries again.
     pub(crate) async fn write(&mut self, state: ExportState) {
         self.count += 1;
         let (number, newest, file) = (self.count, self.newest.clone(), self.file.clone());
@@ -205,7 +205,7 @@ mod tests {
         let mut writer = StateWriter::new(file.clone());
         let newest = writer.newest.clone();
         {
-            // A disk that is slow, as seen from the runtime, which has only this thread.
+            // A slow write must not block the runtime, which has only this thread.
             let slow = newest.lock().unwrap();
             let mut first = std::pin::pin!(writer.write(state(1)));
             assert!(futures_util::poll!(first.as_mut()).is_pending());

@@ -1,4 +1,4 @@
-//! TLS for connections of our own. Certificates are verified with the system's roots.
+//! TLS for our own connections. Verifies certificates with the system's roots.
 
 use std::fmt;
 use std::io;
@@ -15,7 +15,7 @@ use tokio_rustls::rustls::{self, ClientConfig, RootCertStore};
 /// Timeout for the TLS handshake.
 const TLS_BOUND: Duration = Duration::from_secs(15);
 
-/// Connection, encrypted or not.
+/// Encrypted or plain connection.
 pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
@@ -64,7 +64,7 @@ impl fmt::Debug for TlsClient {
     }
 }
 
-/// Starts TLS on a connection, if it is to be encrypted.
+/// Starts TLS on a connection, unless `tls` is `None`.
 ///
 /// # Errors
 /// Returns an error if the handshake fails, for example because of the certificate.

@@ -1,4 +1,4 @@
-//! Tests of reading behind the writer: continued, missing and replaced entries.
+//! Tests of reading behind the writer: restarts, missing files and replaced logs.
 
 use super::*;
 use crate::{Audit, Event, Keeping};

@@ -246,9 +246,9 @@ async fn removal_by_age_is_recorded() {
     assert_eq!(checked.problem, None);
     assert!(checked.removed > 0, "{checked:?}");
     assert!(checked.removal.is_some_and(|entry| entry > checked.removed), "{checked:?}");
-    // The log itself cannot excuse that the newest known entry is missing.
+    // A removal that only the log records does not excuse a missing newest entry.
     let known = |entries| Written { entries, head: "unknown".to_owned() };
-    let problem = format!("it begins after entry {}, and lacks entry 1", checked.removed);
+    let problem = format!("it begins after entry {} and does not contain entry 1", checked.removed);
     assert_eq!(check_written(dir.path(), &known(1)).unwrap().problem, Some(problem));
     let both = crate::check_all_written(dir.path(), &[known(1), audit.standing().0]).unwrap();
     assert_eq!((both.problem, both.found), (None, 1));

@@ -35,11 +35,11 @@ async fn only_entries_after_the_start_are_sent_once_each() {
 /// Instant of a kill.
 #[derive(Debug, Clone, Copy)]
 enum Kill {
-    /// Before the exporter has run at all.
+    /// Before the exporter ran.
     Before,
-    /// While the collector has the request and has not answered.
+    /// After the collector received the request, before it answers.
     During,
-    /// After the answer was noted.
+    /// After the exporter stored the answer.
     After,
 }
 
@@ -203,7 +203,7 @@ async fn shutdown_during_a_request_sends_the_rest_and_the_newest_head() {
     assert_eq!(stage.collector.accepted().iter().filter(|record| is_head(record)).count(), 1);
 }
 
-/// Returns the path of the closed log file that contains an entry.
+/// Returns the log file that contains a text.
 fn file_with(stage: &Stage, text: &str) -> PathBuf {
     let files = std::fs::read_dir(stage.log()).unwrap().map(|file| file.unwrap().path());
     let is_it = |file: &PathBuf| {

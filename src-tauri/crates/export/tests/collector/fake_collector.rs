@@ -43,7 +43,7 @@ pub fn attribute(record: &LogRecord, name: &str) -> Option<String> {
 /// Returns the raw answer, or `None` to accept the request.
 type Behaviour = dyn Fn(&Received, &mut TcpStream) -> Option<String> + Send + Sync;
 
-/// Keeps requests unanswered.
+/// Keeps requests unanswered until it is dropped.
 pub struct Hold {
     _release: mpsc::Sender<()>,
 }
@@ -100,7 +100,7 @@ impl FakeCollector {
         *self.behaviour.lock().unwrap() = Arc::new(behaviour);
     }
 
-    /// Answers no request until the returned guard is dropped, and then accepts all, also of clients that left.
+    /// Answers no request until the returned guard is dropped, and then accepts all, even from clients that disconnected.
     pub fn hold(&self) -> Hold {
         let (release, released) = mpsc::channel::<()>();
         let released = Mutex::new(released);

@@ -1,4 +1,4 @@
-//! A full disk, on a small file system of its own.
+//! A full disk, simulated with a small tmpfs.
 
 use crate::stage::{Stage, eventually};
 use ironcurtain_audit::{AuditError, Entry, Event, check};

@@ -39,7 +39,7 @@ async fn answers_that_are_not_otlp_are_not_a_success() {
         let refused = probed(&collector).await;
         assert!(matches!(refused, Err(DeliveryError::NotOtlp)), "{answer}: {refused:?}");
     }
-    // OTLP has no other success than 200.
+    // In OTLP, only 200 is a success.
     for status in ["202 Accepted", "204 No Content"] {
         collector.answer(status, "Content-Type: application/x-protobuf\r\n");
         let refused = probed(&collector).await;

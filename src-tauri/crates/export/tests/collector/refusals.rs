@@ -95,7 +95,7 @@ async fn user_is_told_of_a_collector_that_fails_and_of_its_return() {
 async fn collector_that_refuses_everything_is_a_failure_and_gets_few_entries() {
     let refusals = [
         ("HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n", "refused the entries (400)"),
-        // A partial success that rejects more records than there are.
+        // A partial success that rejects more records than were sent.
         (
             "HTTP/1.1 200 OK\r\nContent-Type: application/x-protobuf\r\nContent-Length: 4\r\n\r\n\n\u{2}\u{8}\u{7f}",
             "rejected all",

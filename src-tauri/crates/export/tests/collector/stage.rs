@@ -22,7 +22,7 @@ pub struct Stage {
     pub told: Arc<Mutex<Option<String>>>,
     pub head: watch::Sender<Option<SignedHead>>,
     pub backlog: u64,
-    /// Token that is sent, as it is stored now.
+    /// Token that is currently stored.
     pub token: Arc<Mutex<String>>,
     running: Option<(JoinHandle<()>, CancellationToken)>,
 }
@@ -102,7 +102,7 @@ impl Stage {
         self.running = Some((tokio::spawn(exporter.run(ending.clone())), ending));
     }
 
-    /// Replaces the log by an empty one, like a user who moved it away.
+    /// Replaces the log with an empty one.
     pub fn replace_log(&mut self) {
         let log = self.log();
         std::fs::remove_dir_all(&log).unwrap();
