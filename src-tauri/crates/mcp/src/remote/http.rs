@@ -5,7 +5,6 @@
 
 use super::fault::Fault;
 use super::login::ServerLogin;
-use super::tls::{Tls, connector, secured};
 use super::{RefusedLogin, RemoteEndpoint, RemoteError};
 use futures_util::TryStreamExt;
 use http_body_util::{BodyDataStream, BodyExt, Full, Limited};
@@ -15,6 +14,7 @@ use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use ironcurtain_egress::{Dialed, Dialer, HostPort};
+use ironcurtain_tls::{TlsClient, secured};
 use rustix::net::sockopt;
 use std::io;
 use std::sync::{Mutex, PoisonError};
@@ -22,7 +22,6 @@ use std::time::Duration;
 use tokio::io::AsyncRead;
 use tokio::net::TcpStream;
 use tokio::time::Instant;
-use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_util::io::StreamReader;
 use url::Position;
 
@@ -49,7 +48,7 @@ pub(super) struct Http {
     target: HostPort,
     /// Path and query of the URL.
     path: String,
-    tls: Option<Tls>,
+    tls: Option<TlsClient>,
     headers: HeaderMap,
     refused: RefusedLogin,
     login: Option<ServerLogin>,
@@ -73,11 +72,7 @@ impl Http {
         let host = url.host_str().unwrap_or_default();
         let tls = match url.scheme() {
             "http" => None,
-            _ => {
-                let unbracketed = host.trim_matches(['[', ']']).to_owned();
-                let name = ServerName::try_from(unbracketed).map_err(io::Error::other)?;
-                Some((tokio::task::spawn_blocking(connector).await??, name))
-            }
+            _ => Some(TlsClient::new(host).await?),
         };
         let mut headers = HeaderMap::new();
         for (name, value) in filled {
