@@ -166,6 +166,7 @@ impl Advice {
         let refused = if status == 401 { "did not accept" } else { "refused access to" };
         let token = format!("if you have a token, run: {add_token}");
         let login = format!("ironcurtain servers login {}", typed(server));
+        let scope = scope.filter(|scope| named(scope).next().is_some());
         match with {
             Credentials::Login => {
                 match (status, logins.mark(server).filter(|mark| mark.url == *url), scope) {
@@ -196,8 +197,49 @@ impl Advice {
     }
 }
 
-/// Returns the scopes of the login, and those that the server requires in addition.
+/// Returns the scopes of the login, and those that the server requires in addition. Some servers separate them with commas.
 fn together<'a>(scopes: &'a [String], required: &'a str) -> impl Iterator<Item = &'a str> {
     let is_new = move |scope: &&str| !scopes.iter().any(|had| had == scope);
-    scopes.iter().map(String::as_str).chain(required.split_ascii_whitespace().filter(is_new))
+    scopes.iter().map(String::as_str).chain(named(required).filter(is_new))
+}
+
+fn named(scopes: &str) -> impl Iterator<Item = &str> {
+    scopes.split([' ', ',']).filter(|scope| !scope.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ironcurtain_config::Servers;
+    use ironcurtain_config::home::Home;
+    use ironcurtain_secrets::{LoginMark, SecretStore};
+
+    #[test]
+    fn advice_requests_the_missing_scopes_and_quotes_the_address() {
+        let dir = tempfile::tempdir().unwrap();
+        let home = Home::under(&dir.path().join("ic"), dir.path());
+        home.prepare().unwrap();
+        let text = r#"{ "mcpServers": { "far": { "url": "https://a.example/$(id);x" } } }"#;
+        std::fs::write(home.config.join("mcp-servers.json"), text).unwrap();
+        let servers = Servers::load(&home).unwrap();
+        let remote = servers.find(Some("far")).unwrap().remote.clone().unwrap();
+        let logins = Logins::of(&SecretStore::of(&home.state));
+        let advice = Advice::of("far", &remote, logins.clone());
+        let token = "run: ironcurtain servers add 'https://a.example/$(id);x' --token";
+        let said = advice.words(401, None);
+        assert!(said.contains("wants you to log in (401)") && said.contains(token), "{said}");
+        let mark = LoginMark::new(remote.url().as_str(), "https://auth.example", &["read".into()]).unwrap();
+        logins.note("far", &mark).unwrap();
+        let login = "to request it, run: ironcurtain servers login far --scope";
+        for (required, wanted) in [("write", "read write"), ("read,write", "read write"), ("a b", "read a b")]
+        {
+            let said = advice.words(403, Some(required));
+            assert!(said.ends_with(&format!("{login} \"{wanted}\"")), "{required}: {said}");
+        }
+        for unsafe_scope in ["$(id)", "`id`", "a\"b"] {
+            let said = advice.words(403, Some(unsafe_scope));
+            assert!(said.ends_with("requires a scope that your login does not have (403)"), "{said}");
+        }
+        assert!(advice.words(403, Some("")).ends_with(token));
+    }
 }
