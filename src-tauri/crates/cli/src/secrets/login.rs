@@ -1,4 +1,4 @@
-//! Storage of a login: the keyring, or the encrypted file, which this process or the trusted process has unlocked.
+//! Stores logins in the keyring, or in the encrypted file that this process or the trusted process has unlocked.
 
 use super::{ask, make, may_make, open, store, unlocked_elsewhere};
 use crate::connection::Connection;
@@ -14,12 +14,12 @@ use ironcurtain_secrets::{Logins, SecretName, SecretPlace, SecretStore};
 /// Open store for a login.
 pub struct LoginKeeper {
     store: SecretStore,
-    /// Trusted process that has the store unlocked, if this process does not.
+    /// Connection to the trusted process if it, rather than this process, has unlocked the store.
     unlocked: Option<Connection>,
 }
 
 impl LoginKeeper {
-    /// Opens or creates the store, before anything is asked of a server. Returns `None` if the user declines to create one.
+    /// Opens or creates the store before the server is contacted. Returns `None` if the user declines to create one.
     pub fn open(screen: Screen) -> anyhow::Result<Option<Self>> {
         let store = store()?;
         let looked = store.clone();
@@ -70,7 +70,7 @@ impl LoginKeeper {
             };
         }
         let (logins, name) = (Logins::of(&store), server.to_owned());
-        // The login ends even if its tokens cannot be deleted.
+        // The login is removed even if its tokens cannot be deleted.
         let mark = ask(move || logins.strike(&name))?;
         if store.file_is_locked()? == Some(true) {
             open(&store)?;
