@@ -63,7 +63,7 @@
  * @typedef {{ name: string, description: string | null, command: string, sandboxed: boolean, remote: boolean, reaches: string[],
  *   tools: { name: string, means: string }[], version: string | null, problem: string | null, can_install: boolean,
  *   live: LiveServer[], openings: ServerOpening[], limits: ServerLimit[], secrets: string[], network: Network | null,
- *   suspended?: Suspended | null, can_log_in?: boolean, login?: { issuer: string, scopes: string[] } | null,
+ *   suspended?: Suspended | null, can_log_in?: boolean, login?: { issuer: string, scopes: string[], has_ended: boolean } | null,
  *   changed_tools: ChangedTool[] }} Server
  * @typedef {{ lines: string[], question: string }} PlannedLogin
  * @typedef {{ change: string, tool: string, state: "suspended" | "new" | "kept" | "removed", hints: string[],

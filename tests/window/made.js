@@ -193,7 +193,7 @@
       if (server === "hub" && !client_id) throw { code: "storage", message: "`https://hub.example` does not let programs register themselves" };
       return { lines: [`Server: ${server}, https://mcp.example.com/mcp`, "Authorization server: https://auth.example.com/<b>not markup</b>", "Scopes: read, write"], question: `Open \`auth.example.com\` in your browser, to log in for \`${server}\`?` };
     },
-    log_in: () => { const [, { server }] = made.calls.findLast(([command]) => command === "plan_login"); made.servers.servers.find(({ name }) => name === server).login = { issuer: "https://auth.example.com", scopes: ["read", "write"] }; return `You are logged in to ${server}.`; },
+    log_in: () => { const [, { server }] = made.calls.findLast(([command]) => command === "plan_login"); made.servers.servers.find(({ name }) => name === server).login = { issuer: "https://auth.example.com", scopes: ["read", "write"], has_ended: false }; return `You are logged in to ${server}.`; },
     log_out: ({ server }) => { made.servers.servers.find(({ name }) => name === server).login = null; return `You are logged out of ${server}.`; },
     profiles: () => made.profiles,
     change_profile: ({ name, servers }) => { made.profiles = [...made.profiles.filter((one) => one.name !== name), { name, servers, missing: [], clients: [] }]; },

@@ -124,6 +124,13 @@ impl Http {
         self.send_once(method, headers, body).await
     }
 
+    /// Sends the last request of a connection with the token as it is: a renewal could not be finished any more.
+    pub(super) async fn send_last(&self, method: Method, mut headers: HeaderMap) -> Result<Reply, Fault> {
+        let token = if let Some(login) = &self.login { login.last_header().await } else { None };
+        headers.extend(token.map(|token| (header::AUTHORIZATION, token)));
+        self.send_once(method, headers, Bytes::new()).await
+    }
+
     async fn send_once(&self, method: Method, headers: HeaderMap, body: Bytes) -> Result<Reply, Fault> {
         let mut request = Request::new(Full::new(body));
         *request.uri_mut() = self.path.parse().map_err(|_| Fault::NotFound)?;
