@@ -63,7 +63,7 @@ pub struct PendingQuestion {
     pub id: String,
     /// Sentence such as "Claude Code wants to write tax/summary.md".
     pub sentence: String,
-    /// Full description of the worst effect, such as "write ~/notes/plan.md".
+    /// Full description of the worst effect, such as "write ~/notes/plan.md", if the sentence shortens it.
     pub line: Option<String>,
     /// Id of the session whose call requires approval.
     pub session: String,
@@ -78,7 +78,7 @@ impl PendingQuestion {
         Self {
             id: view.id.clone(),
             sentence: view.sentence(),
-            line: Some(view.worst()),
+            line: view.worst(question),
             session: question.session.clone(),
             client: text::name(&question.client.name),
             expires_ms: in_ms(left),

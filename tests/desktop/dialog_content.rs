@@ -155,7 +155,7 @@ fn unsandboxed_server_shows_warning_band_and_explains_outcome() {
     for sentence in [
         "\u{26a0} NOT SANDBOXED",
         "Claude Code wants to delete /srv/photos (folder, with everything in it)",
-        "\u{2192} Claude Code may delete this folder and everything in it, once. This server is not sandboxed: it can already do anything you can.",
+        "\u{2192} Claude Code may delete this folder and everything in it, once. This server is NOT SANDBOXED and has all your rights. Deny stops this call, but not what the server does on its own.",
     ] {
         screen.control(DIALOG, "label", sentence);
     }

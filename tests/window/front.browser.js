@@ -71,16 +71,16 @@ test("the state names each case and is not claimed without an agent", async () =
 test("the map shows agents, sandboxes and reach, marks the way around, and leads to pages", async () => {
   await browser.go("home");
   const names = await browser.run(`[...document.querySelectorAll(".map a")].map((one) => one.querySelector("title").textContent)`);
-  assert.deepEqual(names, ["Claude Code", "filesystem, in a sandbox", "/home/ada/src/app: read", "/home/ada/Documents/tax: read and write", "docs.example.org", "Cursor", "git, stopped, not sandboxed", "everything you can reach"]);
+  assert.deepEqual(names, ["Claude Code", "filesystem, in a sandbox", "/home/ada/src/app: read", "/home/ada/Documents/tax: read and write", "docs.example.org", "Cursor", "photos, stopped, not sandboxed", "everything you can reach"]);
   const words = await browser.run(`[...document.querySelectorAll(".map-words li")].map((one) => one.textContent.trim())`);
-  assert.deepEqual(words, ["Claude Code uses filesystem, in a sandbox: ~/src/app: read; ~/Documents/tax: read and write; docs.example.org.", "Cursor uses git, not sandboxed, stopped: everything you can reach."]);
+  assert.deepEqual(words, ["Claude Code uses filesystem, in a sandbox: ~/src/app: read; ~/Documents/tax: read and write; docs.example.org.", "Cursor uses photos, not sandboxed, stopped: everything you can reach."]);
   const sign = (kind) => browser.run(`document.querySelector(".map .server.${kind} use").getAttribute("href").slice(3)`);
   assert.deepEqual([await sign("sandboxed"), await sign("open")], ["shield-check", "triangle-alert"]);
   await made(QUESTION);
   await browser.until(`document.querySelector(".map .agent:has(.pulse) title")?.textContent === "Claude Code asking you"`);
-  await browser.run(`document.querySelector('${key("map:#servers/installed/git")}').focus(); return true`);
+  await browser.run(`document.querySelector('${key("map:#servers/installed/photos")}').focus(); return true`);
   await browser.keys(ENTER);
-  await browser.until(`location.hash === "#servers/installed/git" && document.querySelector("#page-servers h1") !== null`);
+  await browser.until(`location.hash === "#servers/installed/photos" && document.querySelector("#page-servers h1") !== null`);
 });
 
 test("many agents and folders are counted, not drawn", async () => {
@@ -231,12 +231,12 @@ test("the record is filtered by words, verdict, server, time and folder, and fai
   await press("verdict:deny");
   await press("filter");
   await browser.until(`document.querySelector('${key("server")}') !== null`);
-  await choose("server", "git");
+  await choose("server", "photos");
   await says("Nothing on record matches.");
   await type("path", "~/src");
   await choose("time", "1");
   await browser.until(`made.calls.findLast(([name]) => name === "activity")[1].wanted.path === "~/src" && made.calls.findLast(([name]) => name === "activity")[1].wanted.from_ms > 0`);
-  assert.deepEqual({ ...(await wanted()), from_ms: 0 }, { text: "", decision: "", server: "git", client: "", path: "~/src", from_ms: 0, to_ms: 0 });
+  assert.deepEqual({ ...(await wanted()), from_ms: 0 }, { text: "", decision: "", server: "photos", client: "", path: "~/src", from_ms: 0, to_ms: 0 });
   await press("clear-all");
   await browser.until(`document.querySelectorAll("#page .vlist .line").length === 7`);
   await made(`made.fail.activity = "the log cannot be read"`);

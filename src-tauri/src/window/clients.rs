@@ -57,6 +57,8 @@ struct FoundEntry {
     way: String,
     /// `true` if the entry bypasses IronCurtain.
     past: bool,
+    /// `true` if the entry connects to a remote server, which reaches nothing on this computer.
+    remote: bool,
 }
 
 /// A planned change of a client's settings, as the page shows it.
@@ -123,6 +125,7 @@ fn clients(Trusted { home, programs, .. }: Trusted) -> Result<Clients, ClientErr
 
 fn found(report: ClientReport) -> FoundClient {
     let entries = report.entries.into_iter().map(|entry| {
+        let remote = matches!(entry.way, EntryUse::Remote { .. });
         let (way, past) = match entry.way {
             EntryUse::Shield { server: Some(server), .. } => (format!("server {server}, protected"), false),
             EntryUse::Shield { server: None, profile: Some(profile) } => {
@@ -142,7 +145,7 @@ fn found(report: ClientReport) -> FoundClient {
             EntryUse::Disabled => ("switched off".to_owned(), false),
             EntryUse::Unknown => ("unrecognized format".to_owned(), true),
         };
-        FoundEntry { name: visible::line(&entry.name), way: visible::line(&way), past }
+        FoundEntry { name: visible::line(&entry.name), way: visible::line(&way), past, remote }
     });
     FoundClient {
         id: report.id,

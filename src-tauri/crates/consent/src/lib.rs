@@ -295,14 +295,51 @@ pub enum Piece {
     Foreign(String),
 }
 
-/// Content that would be written.
+/// Limits of a denial for a server without a sandbox.
+pub const UNSANDBOXED: &str = "This server is NOT SANDBOXED and has all your rights. Deny stops this call, but not what the server does on its own.";
+
+/// Text that belongs to a question, such as the content that would be written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "kind", content = "text")]
 pub enum Preview {
     /// New content, in full.
     Content(String),
-    /// Diff: removed lines start with `-`, added ones with `+`.
+    /// Diff of a file: removed lines start with `-`, added ones with `+`.
     Diff(String),
+    /// Diff of a tool's definition.
+    Definition(String),
+    /// Text for the agent's model.
+    Prompt(String),
+}
+
+impl Preview {
+    /// Returns the text.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        match self {
+            Self::Content(text) | Self::Diff(text) | Self::Definition(text) | Self::Prompt(text) => text,
+        }
+    }
+
+    /// Returns the title of the text.
+    #[must_use]
+    pub fn title(&self) -> &'static str {
+        match self {
+            Self::Content(_) => "What it would write",
+            Self::Diff(_) => "What it would change",
+            Self::Definition(_) => "What the server changed",
+            Self::Prompt(_) => "What the model would read",
+        }
+    }
+
+    /// Returns `true` if the lines start with the signs of a diff.
+    #[must_use]
+    pub fn is_diff(&self) -> bool {
+        match self {
+            Self::Diff(_) | Self::Definition(_) => true,
+            Self::Content(_) | Self::Prompt(_) => false,
+        }
+    }
 }
 
 /// Choice that the user can allow.

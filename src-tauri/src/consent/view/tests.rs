@@ -133,7 +133,7 @@ fn warns_about_an_unsandboxed_server() {
     assert!(view.band.is_some_and(|band| band.contains("NOT SANDBOXED")));
     assert_eq!(
         view.outcome(0, Lifetime::Once),
-        "Claude Code may create this one file, once. This server is not sandboxed: it can already do anything you can."
+        "Claude Code may create this one file, once. This server is NOT SANDBOXED and has all your rights. Deny stops this call, but not what the server does on its own."
     );
 }
 
