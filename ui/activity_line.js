@@ -21,8 +21,12 @@ export function mark(decision) {
   return html`<span class="mark ${tone}">${parts.icon(name, tone)}<span class="unseen">${words ? `${words}, ` : nothing}</span></span>`;
 }
 
-/** Returns the reason and the outcome, without backquotes around names, which are for terminals. @param {Call} call */
-const why = ({ reason, outcome }) => [reason, outcome?.toLowerCase()].filter(Boolean).join(" \u00b7 ").replaceAll("`", "");
+/**
+ * Returns the reason for the decision, and the outcome unless the verb already says it. Backquotes around names are for
+ * terminals.
+ * @param {Call} call
+ */
+const why = ({ reason, outcome, succeeded }) => [succeeded ? "" : outcome?.toLowerCase(), reason].filter(Boolean).join(" \u00b7 ").replaceAll("`", "");
 
 /**
  * Returns the verb of a call, which says if it happened.

@@ -188,7 +188,7 @@ const how = (server) => (server.how === "bypass" ? MAP.bypass(server.count) : MA
 const nameOf = (server, letters) => (server.count > 1 && [...server.name].length > letters ? MAP.servers(server.count) : server.name);
 
 /** @param {ServerNode} server */
-const howWords = (server) => [how(server), stateWords(server)].filter(Boolean).join(", ");
+const howWords = (server) => [server.how === "bypass" ? MAP.bypassing : how(server), stateWords(server)].filter(Boolean).join(", ");
 
 /** @type {Record<Target["kind"], string>} */
 const SIGNS = { folder: "folder", host: "globe", all: "triangle-alert", sent: "cloud", scratch: "archive", more: "ellipsis" };

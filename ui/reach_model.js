@@ -28,7 +28,10 @@ export function reachModel({ sessions, waiting, grants, home }, ways) {
     agents.set(session.client.name, servers);
   }
   for (const { agent } of ways) if (!agents.has(agent)) agents.set(agent, new Map());
-  return [...agents].map(([name, servers]) => {
+  // The map draws only the first agents, so those that need attention come first.
+  const isExposed = (/** @type {[string, unknown]} */ [name]) => ways.some((way) => way.agent === name);
+  const sorted = [...agents].sort((a, b) => Number(isExposed(b)) - Number(isExposed(a)));
+  return sorted.map(([name, servers]) => {
     const own = ways.filter((way) => way.agent === name);
     return {
       name,

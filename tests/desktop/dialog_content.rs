@@ -89,13 +89,8 @@ fn first_screen_lists_all_consequences_worst_first() {
         ),
         (
             "push",
-            "push main to https://evil.example/stolen.git and 1 other thing",
-            &[
-                "push main to https://evil.example/stolen.git",
-                "requested as origin",
-                "update git's records in ~/src/app (allowed already)",
-                "with force: true",
-            ],
+            "force-push main to https://evil.example/stolen.git (your code leaves this computer; history there is overwritten)",
+            &["requested as origin", "update git's records in ~/src/app (allowed already)"],
         ),
         (
             "mail",

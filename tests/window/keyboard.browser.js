@@ -237,9 +237,9 @@ test("servers: remove, restore, hosts, limits and profiles work by keyboard", as
   await press("remove-now:photos");
   await press("restore:photos");
   await browser.until(`made.calls.some(([name]) => name === "restore_server")`);
-  await press("removed-more:slack");
-  await press("forget:slack");
-  await press("forget:slack:yes");
+  await press("removed-more:trello");
+  await press("forget:trello");
+  await press("forget:trello:yes");
   await press("server:fetch");
   await type("open-host:fetch", "a.example");
   assert.equal(await press("open-host:fetch:plan"), "open-leave:fetch", "a second press opens nothing");

@@ -7,6 +7,7 @@ export const MAP = {
   sandboxed: "in a sandbox",
   open: "not sandboxed",
   bypass: (/** @type {number} */ n) => (n === 1 ? "bypasses IronCurtain" : "bypass IronCurtain"),
+  bypassing: "bypassing IronCurtain",
   servers: (/** @type {number} */ n) => count(n, "server"),
   remote: "on another computer",
   paused: "paused",

@@ -7,7 +7,7 @@ use super::AppState;
 use super::command_error::{CommandError, aside};
 use super::grants::trusted;
 use super::secrets::{PlainSecretRow, kept};
-use crate::backend::Trusted;
+use crate::backend::{Backend, Trusted};
 use ironcurtain_admin::catalog::GivenSecrets;
 use ironcurtain_admin::clients::{
     ClientChange, ClientError, ClientReport, ClientState, ClientTarget, Clients, ConnectRequest, EntryUse,
@@ -75,6 +75,23 @@ pub(super) struct PlannedChange {
 pub(super) async fn found_clients(state: &AppState) -> Result<Vec<FoundClient>, CommandError> {
     let clients = clients(trusted(state)?).map_err(CommandError::refused)?;
     aside(move || Ok::<_, ClientError>(clients.survey().into_iter().map(found).collect())).await
+}
+
+/// Returns the number of servers that bypass IronCurtain, or 0 if it is not known.
+pub(crate) async fn bypassing_servers(backend: &dyn Backend) -> usize {
+    let Some(trusted) = backend.trusted() else { return 0 };
+    let survey = tokio::task::spawn_blocking(move || {
+        let reports = clients(trusted).ok()?.survey();
+        Some(
+            reports
+                .into_iter()
+                .map(found)
+                .flat_map(|client| client.entries)
+                .filter(|entry| entry.past)
+                .count(),
+        )
+    });
+    survey.await.ok().flatten().unwrap_or_default()
 }
 
 pub(super) async fn plan_client(

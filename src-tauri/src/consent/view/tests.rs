@@ -1,7 +1,7 @@
 //! Tests that compare complete views.
 
 use super::*;
-use ironcurtain_consent::{Consequence, Offer};
+use ironcurtain_consent::{Consequence, Offer, Preview};
 use ironcurtain_protocol::{ClientView, ProcessView};
 
 #[test]
@@ -181,6 +181,34 @@ fn a_push_shows_branch_and_destination() {
     assert_eq!(plain(&view.lines[1].words), "update git's records in ~/app");
     assert_eq!(view.lines[1].note.as_deref(), Some("folder"));
     assert!(view.details.starts_with("push: main to https://evil.example/x\n  requested as: origin\n"));
+}
+
+#[test]
+fn the_only_effect_that_needs_approval_is_whole_in_the_headline() {
+    let object = vec![
+        Piece::Foreign("main".into()),
+        Piece::Ours(" to "),
+        Piece::Foreign("https://evil.example/x".into()),
+    ];
+    let push = Consequence {
+        note: Some("history there is overwritten".into()),
+        asked_for: Some("origin".into()),
+        ..Consequence::new(Verb::ForcePush, object)
+    };
+    let record = Consequence { allowed: true, ..on(Verb::Record, "/home/ada/app", "folder") };
+    let asked = Question { consequences: vec![push.clone(), record.clone()], ..question() };
+    let view = ConsentView::new(&asked, Path::new("/home/ada"));
+    let said =
+        "Claude Code wants to force-push main to https://evil.example/x (history there is overwritten)";
+    assert_eq!(view.sentence(), said);
+    assert_eq!(view.worst(&asked), None, "the sentence is whole");
+    assert_eq!((view.lines.len(), plain(&view.lines[0].notes)), (2, "requested as origin".to_owned()));
+    assert_eq!(plain(&view.lines[1].words), "update git's records in ~/app");
+    // If the other effect needs approval as well, the headline counts it, and the list repeats the worst.
+    let both = Question { consequences: vec![push, Consequence { allowed: false, ..record }], ..question() };
+    let view = ConsentView::new(&both, Path::new("/home/ada"));
+    assert_eq!(view.sentence(), format!("{said} and 1 other thing"));
+    assert_eq!(view.worst(&both).as_deref(), Some("force-push main to https://evil.example/x"));
 }
 
 #[test]
