@@ -25,7 +25,7 @@ const WIDE = {
 const NARROW = {
   width: 560,
   agent: { x: 16, size: 36, end: 150, letters: 11 },
-  server: { x: 174, width: 150, letters: 14 },
+  server: { x: 170, width: 166, letters: 15 },
   target: { x: 366, end: 548, letters: 20 },
 };
 /** The page has less room than the wide columns need. */

@@ -258,7 +258,7 @@ test("revoking several, an agent's or all permissions asks for one confirmation"
   await press("take-back-of:Claude Code");
   await press("take-back-of:Claude Code:yes");
   await browser.until(`made.calls.filter(([name]) => name === "revoke_grants").length === 2`);
-  assert.deepEqual((await called("revoke_grants"))[1].grants.toSorted(), ["g2", "g5", "g6"]);
+  assert.deepEqual((await called("revoke_grants"))[1].grants.toSorted(), ["g2", "g5", "g6", "g8"]);
   await press("more-grants");
   await press("take-back-everything");
   await says("1 permission of Cursor is revoked now.");
