@@ -15,6 +15,7 @@ use super::read_progress::{Extent, ReadExtent};
 use super::view::ConsentView;
 use ironcurtain_consent::{Answer, DenialReach, Lifetime};
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
 /// Remaining time at which screen readers announce that the time is nearly over.
@@ -104,7 +105,7 @@ pub(crate) struct Drawn {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Changing {
     /// Hint that tells the user the next step.
-    hint: &'static str,
+    hint: Cow<'static, str>,
     /// Filled fraction of the ring, from 0 to 1.
     filled: f64,
     /// `true` if a press of Allow would be accepted or is being held.
@@ -186,18 +187,19 @@ impl Page {
         let _ = self.arming.on(Event::Slow(slow), now);
         let left = self.countdown.left(now);
         let stage = self.arming.stage(now);
+        let allow = self.view.allow_words(self.offer, self.lifetime).replace('_', "");
         let (filled, again) = hint::ring(stage, now);
         let second = Duration::from_millis(u64::from(left.subsec_millis()) + 5);
         let again = again.map_or(second, |again| again.min(second));
         Changing {
-            hint: hint::words(stage, slow),
+            hint: hint::words(stage, slow, &allow),
             filled,
             armed: hint::counts(stage),
             ignored: self.ignored,
             again_ms: u64::try_from(again.as_millis()).unwrap_or(0),
             clock: waiting_words(left),
             soon: left <= WARN_BEFORE_END,
-            allow: self.view.allow_words(self.offer, self.lifetime).replace('_', ""),
+            allow,
             outcome: self.view.outcome(self.offer, self.lifetime),
             more: self.more,
         }

@@ -74,6 +74,7 @@ pub(super) async fn decide_tool(
         ToolDecisionWord::Keep => PinDecision::Keep,
         ToolDecisionWord::Remove => PinDecision::Remove,
     };
+    let name = server.clone();
     let decide = move || {
         let shown = changed_tools(&home, &server)?.into_iter().find(|one| one.fingerprint() == change);
         let shown = shown.ok_or(ToolPinError::ChangedSince)?;
@@ -81,7 +82,7 @@ pub(super) async fn decide_tool(
         Ok::<_, ToolPinError>(visible::line(&shown.tool))
     };
     let tool = aside(decide).await?;
-    daemon.tools_decided().await;
+    daemon.tools_decided(&name).await;
     Ok(match decision {
         PinDecision::Update => format!("Agents get {tool} as its server describes it now."),
         PinDecision::Keep => format!("Agents get {tool} with its old definition."),

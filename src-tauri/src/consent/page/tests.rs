@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::consent::view::tests::question;
+use std::borrow::Cow;
 use std::path::Path;
 
 /// Measurement with everything that must be read in view.
@@ -36,7 +37,7 @@ impl Scene {
         self.page.on(number, did, self.opened + Duration::from_millis(ms)).0
     }
 
-    fn hint(&mut self, ms: u64) -> &'static str {
+    fn hint(&mut self, ms: u64) -> Cow<'static, str> {
         self.page.changing(self.opened + Duration::from_millis(ms)).hint
     }
 

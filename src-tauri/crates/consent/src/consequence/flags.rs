@@ -34,7 +34,10 @@ const DELETED: Flag = flag("delete", PUSHES, "the branch there is deleted");
 const FLAGS: [Flag; 17] = [
     FORCED,
     DELETED,
-    flag("mirror", PUSHES, "branches there that are not here are deleted"),
+    Flag {
+        worse: Some(Verb::ForcePush),
+        ..flag("mirror", PUSHES, "branches there that are not here are deleted")
+    },
     flag("prune", PUSHES, "branches there that are not here are deleted"),
     flag("all", PUSHES, "all branches"),
     flag("amend", IN_REPOSITORIES, "replaces the last commit"),
