@@ -348,7 +348,7 @@ fn large_text_on_small_screen_every_dialog_fits_and_can_be_allowed() {
 #[test]
 fn text_clipped_after_window_shrinks_does_not_count_as_read() {
     let screen = Screen::start_small_with_large_text();
-    let harness = show_focused_question(&screen, "push");
+    let harness = show_focused_question(&screen, "mail");
     read_to_end(&screen, DIALOG, "Allow once", "Next");
     screen.key("Escape");
     assert_eq!(harness.event(), "q1 deny");
