@@ -5,6 +5,7 @@ import { movedRule, names, ruleOf, rulesIn, ruleThat, withoutRule, withRule } fr
 import { lines } from "../../ui/activity_runs.js";
 import { hue, initials } from "../../ui/initials.js";
 import { connectedLine, protectionState } from "../../ui/protection_state.js";
+import { RULES } from "../../ui/texts/rules.js";
 import { fitted, reachModel } from "../../ui/reach_model.js";
 import { waysAround } from "../../ui/ways_around.js";
 import { ago, count, folderOf, left, list, pathParts } from "../../ui/words.js";
@@ -155,6 +156,10 @@ test("rule from a call matches only it, comes first, and keeps existing rules", 
   const after = JSON.parse(withRule(text, rule));
   assert.deepEqual([after.schemaVersion, names(JSON.stringify(after))], [1, ["deny-filesystem-write-file-2", "deny-filesystem-write-file"]]);
   assert.equal(withRule("{ no json", rule), null);
+});
+
+test("a rule without calls says so", () => {
+  assert.deepEqual([0, 1, 1204].map(RULES.hits), ["not used this week", "1 call", "1,204 calls"]);
 });
 
 test("moving, removing or changing a rule leaves the others unchanged", () => {
