@@ -101,7 +101,7 @@
  * @typedef {{ tools: { name: string, left_out: string | null, change: string, differs: string[],
  *   arguments: { name: string, roles: string, sure: string, reason: string }[] }[], gone: string[], changes: boolean }} Proposed
  *
- * @typedef {{ id: string, name: string, file: string, problem: string | null, entries: { name: string, way: string, past: boolean }[],
+ * @typedef {{ id: string, name: string, file: string, problem: string | null, entries: { name: string, way: string, past: boolean, remote: boolean }[],
  *   state: "missing" | "not-connected" | "connected" | "bypassing" | "drifted" | "unreadable" }} FoundClient
  * @typedef {{ file: string, diff: string, servers_diff: string | null, left: string[], secrets: PlainSecret[] }} PlannedChange
  * @typedef {{ kind: "connect" } | { kind: "disconnect" } | { kind: "profile", profile: string }
@@ -111,7 +111,7 @@
  *   from_ms: number, to_ms: number }} Wanted
  *   Empty texts and a time of 0 do not filter. Entries at `from_ms` match, entries at `to_ms` do not.
  * @typedef {{ seq: number, time_ms: number, event: string, client: string | null, server: string | null, tool: string | null,
- *   decision: string | null, outcome: string | null, summary: string, paths: string[], session: string | null,
+ *   decision: string | null, outcome: string | null, succeeded: boolean | null, summary: string, paths: string[], session: string | null,
  *   verb: string, reason: string }} Call
  *   One call with its decision and outcome, or another entry of the log. `verb` is what it does to its paths, such as
  *   "read", "list", "write", "delete", "move", "run", "connect", "send" or, if that is unknown, "call"; empty for other
