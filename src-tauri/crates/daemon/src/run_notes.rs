@@ -42,7 +42,7 @@ pub(crate) fn claimed_reason(why: &str) -> (String, String) {
 pub(crate) struct OpenNote<'a>(&'a RunNotes);
 
 impl RunNotes {
-    /// Creates a run's notes. `ask` says where the run's questions are answered: in the app or on the run's terminal.
+    /// Creates the notes of a run. `ask` says whether its questions are answered in the app or on the run's terminal.
     pub(super) fn new(ask: RunAsk) -> (Arc<Self>, mpsc::Receiver<RunNote>) {
         let (notes, written) = mpsc::channel(MOST);
         (Arc::new(Self { ask, notes, used: Mutex::default() }), written)

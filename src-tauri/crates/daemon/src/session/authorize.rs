@@ -144,7 +144,7 @@ impl Session {
         };
         let is_granted = |need: &Need| by.grants.iter().any(|grant| grant.shows(need) && !is_withheld(grant));
         let granted: Vec<Need> = needs.iter().filter(|need| is_granted(need)).cloned().collect();
-        // An unsandboxed server can access all files, and a remote server cannot access any.
+        // An unsandboxed server can already access all files, and a remote server cannot access any.
         let is_remote = self.config.remote.is_some();
         needs.retain(|need| !is_remote && (self.sandboxed || !granted.contains(need)));
         let requested = inspected.paths.requested(&approved, writes).into_iter();
