@@ -53,7 +53,7 @@
       grant("g5", "docs.example.org:443", ["reach"], "always", { kind: "host", server: "fetch", created_ms: now - 9 * 86_400_000, last_used_ms: now - 12 * 60_000 }),
       grant("g6", "send_message to \u05d0\u05d1\u05d2 <img src=x onerror=alert(1)>", ["use"], "1 hour", { kind: "tool", server: "slack", created_ms: now - 600_000, last_used_ms: now - 240_000, uses: 2, expires_ms: now + 3_000_000 }),
       grant("g8", `${home}/src/app`, ["read", "write"], "always", { server: "git", created_ms: now - 12 * 86_400_000, last_used_ms: now - 2 * 3_600_000 }),
-      grant("g7", `${home}/src/secret-plans`, [], "until you undo the no", { kind: "declined", uses: 0, last_used_ms: null, provenance: "proposed workspace" }),
+      grant("g7", `${home}/src/secret-plans`, [], "until you revoke the denial", { kind: "declined", uses: 0, last_used_ms: null, provenance: "proposed workspace" }),
     ],
     waiting: [],
     day,
