@@ -243,6 +243,7 @@ fn first_entry_follows_the_last_one_before_the_export_was_enabled() {
     let collector = Collector::start();
     let mut machine = Machine::new(hostile::install);
     machine.start();
+    machine.connect().plain("now").ok();
     // The export cannot start while its key is invalid.
     std::fs::write(machine.home.state.join("device-key"), "nonsense").unwrap();
     let before = *links(&machine).keys().max().unwrap();
