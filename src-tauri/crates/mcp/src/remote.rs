@@ -41,8 +41,8 @@ const COPIES: u32 = 2;
 /// Callback that redacts the secrets sent to the server from its responses.
 pub type Redact = Box<dyn for<'a> Fn(&'a [u8]) -> Cow<'a, [u8]> + Send + Sync>;
 
-/// Callback that returns the message for a refused login (status 401 or 403), including advice for the user. The second argument
-/// is the scope that the server requires, if it names one.
+/// Callback that returns the message for a refused login (status 401 or 403), including advice for the user. The
+/// second argument is the scope that the server requires, if it names one.
 pub type RefusedLogin = Box<dyn Fn(u16, Option<&str>) -> String + Send + Sync>;
 
 /// URL of a remote server and its configured headers.
@@ -66,7 +66,7 @@ pub struct RemoteOptions<'a> {
     pub refused: RefusedLogin,
     /// Login whose token is sent; `None` if the entry has its own credentials.
     pub login: Option<ServerLogin>,
-    /// Called once, when the server first refuses a request because the user must log in.
+    /// Called when the server first refuses a request because the user must log in, and again after it has accepted another one.
     pub needs_login: Box<dyn Fn() + Send + Sync>,
     /// Memory for the server's messages.
     pub memory: &'a Allowance,
@@ -111,7 +111,7 @@ pub struct RemoteHold {
 }
 
 impl RemoteHold {
-    /// Returns whether the server refused a request because the user must log in.
+    /// Returns whether the server refuses requests because the user must log in.
     #[must_use]
     pub fn needs_login(&self) -> bool {
         self.needs_login.load(Ordering::Relaxed)

@@ -37,7 +37,7 @@ const MOST_KEPT: usize = 8;
 /// Maximum time that a connection may take to become reusable after its response was read.
 const FREE_BOUND: Duration = Duration::from_millis(200);
 
-/// Maximum number of bytes that are read of an error body, and the timeout for reading them.
+/// Maximum number of bytes read from an error body, and the timeout for reading them.
 const REASON: (usize, Duration) = (16 * 1024, Duration::from_secs(5));
 
 type Sender = SendRequest<Full<Bytes>>;
@@ -104,8 +104,8 @@ impl Http {
         &self.refused
     }
 
-    /// Sends a request and returns the response head. If the server refuses its token, sends it again with a new one: a request
-    /// that was answered with 401 was not carried out.
+    /// Sends a request and returns the response head. If the server refuses the token with 401, it has not carried out
+    /// the request, which is sent again with a new token.
     pub(super) async fn send(
         &self,
         method: Method,
@@ -122,6 +122,13 @@ impl Http {
         let Some(token) = login.after(token.as_ref()).await? else { return Ok(reply) };
         headers.insert(header::AUTHORIZATION, token);
         self.send_once(method, headers, body).await
+    }
+
+    /// Sends the last request of a connection with the token as it is: a renewal could not be finished any more.
+    pub(super) async fn send_last(&self, method: Method, mut headers: HeaderMap) -> Result<Reply, Fault> {
+        let token = if let Some(login) = &self.login { login.last_header().await } else { None };
+        headers.extend(token.map(|token| (header::AUTHORIZATION, token)));
+        self.send_once(method, headers, Bytes::new()).await
     }
 
     async fn send_once(&self, method: Method, headers: HeaderMap, body: Bytes) -> Result<Reply, Fault> {
