@@ -35,7 +35,8 @@ fn world() -> World {
 }
 
 fn script(world: &World, below: &str) {
-    let file = world.file(below, "#!/bin/sh\nexec /bin/sh \"$@\"\n");
+    let file =
+        world.file(below, "#!/bin/sh\ncase \"$1\" in --mcp-config=*) shift;; esac\nexec /bin/sh \"$@\"\n");
     set_permissions(file, Permissions::from_mode(0o755)).unwrap();
 }
 
@@ -229,7 +230,17 @@ fn check_prints_what_a_run_would_get_and_runs_nothing() {
     world.file(".claude/settings.json", r#"{ "sandbox": { "enabled": true } }"#);
     let (_, said) = output(&world, &["--check", "--json", "--", "claude", "go"]);
     let value: Value = serde_json::from_str(&said).unwrap();
-    let argv = json!(["claude", "--settings", r#"{"sandbox":{"enabled":false}}"#, "go"]);
+    // The built-in server is offered too.
+    let shim = programs().join("ironcurtain-shim");
+    let server =
+        json!({ "mcpServers": { "ironcurtain": { "command": shim, "args": ["--server", "ironcurtain"] } } });
+    let argv = json!([
+        "claude",
+        "--settings",
+        r#"{"sandbox":{"enabled":false}}"#,
+        format!("--mcp-config={server}"),
+        "go"
+    ]);
     assert_eq!((&value["argv"], &value["fuse"]), (&argv, &json!(true)), "{said}");
     let (code, said) = output(&world, &["--check", "--profile", "missing", "--", "claude"]);
     assert!(code != Some(0) && said.contains("unknown run profile `missing`"), "{said}");
