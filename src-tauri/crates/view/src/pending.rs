@@ -1,8 +1,8 @@
-//! Requests that are waiting for permission. They block no thread.
+//! Requests that wait for permission, without blocking a thread.
 //!
-//! - An interruption may arrive before its request starts to wait, so early interruptions are remembered.
-//! - INVARIANT: while a folder is reserved for a mount, no request waits for an answer for which the kernel holds a lock that mounting
-//!   may need. Such requests are held for a short time, in which most mounts are done.
+//! - An interruption can arrive before its request begins to wait, so early interruptions are remembered.
+//! - INVARIANT: while a folder is reserved for a mount, no request waits for an answer whose locks would block the mount. Such
+//!   requests are held for a short time, in which most mounts finish.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -13,10 +13,10 @@ use std::{
 
 use crate::gate::AskedAccess;
 
-/// Interval at which the threads of interrupted requests are checked for a pending signal.
+/// Interval for checking the threads of interrupted requests for pending signals.
 const CHECK: Duration = Duration::from_millis(50);
 
-/// Maximum number of waiting requests. Further requests are denied.
+/// Maximum number of waiting requests. Additional requests are denied.
 const MOST: usize = 4096;
 
 /// Maximum time for which a request is held until a folder is mounted. If mounting needs a lock that the kernel holds for the request, it
@@ -34,18 +34,18 @@ pub(crate) struct Parked {
     pub(crate) process: u32,
     /// Access that needs permission.
     pub(crate) asked: AskedAccess,
-    /// Accesses that the user has already approved for this request.
+    /// Accesses that the user has approved for this request so far.
     pub(crate) approved: Vec<AskedAccess>,
-    /// Folders whose lock the kernel holds until the request is answered.
+    /// Folders that the kernel keeps locked until the request is answered.
     pub(crate) locks: Vec<PathBuf>,
 }
 
-/// Folder that is to be mounted.
+/// Folder reserved for mounting.
 #[derive(Debug)]
 struct Reserved {
     folder: PathBuf,
     number: u64,
-    /// False while a request waits that would block the mount.
+    /// `false` while a waiting request would block the mount.
     is_made: bool,
 }
 
@@ -53,7 +53,7 @@ struct Reserved {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Parking {
     Parked,
-    /// Too many requests wait.
+    /// Too many requests are waiting.
     Full,
     /// A folder is being mounted. The request is held until it is.
     Held,
@@ -74,7 +74,7 @@ pub(crate) struct Held {
 pub(crate) struct Pending {
     state: Mutex<Waiting>,
     interrupted: Condvar,
-    /// Notified when a request no longer waits, or a reservation is cancelled.
+    /// Notified when a request stops waiting, or a reservation is cancelled.
     left: Condvar,
     /// Notified when a request is held, or a reservation ends.
     held: Condvar,
@@ -98,7 +98,7 @@ impl Pending {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a request, if it may wait.
+    /// Makes a request wait, if possible.
     pub(crate) fn park(&self, unique: u64, parked: Parked) -> Parking {
         let mut waiting = self.lock();
         if waiting.parked.len() + waiting.held.len() >= MOST {
@@ -119,7 +119,7 @@ impl Pending {
         Parking::Parked
     }
 
-    /// Removes and returns a waiting request. Returns `None` if it is no longer waiting.
+    /// Takes a waiting request, or returns `None` if it is no longer waiting.
     pub(crate) fn take(&self, unique: u64) -> Option<Parked> {
         let mut waiting = self.lock();
         waiting.interrupted.retain(|interrupted| *interrupted != unique);
@@ -128,7 +128,7 @@ impl Pending {
         parked
     }
 
-    /// Begins to reserve a folder for a mount, instead of an earlier one, and returns the number of the reservation.
+    /// Requests the reservation of a folder, replacing any earlier one, and returns the reservation's number.
     pub(crate) fn begin_reservation(&self, folder: PathBuf) -> u64 {
         let mut waiting = self.lock();
         waiting.reservations += 1;
@@ -139,8 +139,8 @@ impl Pending {
         number
     }
 
-    /// Waits until no request keeps the folder from being mounted, and reserves it. Returns false if another reservation or
-    /// [`release`](Self::release) came first.
+    /// Waits until no request blocks mounting the folder, then reserves it. Returns `false` if the reservation was
+    /// replaced or [`released`](Self::release).
     pub(crate) fn make_reservation(&self, number: u64) -> bool {
         let mut waiting = self.lock();
         loop {
@@ -180,14 +180,14 @@ impl Pending {
         }
     }
 
-    /// Ends a reservation.
+    /// Cancels the reservation.
     pub(crate) fn release(&self) {
         self.lock().reservation = None;
         self.left.notify_all();
         self.held.notify_one();
     }
 
-    /// Records that the thread of a request received a signal.
+    /// Records that a request's thread received a signal.
     pub(crate) fn interrupt(&self, unique: u64) {
         let mut waiting = self.lock();
         if !waiting.parked.contains_key(&unique) {
@@ -203,15 +203,15 @@ impl Pending {
         }
     }
 
-    /// Forgets an early interruption of this request. Returns `true` if there was one.
+    /// Removes an early interruption of this request. Returns `true` if there was one.
     pub(crate) fn take_early(&self, unique: u64) -> bool {
         let mut waiting = self.lock();
         let at = waiting.early.iter().position(|early| *early == unique);
         at.and_then(|at| waiting.early.remove(at)).is_some()
     }
 
-    /// Waits for interrupted requests. Returns those whose thread is about to exit, according to `is_ending`. Returns
-    /// `None` once the view has closed.
+    /// Blocks until a request is interrupted. Returns the requests whose thread is about to exit according to
+    /// `is_ending`, or `None` after the view has closed.
     pub(crate) fn ended(&self, is_ending: impl Fn(u32) -> bool) -> Option<Vec<u64>> {
         let mut waiting = self.lock();
         while waiting.interrupted.is_empty() {
@@ -227,7 +227,7 @@ impl Pending {
             .copied()
             .collect();
         if ended.is_empty() {
-            // The signal may become visible slightly after the interruption, or a later signal may terminate the
+            // The signal can become visible shortly after the interruption, or a later signal can terminate the
             // thread.
             drop(self.interrupted.wait_timeout(waiting, CHECK));
         }
@@ -256,7 +256,7 @@ impl Waiting {
 }
 
 impl Parked {
-    /// Returns whether the kernel holds a lock that it needs for mounting a folder or for finding it.
+    /// Returns `true` if the kernel holds a lock that it needs to find or mount a folder.
     fn blocks(&self, folder: &Path) -> bool {
         self.locks.iter().any(|locked| folder.starts_with(locked))
     }

@@ -1,8 +1,8 @@
-//! `cargo xtask bench`: measures the overhead of IronCurtain and of similar programs, in the same run on the same
+//! `cargo xtask bench`: measures the overhead of IronCurtain and similar programs, in the same run on the same
 //! machine.
 //!
-//! - A row that cannot be measured is an error. `cargo xtask test` measures each row once (`--smoke`), so that a
-//!   broken benchmark is noticed early.
+//! - A row that cannot be measured is an error. `cargo xtask test` measures each row once (`--smoke`), so broken
+//!   benchmarks are noticed early.
 
 use crate::arguments::Measuring;
 use crate::cargo::{self, Built};
@@ -14,7 +14,7 @@ use crate::{programs, servers};
 use anyhow::Context;
 use std::process::{Command, Stdio};
 
-/// Reference filesystem server for the comparison, installed from npm.
+/// Reference filesystem server to compare with, installed from npm.
 const REFERENCE: &str = "target/npm/node_modules/@modelcontextprotocol/server-filesystem/dist/index.js";
 
 /// Measures and prints the tables, and writes them to the documentation if requested.
@@ -38,7 +38,7 @@ pub(crate) fn run(measuring: Measuring) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Replaces the app's measurements on the documentation page.
+/// Replaces the app's measurements in the documentation.
 pub(crate) fn write_of_desktop(figures: &str) -> anyhow::Result<()> {
     let (rest, _) = page()?;
     write_page(&rest, &format!("{DESKTOP}{ABOUT_DESKTOP}{}\n{}", figures.trim_start(), where_measured()))
@@ -110,7 +110,7 @@ fn measured(program: &mut Command) -> anyhow::Result<String> {
     Ok(String::from_utf8(output.stdout)?.trim_end().to_owned() + "\n")
 }
 
-/// Documentation page of the benchmarks, and the heading of the app's section.
+/// Documentation page of the benchmarks (`PAGE`), and the heading of its section about the app.
 const PAGE: &str = "docs/reference/benchmarks.md";
 const DESKTOP: &str = "\n## The app\n";
 
