@@ -205,6 +205,13 @@ fn profiles_of_the_user_add_to_shipped_ones_and_open_nothing_protected() {
     assert_eq!(read_to_string(world.path(".ssh/id")).unwrap(), "my key\n");
 }
 
+/// Returns the argument that offers the built-in server to Claude Code.
+fn offered() -> String {
+    let shim = programs().join("ironcurtain-shim");
+    let server = json!({ "command": shim, "args": ["--server", "ironcurtain"] });
+    format!("--mcp-config={}", json!({ "mcpServers": { "ironcurtain": server } }))
+}
+
 #[test]
 fn check_prints_what_a_run_would_get_and_runs_nothing() {
     let world = world();
@@ -212,7 +219,7 @@ fn check_prints_what_a_run_would_get_and_runs_nothing() {
     assert_eq!(code, Some(0), "{said}");
     for line in [
         "profile: claude (Claude Code, measured with 2.1.197)".to_owned(),
-        "command: claude -c touch started".to_owned(),
+        format!("command: claude {} -c touch started", offered()),
         format!("working folder: {}", world.path("project").display()),
         format!("changes: {}", world.path(".claude").display()),
         format!("of these, logins: {}", world.path(".claude/.credentials.json").display()),
@@ -230,17 +237,7 @@ fn check_prints_what_a_run_would_get_and_runs_nothing() {
     world.file(".claude/settings.json", r#"{ "sandbox": { "enabled": true } }"#);
     let (_, said) = output(&world, &["--check", "--json", "--", "claude", "go"]);
     let value: Value = serde_json::from_str(&said).unwrap();
-    // The built-in server is offered too.
-    let shim = programs().join("ironcurtain-shim");
-    let server =
-        json!({ "mcpServers": { "ironcurtain": { "command": shim, "args": ["--server", "ironcurtain"] } } });
-    let argv = json!([
-        "claude",
-        "--settings",
-        r#"{"sandbox":{"enabled":false}}"#,
-        format!("--mcp-config={server}"),
-        "go"
-    ]);
+    let argv = json!(["claude", "--settings", r#"{"sandbox":{"enabled":false}}"#, offered(), "go"]);
     assert_eq!((&value["argv"], &value["fuse"]), (&argv, &json!(true)), "{said}");
     let (code, said) = output(&world, &["--check", "--profile", "missing", "--", "claude"]);
     assert!(code != Some(0) && said.contains("unknown run profile `missing`"), "{said}");

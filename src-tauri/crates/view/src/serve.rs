@@ -99,7 +99,7 @@ impl Server {
     }
 
     /// Continues a request that was held while a folder was mounted.
-    pub(crate) fn release(&self, held: Held) {
+    pub(crate) fn resume_held(&self, held: Held) {
         if held.is_mounted {
             self.handle(&held.bytes, held.approved);
         } else {

@@ -263,7 +263,7 @@ fn follow_locks(server: &Weak<Server>, locks: &Locks) {
 fn follow_mounts(server: &Weak<Server>, pending: &Pending) {
     while let Some(released) = pending.released() {
         let Some(server) = server.upgrade() else { return };
-        released.into_iter().for_each(|held| server.release(held));
+        released.into_iter().for_each(|held| server.resume_held(held));
     }
 }
 
