@@ -89,13 +89,8 @@ fn first_screen_lists_all_consequences_worst_first() {
         ),
         (
             "push",
-            "push main to https://evil.example/stolen.git and 1 other thing",
-            &[
-                "push main to https://evil.example/stolen.git",
-                "requested as origin",
-                "update git's records in ~/src/app (allowed already)",
-                "with force: true",
-            ],
+            "force-push main to https://evil.example/stolen.git (your code leaves this computer; history there is overwritten)",
+            &["requested as origin", "update git's records in ~/src/app (allowed already)"],
         ),
         (
             "mail",
@@ -160,7 +155,7 @@ fn unsandboxed_server_shows_warning_band_and_explains_outcome() {
     for sentence in [
         "\u{26a0} NOT SANDBOXED",
         "Claude Code wants to delete /srv/photos (folder, with everything in it)",
-        "\u{2192} Claude Code may delete this folder and everything in it, once. This server is not sandboxed: it can already do anything you can.",
+        "\u{2192} Claude Code may delete this folder and everything in it, once. This server is NOT SANDBOXED and has all your rights. Deny stops this call, but not what the server does on its own.",
     ] {
         screen.control(DIALOG, "label", sentence);
     }
@@ -353,7 +348,7 @@ fn large_text_on_small_screen_every_dialog_fits_and_can_be_allowed() {
 #[test]
 fn text_clipped_after_window_shrinks_does_not_count_as_read() {
     let screen = Screen::start_small_with_large_text();
-    let harness = show_focused_question(&screen, "push");
+    let harness = show_focused_question(&screen, "mail");
     read_to_end(&screen, DIALOG, "Allow once", "Next");
     screen.key("Escape");
     assert_eq!(harness.event(), "q1 deny");
