@@ -5,6 +5,7 @@
 //! - Each piece of mutable state has one owner, and no lock is held across an await.
 //! - Errors fail closed: the call is denied with a reason, and the session continues.
 
+mod accepting;
 mod changed_tools;
 mod control;
 mod daemon;
