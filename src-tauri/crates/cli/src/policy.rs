@@ -5,10 +5,10 @@
 
 mod check;
 mod client;
-mod compare;
+pub mod compare;
 mod explain;
 mod replay;
-mod simulate;
+pub mod simulate;
 pub mod since;
 
 use crate::lines::TextLines;
@@ -98,10 +98,10 @@ pub struct PolicyInputs {
 }
 
 /// Result of a policy command, both as text and as JSON.
-struct Report {
-    text: TextLines,
-    json: Value,
-    good: bool,
+pub struct PolicyReport {
+    pub text: TextLines,
+    pub json: Value,
+    pub good: bool,
 }
 
 /// Runs the subcommand and prints its report. Returns a failing exit status if the report contains findings

@@ -2,19 +2,19 @@
 //! first.
 
 use super::explain::word;
-use super::{PolicyInputs, Report};
+use super::{PolicyInputs, PolicyReport};
 use crate::lines::TextLines;
 use ironcurtain_policy_tools::diff::{DecisionChange, Difference, ProbeOutcome, diff};
 use serde_json::{Value, json};
 use std::path::Path;
 
-pub fn report(old: &Path, new: &Path, inputs: &PolicyInputs) -> anyhow::Result<Report> {
+pub fn report(old: &Path, new: &Path, inputs: &PolicyInputs) -> anyhow::Result<PolicyReport> {
     let (old, new) = (super::open(Some(old), inputs)?, super::open(Some(new), inputs)?);
     let difference = diff(&old.snapshot.policy, &new.snapshot.policy, &new.snapshot.annotations);
-    Ok(Report { text: in_words(&difference), json: as_json(&difference), good: true })
+    Ok(PolicyReport { text: in_words(&difference), json: as_json(&difference), good: true })
 }
 
-fn in_words(difference: &Difference) -> TextLines {
+pub fn in_words(difference: &Difference) -> TextLines {
     let mut text = TextLines::default();
     for (what, rules) in
         [("added", &difference.added), ("removed", &difference.removed), ("changed", &difference.changed)]
@@ -59,7 +59,7 @@ fn side((outcome, rule): &(ProbeOutcome, String)) -> String {
     }
 }
 
-fn as_json(difference: &Difference) -> Value {
+pub fn as_json(difference: &Difference) -> Value {
     let side = |looser: bool| {
         let changes = difference.decisions.iter().filter(|change| change.is_looser() == looser);
         changes.map(change_as_json).collect::<Vec<_>>()
