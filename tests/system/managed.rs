@@ -220,15 +220,16 @@ fn approvals_satisfy_a_managed_rule_only_if_they_are_newer() {
     client.open(&file).ok();
     client.open(&file).ok();
     assert_eq!(world.user.count(), 1);
-    world.user.forget();
+    world.user.asked();
     let before = world.status().policy;
     server.serve(organization.bundle(2, &json!([rule("careful", "open", "escalate")])));
     eventually("the second bundle applies", BOUND, || world.status().policy != before);
     allow();
     client.open(&file).ok();
-    assert_eq!(&*world.user.asked()[0].rule, "managed:careful");
     client.open(&file).ok();
-    assert_eq!(world.user.count(), 1, "the newer approval satisfies the rule");
+    let asked = world.user.asked();
+    assert_eq!(asked.len(), 1, "the newer approval satisfies the rule: {asked:?}");
+    assert_eq!(asked[0].rule, "managed:careful");
     let before = world.status().policy;
     server.serve(organization.bundle(3, &json!([rule("never", "open", "deny")])));
     eventually("the third bundle applies", BOUND, || world.status().policy != before);
@@ -245,13 +246,20 @@ fn settings_of_the_organization_cannot_be_loosened() {
     organization.manages(server.port, &json!({ "deniedServers": [{ "name": "hostile" }] }));
     let mut world = world();
     has_no_trouble(&world);
-    let mut client = world.connect("hostile");
-    client.plain("now").refused("Example denies this server");
-    drop(client);
+    let refused = |world: &World| {
+        let params = json!({
+            "protocolVersion": "2025-06-18",
+            "capabilities": {},
+            "clientInfo": { "name": "test-client", "version": "1" },
+        });
+        let answer = world.start("hostile").request("initialize", params);
+        answer["error"]["message"].as_str().unwrap_or_default().to_owned()
+    };
+    let denied = "the server `hostile` is not running: Example denies this server";
+    assert_eq!(refused(&world), denied);
     world.restart_after(|| organization.manages(server.port, &json!({ "requireExport": true })));
-    let mut client = world.connect("hostile");
-    client.plain("now").refused("Example requires the export of the record");
-    drop(client);
+    let without_export = "the server `hostile` is not running: Example requires the export of the record; run `ironcurtain export enable`";
+    assert_eq!(refused(&world), without_export);
     world.restart_after(|| organization.manages(server.port, &json!({ "enforceSandbox": true })));
     let mut client = world.connect("hostile");
     client.plain("now").ok();

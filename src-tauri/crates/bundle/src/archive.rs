@@ -61,9 +61,12 @@ fn read_up_to(limit: u64, bytes: &[u8]) -> Result<Files, ArchiveError> {
     // The reader ends one byte after the limit, so that exceeding it is distinguishable from reaching it.
     let mut content = GzDecoder::new(bytes).take(limit + 1);
     let files = entries(&mut content);
+    // Read to the end, where the checksum is.
+    let rest = io::copy(&mut content, &mut io::sink());
     if content.limit() == 0 {
         return Err(ArchiveError::ContentTooLarge);
     }
+    rest?;
     files
 }
 
@@ -180,8 +183,10 @@ mod tests {
         assert!(bomb.len() < 2_000);
         assert!(matches!(read_up_to(50_000, &bomb), Err(ArchiveError::ContentTooLarge)));
         assert_eq!(read_up_to(200_000, &bomb).unwrap().len(), 1);
-        // Zeros are the end of a tar archive, so what follows them is not read.
-        assert_eq!(read_up_to(50_000, &compressed(&[0; 100_000])).unwrap(), Files::new());
+        // Zeros are the end of a tar archive, but count as content.
+        let padding = compressed(&[0; 100_000]);
+        assert!(matches!(read_up_to(50_000, &padding), Err(ArchiveError::ContentTooLarge)));
+        assert_eq!(read_up_to(200_000, &padding).unwrap(), Files::new());
         assert!(matches!(read(&vec![0; LONGEST_BUNDLE + 1]), Err(ArchiveError::TooLarge)));
         let names: Vec<String> = (0..=MOST_FILES).map(|n| n.to_string()).collect();
         let many: Vec<_> = names.iter().map(|name| (name.as_str(), EntryType::Regular, &b""[..])).collect();
@@ -193,7 +198,9 @@ mod tests {
     fn damaged_archives_are_refused() {
         let good = archive(&[("x", EntryType::Regular, b"content")]);
         assert!(read(&good).is_ok());
-        for bad in [&good[..good.len() / 2], b"", b"not gzip"] {
+        let mut changed = good.clone();
+        *changed.last_mut().unwrap() ^= 1;
+        for bad in [&good[..good.len() / 2], b"", b"not gzip", &changed] {
             assert!(matches!(read(bad), Err(ArchiveError::Format(_))), "{bad:?}");
         }
     }

@@ -141,11 +141,13 @@ fn an_older_bundle_does_not_replace_the_kept_one() {
 fn keys_on_other_curves_are_refused() {
     let generate = |curve: &str| {
         let option = format!("ec_paramgen_curve:{curve}");
-        let done = Command::new("openssl").args(["genpkey", "-algorithm", "EC", "-pkeyopt", &option]);
-        String::from_utf8(done.output().unwrap().stdout).unwrap()
+        let arguments = ["genpkey", "-algorithm", "EC", "-pkeyopt", &option];
+        let done = Command::new("openssl").args(arguments).output().unwrap();
+        String::from_utf8(done.stdout).unwrap()
     };
     assert!(SigningKey::from_pem(&generate("P-256")).is_ok());
-    for bad in [&generate("P-384"), "", "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"] {
+    let other = generate("P-384");
+    for bad in [&other, "", "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"] {
         SigningKey::from_pem(bad).unwrap_err();
         VerifyingKey::from_pem(bad).unwrap_err();
     }
