@@ -1,4 +1,4 @@
-// The login at a remote server: what it gives away, before the browser opens.
+// Logs in at a remote server, after showing what the login allows.
 
 import { actButton, planPanel } from "./action_button.js";
 import * as backend from "./backend.js";
@@ -11,7 +11,7 @@ import { SERVERS } from "./texts/servers.js";
 
 /** The planned login. @type {{ server: string, planned: import("./types.js").PlannedLogin } | null} */
 let planned = null;
-/** Servers whose client is typed, with its id and secret. @type {Map<string, { id: string, secret: string }>} */
+/** Typed client ids and secrets, by server. @type {Map<string, { id: string, secret: string }>} */
 const clients = new Map();
 
 /**
@@ -23,7 +23,7 @@ export function loginPanel(server, done) {
   if (!server.can_log_in) return nothing;
   if (planned?.server === server.name) return panel(server, planned.planned, done);
   return html`
-    ${server.login ? html`<p>${SERVERS.loggedIn(server.login.issuer, server.login.scopes)}</p>` : nothing}
+    ${server.login ? html`<p>${loginText(server.login)}</p>` : nothing}
     ${clientFields(server)}
     <div class="both start">
       ${loginButton(server)}
@@ -37,6 +37,10 @@ export function loginPanel(server, done) {
       }) : nothing}
     </div>`;
 }
+
+/** @param {{ issuer: string, scopes: string[], has_ended: boolean }} login */
+const loginText = (login) =>
+  login.has_ended ? SERVERS.loginEnded(login.issuer) : SERVERS.loggedIn(login.issuer, login.scopes);
 
 /** @param {Server} server */
 const loginButton = (server) =>

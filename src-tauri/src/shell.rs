@@ -1,14 +1,14 @@
-//! The running app: the tray icon, the window and the dialog of one [`Backend`].
+//! The running app: tray icon, window and dialogs for one [`Backend`].
 //!
-//! - Closing the window does not stop the app. Only Quit does, after all sessions are closed.
-//! - Nothing blocks the main thread. A second start of the program opens the window of the running app.
+//! - Closing the window does not stop the app. Only Quit does, after closing all sessions.
+//! - Nothing blocks the main thread. Starting the program again opens the window of the running app.
 
 use crate::backend::Backend;
 use crate::consent::{DialogConsent, DialogLoop};
 use crate::options::AppOptions;
 use crate::single_instance;
 use crate::tray::{MenuAction, Tray, TrayState};
-use crate::window::{Window, WindowProcess, context};
+use crate::window::{Window, WindowProcess, bypassing_servers, context};
 use ironcurtain_consent::Consent;
 use ironcurtain_protocol::{Reply, Request};
 use std::path::PathBuf;
@@ -16,28 +16,30 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tauri::{AppHandle, Manager, RunEvent};
 
-/// Maximum time that Quit waits for sessions to close.
+/// Maximum time for which Quit waits for sessions to close.
 const ENDING: Duration = ironcurtain_daemon::ENDING.saturating_add(Duration::from_secs(1));
-/// Delay before the first change after a quiet period is displayed, so that changes in quick
-/// succession are displayed together.
+/// Delay before displaying the first change after a quiet period, so that rapid successive changes are displayed
+/// together.
 const SETTLE: Duration = Duration::from_millis(30);
-/// Minimum interval between two updates of the display. Users cannot read faster, and drawing is expensive.
+/// Minimum interval between updates of the display. Drawing is expensive, and users cannot read faster.
 const PACE: Duration = Duration::from_millis(700);
+/// Minimum interval between two searches for servers that bypass IronCurtain, which read every agent's settings.
+const SURVEY: Duration = Duration::from_secs(10);
 
-/// Error that prevented the app from running.
+/// Reason the app failed to run.
 #[derive(Debug, thiserror::Error)]
 #[error("failed to start the desktop app: {0}")]
 pub struct ShellError(#[from] tauri::Error);
 
-/// State that the tray, the window and the dialog share.
+/// State shared by the tray, the window and the dialog.
 struct Shell {
     backend: Arc<dyn Backend>,
     desktop: DialogConsent,
     window: Window,
 }
 
-/// Runs the app on this thread until the user quits it. `ahead` is a window process started in
-/// advance, for the first window.
+/// Runs the app on this thread until the user quits. `ahead` is a window process that was started early for the first
+/// window.
 ///
 /// # Errors
 /// Returns [`ShellError`] if there is no display or the toolkit does not start.
@@ -80,7 +82,7 @@ pub fn run(
         .build(context())?;
     let _answers = single_instance::answer(move || window.open());
     app.run(|_, event| {
-        // Closing the last window does not stop the app. An exit requested by Quit has a code.
+        // An exit without a code means that the last window was closed, which does not stop the app.
         if let RunEvent::ExitRequested { api, code: None, .. } = &event {
             api.prevent_exit();
         }
@@ -93,27 +95,32 @@ async fn follow(app: AppHandle) {
     let state = app.state::<Shell>();
     let mut changes = state.backend.changes();
     let mut waiting = state.desktop.waiting();
+    let (mut surveyed, mut bypassing) = (None::<Instant>, 0);
     loop {
         let shown = Instant::now();
-        refresh(&app).await;
+        if surveyed.is_none_or(|surveyed| surveyed.elapsed() >= SURVEY) {
+            bypassing = bypassing_servers(&*state.backend).await;
+            surveyed = Some(shown);
+        }
+        refresh(&app, bypassing).await;
         tokio::select! {
             changed = changes.changed() => if changed.is_err() { break },
             changed = waiting.changed() => if changed.is_err() { break },
         }
         tokio::time::sleep(PACE.saturating_sub(shown.elapsed()).max(SETTLE)).await;
     }
-    // The trusted process has exited, so clear its last state.
+    // The trusted process has exited, so its last state is cleared.
     show(&app, TrayState::default());
 }
 
-/// Exits the app once the trusted process has exited for any reason.
+/// Exits the app after the trusted process has exited for any reason.
 async fn exit_when_ended(app: AppHandle) {
     let ended = app.state::<Shell>().backend.ended();
     ended.await;
     app.exit(0);
 }
 
-async fn refresh(app: &AppHandle) {
+async fn refresh(app: &AppHandle, bypassing: usize) {
     let state = app.state::<Shell>();
     let reply = state.backend.request(Request::Status).await;
     let status = if let Reply::Status(status) = reply { Some(status) } else { None };
@@ -122,7 +129,7 @@ async fn refresh(app: &AppHandle) {
     let questions = state.desktop.waiting().borrow().clone();
     let reply = state.backend.request(Request::Questions).await;
     let missed = if let Reply::Questions(all) = reply { all.missed } else { Vec::new() };
-    show(app, TrayState { status, sessions, questions, missed });
+    show(app, TrayState { status, sessions, questions, missed, bypassing });
     state.window.notify_changed();
 }
 
@@ -134,7 +141,7 @@ fn show(app: &AppHandle, state: TrayState) {
     }
 }
 
-/// Sends a request to the trusted process. If it is refused, shows the user the reason.
+/// Sends a request to the trusted process. If the request is refused, shows the reason to the user.
 fn ask(app: &AppHandle, request: Request) {
     let app = app.clone();
     tauri::async_runtime::spawn(async move {

@@ -80,7 +80,7 @@ fn screen_reader_hears_instructions_choices_and_timeout_warning() {
 
 #[test]
 fn first_screen_lists_all_consequences_worst_first() {
-    let questions: [(&str, &str, &[&str]); 11] = [
+    let questions: [(&str, &str, &[&str]); 12] = [
         ("one", "read ~/Pictures/2026/holiday-00.jpg (2 MB)", &[]),
         (
             "ten",
@@ -89,13 +89,8 @@ fn first_screen_lists_all_consequences_worst_first() {
         ),
         (
             "push",
-            "push main to https://evil.example/stolen.git and 1 other thing",
-            &[
-                "push main to https://evil.example/stolen.git",
-                "requested as origin",
-                "update git's records in ~/src/app (allowed already)",
-                "with force: true",
-            ],
+            "force-push main to https://evil.example/stolen.git (your code leaves this computer; history there is overwritten)",
+            &["requested as origin", "update git's records in ~/src/app (allowed already)"],
         ),
         (
             "mail",
@@ -117,6 +112,11 @@ fn first_screen_lists_all_consequences_worst_first() {
             "hook",
             "write a program that runs when you use git in this repository: ~/src/app/.git/hooks/pre-commit (new file, 54 bytes)",
             &["Your own programs run it, outside the sandbox."],
+        ),
+        (
+            "changed-tool",
+            "call search (the server changed this tool)",
+            &["Hint: it gives the agent instructions: \u{201c}do not tell\u{201d}."],
         ),
         ("whole", "replace ~/Documents/tax/2026/summary.md (1 of 44 lines is removed, 2 are added)", &[]),
         (
@@ -155,7 +155,7 @@ fn unsandboxed_server_shows_warning_band_and_explains_outcome() {
     for sentence in [
         "\u{26a0} NOT SANDBOXED",
         "Claude Code wants to delete /srv/photos (folder, with everything in it)",
-        "\u{2192} Claude Code may delete this folder and everything in it, once. This server is not sandboxed: it can already do anything you can.",
+        "\u{2192} Claude Code may delete this folder and everything in it, once. This server is NOT SANDBOXED and has all your rights. Deny stops this call, but not what the server does on its own.",
     ] {
         screen.control(DIALOG, "label", sentence);
     }
@@ -348,7 +348,7 @@ fn large_text_on_small_screen_every_dialog_fits_and_can_be_allowed() {
 #[test]
 fn text_clipped_after_window_shrinks_does_not_count_as_read() {
     let screen = Screen::start_small_with_large_text();
-    let harness = show_focused_question(&screen, "push");
+    let harness = show_focused_question(&screen, "mail");
     read_to_end(&screen, DIALOG, "Allow once", "Next");
     screen.key("Escape");
     assert_eq!(harness.event(), "q1 deny");

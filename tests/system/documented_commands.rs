@@ -42,10 +42,11 @@ const POLICY: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../..
 const POLICY_FILE: &str = "~/.config/ironcurtain/policy/compiled-policy.json";
 
 /// Commands in the guides that need a package registry, a keyring or another server. Other tests run them.
-const ELSEWHERE: [&str; 11] = [
+const ELSEWHERE: [&str; 12] = [
     "servers add https://mcp.example.com/mcp --name example",
     "servers login example",
     "servers login example --client-id ID --client-secret",
+    "servers logout example",
     "servers diff NAME",
     "servers annotate NAME",
     "servers open NAME --host api.example.com",

@@ -91,12 +91,16 @@ fn push_to_unknown_remote_lists_remote_and_branch_first() {
         Piece::Ours("to "),
         foreign("https://evil.example/stolen.git"),
     ];
-    let push = Consequence { asked_for: Some("origin".to_owned()), ..saying(Verb::Push, object) };
+    let push = Consequence {
+        asked_for: Some("origin".to_owned()),
+        note: Some("your code leaves this computer; history there is overwritten".to_owned()),
+        ..saying(Verb::ForcePush, object)
+    };
     let read = Consequence { allowed: true, ..on(Verb::Read, &repo, "folder") };
     assert_eq!(question.consequences, [push, read]);
-    assert_eq!(question.with, [("force".to_owned(), "true".to_owned())]);
+    assert_eq!(question.with, [], "the verb says it");
     // The label of the offer contains the same and does not mention that a folder is read.
-    let pushes = "may push main to https://evil.example/stolen.git and 1 other thing";
+    let pushes = "may force-push main to https://evil.example/stolen.git";
     assert_eq!(
         narrowest_offer(&question),
         ["this exact call".to_owned(), format!("{} {pushes}", question.client.name)]

@@ -55,6 +55,11 @@ impl Collector {
         self.lines("records.jsonl")
     }
 
+    /// Returns the number of requests with records that arrived in a mode.
+    fn arrived(&self, mode: &str) -> usize {
+        self.lines("arrived.jsonl").iter().filter(|arrived| *arrived == mode).count()
+    }
+
     /// Returns the ids of the entries by sequence number.
     fn ids(&self) -> BTreeMap<u64, BTreeSet<String>> {
         let mut ids = BTreeMap::<u64, BTreeSet<String>>::new();
@@ -198,24 +203,25 @@ fn full_paths_are_sent_only_if_the_user_wants_it() {
 }
 
 #[test]
-fn kills_of_collector_and_daemon_lose_and_change_nothing() {
+fn kills_during_a_request_lose_and_change_nothing() {
     let mut collector = Collector::start();
     let mut machine = machine(&collector, "none");
     machine.start();
-    collector.behave("slow");
-    for round in 0..4 {
+    for kills_collector in [true, false, true, false] {
+        // Kill while a request is unanswered.
+        collector.behave("hold");
+        let held = collector.arrived("hold");
         let mut client = machine.connect();
-        for _ in 0..40 {
-            client.plain("now").ok();
-        }
-        if round % 2 == 0 {
+        client.plain("now").ok();
+        eventually("a request is held", BOUND, || collector.arrived("hold") > held);
+        if kills_collector {
             collector.kill();
-            for _ in 0..40 {
-                client.plain("now").ok();
-            }
+            client.plain("now").ok();
+            collector.behave("accept");
             collector.restart();
         } else {
             machine.kill();
+            collector.behave("accept");
             machine.start();
         }
     }
@@ -228,6 +234,36 @@ fn kills_of_collector_and_daemon_lose_and_change_nothing() {
     let missing: Vec<u64> = (first..=last).filter(|seq| !ids.contains_key(seq)).collect();
     assert_eq!(missing, [0; 0]);
     assert!(ids.iter().all(|(seq, ids)| ids.iter().eq([&links[seq]])), "each entry has one id, its hash");
+    machine.kill();
+}
+
+#[test]
+fn first_entry_follows_the_last_one_before_the_export_was_enabled() {
+    let collector = Collector::start();
+    let mut machine = Machine::new(hostile::install);
+    machine.start();
+    // The export cannot start while its key is invalid.
+    std::fs::write(machine.home.state.join("device-key"), "nonsense").unwrap();
+    let before = *links(&machine).keys().max().unwrap();
+    let (code, enabled) = said(&machine, &["export", "enable", &collector.url(), "--paths", "none", "--yes"]);
+    assert_eq!(code, Some(0), "{enabled}");
+    let state = std::fs::read_to_string(machine.home.export_state()).unwrap();
+    let state: Value = serde_json::from_str(&state).unwrap();
+    let enabled_at = state["place"]["written"]["entries"].as_u64().unwrap();
+    assert!((before..=*links(&machine).keys().max().unwrap()).contains(&enabled_at), "{enabled_at}");
+    eventually("the failure is reported", BOUND, || {
+        said(&machine, &["export", "status"]).1.contains("Failing: the stored device key is invalid")
+    });
+    machine.connect().plain("now").ok();
+    machine.kill();
+    assert_eq!(collector.arrived("accept"), 0);
+    std::fs::remove_file(machine.home.state.join("device-key")).unwrap();
+    machine.start();
+    let last = *links(&machine).keys().max().unwrap();
+    eventually("everything arrives", BOUND, || collector.ids().contains_key(&last));
+    assert!(last > enabled_at + 1);
+    let sent: Vec<u64> = collector.ids().into_keys().take_while(|seq| *seq <= last).collect();
+    assert_eq!(sent, (enabled_at + 1..=last).collect::<Vec<_>>());
     machine.kill();
 }
 
@@ -292,9 +328,10 @@ fn refusing_collector_gets_everything_once_it_accepts() {
     let mut machine = machine(&collector, "none");
     machine.start();
     let mut client = machine.connect();
-    for mode in ["429", "503", "302", "401"] {
+    for mode in ["503", "401"] {
         collector.behave(mode);
         client.plain("now").ok();
+        eventually("the collector refuses", BOUND, || collector.arrived(mode) > 0);
     }
     collector.behave("accept");
     let last = *links(&machine).keys().max().unwrap();

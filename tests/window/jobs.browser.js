@@ -64,10 +64,10 @@ const JOBS = {
   ],
   Servers: [
     ["add", ["tab:servers/add", "add:time"], "add_server"],
-    ["install", ["more:git", "install:git", "install:git:yes"], "install_server"],
+    ["install", ["more:photos", "install:photos", "install:photos:yes"], "install_server"],
     ["update", ["more:fetch", "update:fetch", "take:fetch"], "check_for_update"],
-    ["review", ["look:git", "look:git:yes", "keep:git"], "review_tools"],
-    ["remove servers", ["more:git", "remove:git", "remove-now:git"], "remove_server"],
+    ["review", ["look:photos", "look:photos:yes", "keep:photos"], "review_tools"],
+    ["remove servers", ["more:photos", "remove:photos", "remove-now:photos"], "remove_server"],
     ["their hosts", ["server:fetch", entered("open-host:fetch", "a.example"), "open-host:fetch:plan", "open-now:fetch"], "write_opening"],
     ["folders", ["server:fetch", "open-write:fetch:plan", "open-now:fetch"], "write_opening"],
     ["limits", ["server:fetch", entered("limit:fetch:memory", "512"), "limits-plan:fetch", "limits-write:fetch"], "write_limits"],

@@ -1,12 +1,12 @@
-//! Content of the tray menu, as plain data.
+//! Content of the tray menu as plain data.
 //!
-//! - Pure: depends only on its input, so that tests compare complete menus.
+//! - Depends only on its input, so tests can compare complete menus.
 
 use crate::consent::{PendingQuestion, text};
 use ironcurtain_protocol::{Protection, QuestionState, QuestionView, SessionView, StatusView};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Maximum number of agents, of sessions for each agent, and of questions in the menu. The window lists all.
+/// Maximum number of agents, of sessions per agent, and of questions in the menu. The window lists all of them.
 const MOST: usize = 12;
 
 /// Maximum length of a question in the menu, in characters.
@@ -23,14 +23,16 @@ pub(crate) struct TrayState {
     pub(crate) questions: Vec<PendingQuestion>,
     /// Questions that expired without an answer.
     pub(crate) missed: Vec<QuestionView>,
+    /// Number of servers that agents start without IronCurtain.
+    pub(crate) bypassing: usize,
 }
 
-/// Everything that the tray icon and its menu show.
+/// Content of the tray icon and its menu.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TrayMenu {
     pub(crate) protection: Protection,
     pub(crate) tooltip: String,
-    /// Text beside the icon: the number of questions, or empty if there are none.
+    /// Text beside the icon: the number of questions, or empty without any.
     pub(crate) badge: String,
     pub(crate) entries: Vec<MenuEntry>,
 }
@@ -130,8 +132,8 @@ impl TrayMenu {
     }
 }
 
-/// Returns the state that the icon should show. Problems take precedence over questions, because an answer may
-/// have no effect until they are fixed.
+/// Returns the state for the icon to show. Problems take precedence over questions, because answers may have no effect
+/// until they are fixed.
 fn protection(state: &TrayState) -> Protection {
     match &state.status {
         None => Protection::Degraded,
@@ -144,7 +146,7 @@ fn protection(state: &TrayState) -> Protection {
 
 fn headline(protection: Protection, state: &TrayState) -> String {
     match protection {
-        Protection::Protecting => protected(&state.sessions),
+        Protection::Protecting => protected(&state.sessions, state.bypassing),
         Protection::Asking if state.questions.len() == 1 => "1 question is waiting for you".to_owned(),
         Protection::Asking => format!("{} questions are waiting for you", state.questions.len()),
         Protection::Lockdown => "Locked down: everything that would ask you is denied".to_owned(),
@@ -156,21 +158,30 @@ fn headline(protection: Protection, state: &TrayState) -> String {
     }
 }
 
-fn protected(sessions: &[SessionView]) -> String {
-    let names = |of: fn(&SessionView) -> &str| sessions.iter().map(of).collect::<BTreeSet<_>>().len();
+/// Counts the same ways around IronCurtain as the window's home page.
+fn protected(sessions: &[SessionView], bypassing: usize) -> String {
+    let agents = sessions.iter().map(|session| &session.client.name).collect::<BTreeSet<_>>().len();
     let open = sessions.iter().filter(|session| !session.sandboxed && !session.remote);
-    match (
-        names(|session| &session.client.name),
-        open.map(|session| &session.server).collect::<BTreeSet<_>>().len(),
-    ) {
-        (0, _) => "No agent connected".to_owned(),
-        (agents, 0) => format!("Protected: {}", count(agents, "agent")),
-        (_, 1) => "Partly protected: 1 server is not sandboxed".to_owned(),
-        (_, open) => format!("Partly protected: {open} servers are not sandboxed"),
+    let open = open.map(|session| (&session.client.name, &session.server)).collect::<BTreeSet<_>>().len();
+    let servers =
+        |n, one: &str, many: &str| format!("{} {}", count(n, "server"), if n == 1 { one } else { many });
+    match (agents, open, bypassing) {
+        (0, _, 0) => "No agent connected".to_owned(),
+        (0, _, past) => {
+            format!("Not protected: {}", servers(past, "bypasses IronCurtain", "bypass IronCurtain"))
+        }
+        (agents, 0, 0) => format!("Protected: {}", count(agents, "agent")),
+        (_, 0, past) => {
+            format!("Partly protected: {}", servers(past, "bypasses IronCurtain", "bypass IronCurtain"))
+        }
+        (_, open, 0) => {
+            format!("Partly protected: {}", servers(open, "is not sandboxed", "are not sandboxed"))
+        }
+        (_, open, past) => format!("Partly protected: {} are not sandboxed", count(open + past, "server")),
     }
 }
 
-/// Returns a menu entry for each pending question. Choosing it brings the dialog to the front.
+/// Returns a menu entry for each pending question, which brings the dialog to the front.
 fn questions(questions: &[PendingQuestion]) -> Vec<MenuEntry> {
     let press = |text| MenuEntry::Press { text, action: MenuAction::Questions };
     let mut entries: Vec<MenuEntry> = questions
@@ -208,7 +219,7 @@ fn agent(name: &str, sessions: &[&SessionView]) -> MenuEntry {
     MenuEntry::Sub { text: mnemonics_off(&text::isolated(&format!("{}{state}", text::name(name)))), presses }
 }
 
-/// Returns the menu entry for expired questions, with which the user can show them again.
+/// Returns the menu entry for expired questions, which shows them again.
 fn missed(missed: &[QuestionView]) -> MenuEntry {
     let open = missed.iter().filter(|question| question.state == QuestionState::Missed);
     let presses: Vec<_> = open

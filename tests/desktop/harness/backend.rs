@@ -194,6 +194,7 @@ impl Made {
             Request::SecretNames => Reply::SecretNames(Vec::new()),
             Request::StoreSecret { .. } => self.done("stored", |_| {}),
             Request::RemoveSecret { .. } => self.done("removed", |_| {}),
+            Request::EndLogin { .. } => Reply::LoginEnded(None),
             Request::LockSecrets => self.done("locked", |_| {}),
             Request::Shutdown => {
                 println!("shutdown");

@@ -8,6 +8,7 @@ mod checks;
 
 use crate::clients::Clients;
 use crate::inspect::{InspectError, Inspection, inspect};
+use crate::login::{LoginState, LoginStates};
 use futures_util::StreamExt;
 use ironcurtain_config::home::Home;
 use ironcurtain_config::{Config, PolicySnapshot, Server, Servers};
@@ -64,12 +65,12 @@ pub enum Running {
         pid: u32,
         /// Problems that the trusted process reports, as sentences.
         troubles: Vec<String>,
-        /// Front end that shows questions to the user.
+        /// Front end that asks the user.
         asked_on: AskedOn,
         /// `true` if the trusted process has unlocked the encrypted file of secrets.
         has_secrets: bool,
     },
-    /// It is running but does not respond, or its socket cannot be used. Contains the error.
+    /// It is running but does not respond, or its socket cannot be used, for this reason.
     Silent(String),
 }
 
@@ -134,9 +135,14 @@ impl Doctor {
                     Err(problem) => Diagnosis::problem("policy", problem.to_string())
                         .with_fix("run `ironcurtain policy check` to see where"),
                 });
+                let logins = LoginStates::load(&self.home);
                 let checks = futures_util::stream::iter(servers.iter()).map(|server| async {
                     progress(&server.name);
-                    if self.deep { self.started(server).await } else { self.stored(server) }
+                    match logins.of(server) {
+                        Some(LoginState::Expired) => expired_login(&server.name),
+                        login if self.deep => self.started(server, login).await,
+                        login => with_login(self.stored(server), login),
+                    }
                 });
                 found.extend(checks.buffered(MOST_AT_ONCE).collect::<Vec<_>>().await);
             }
@@ -157,7 +163,7 @@ impl Doctor {
         SecretStore::of(&self.home.state)
     }
 
-    /// Reports what is known about a server without starting it.
+    /// Reports the stored facts about a server without starting it.
     fn stored(&self, server: &Server) -> Diagnosis {
         let (name, about) = (server.name.as_str(), format!("server {}", server.name));
         if let PackageState::NotReady(problem) = Packages::of(&self.home).state(server) {
@@ -166,7 +172,7 @@ impl Doctor {
         }
         // The check of the grants already reports an unreadable database.
         let pins = Pins::of(&self.home.database()).of_server(&server.identity()).unwrap_or_default();
-        let suspended = pins.iter().filter(|pin| pin.is_suspended()).count();
+        let suspended = pins.iter().filter(|pin| pin.needs_decision()).count();
         if suspended > 0 {
             let says = format!("changed {suspended} of its tools, which are suspended until you decide");
             return Diagnosis::warning(&about, says).with_fix(format!("`ironcurtain servers diff {name}`"));
@@ -180,10 +186,12 @@ impl Doctor {
     }
 
     /// Starts a server and reports whether it lists its tools.
-    async fn started(&self, server: &Server) -> Diagnosis {
+    async fn started(&self, server: &Server, login: Option<LoginState>) -> Diagnosis {
         let (name, secrets) = (server.name.as_str(), self.secrets());
         let about = format!("server {name}");
-        if !server.secret_names().is_empty() && matches!(secrets.file_is_locked(), Ok(Some(true))) {
+        let has_secrets =
+            !server.secret_names().is_empty() || matches!(login, Some(LoginState::LoggedIn { .. }));
+        if has_secrets && matches!(secrets.file_is_locked(), Ok(Some(true))) {
             let says =
                 "not started for this check, because its secrets are in the encrypted file, which is locked";
             return Diagnosis::warning(&about, says)
@@ -197,7 +205,9 @@ impl Doctor {
             secrets,
         };
         match inspect(&inspection, name).await.and_then(|look| look.listed) {
-            Ok(tools) => Diagnosis::ok(&about, format!("starts and lists {} tools", tools.len())),
+            Ok(tools) => {
+                with_login(Diagnosis::ok(&about, format!("starts and lists {} tools", tools.len())), login)
+            }
             // The check of the grants already reports an unreadable database.
             Err(InspectError::Grants(_)) => {
                 Diagnosis::warning(&about, "not started for a check: the grants cannot be read")
@@ -205,4 +215,16 @@ impl Doctor {
             Err(problem) => Diagnosis::problem(&about, problem.to_string()),
         }
     }
+}
+
+fn expired_login(server: &str) -> Diagnosis {
+    Diagnosis::warning(&format!("server {server}"), "your login has expired")
+        .with_fix(format!("`ironcurtain servers login {server}`"))
+}
+
+/// Adds the login to a diagnosis.
+fn with_login(diagnosis: Diagnosis, login: Option<LoginState>) -> Diagnosis {
+    // Without a login, the server may not need one.
+    let Some(login @ LoginState::LoggedIn { .. }) = login else { return diagnosis };
+    Diagnosis { says: format!("{}; {login}", diagnosis.says), ..diagnosis }
 }

@@ -13,16 +13,11 @@ use hyper::client::conn::http1;
 use hyper::header::{self, HeaderValue};
 use hyper::{Request, StatusCode};
 use hyper_util::rt::TokioIo;
+use ironcurtain_tls::{Stream, TlsClient, TlsError, secured};
 use std::fmt;
 use std::io;
-use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
-use tokio_rustls::TlsConnector;
-use tokio_rustls::rustls::crypto::ring;
-use tokio_rustls::rustls::pki_types::ServerName;
-use tokio_rustls::rustls::{self, ClientConfig, RootCertStore};
 use url::{Host, Position, Url};
 use zeroize::Zeroizing;
 
@@ -72,10 +67,8 @@ pub enum DownloadError {
     #[error("the token for the bundle server contains invalid characters")]
     Token,
     /// TLS cannot be used.
-    #[error(
-        "no trusted root certificates found; install them, for example with the package `ca-certificates`"
-    )]
-    NoRoots,
+    #[error(transparent)]
+    Tls(#[from] TlsError),
 }
 
 impl BundleLocation {
@@ -223,36 +216,11 @@ impl fmt::Debug for BundleClient {
 
 const PREFER: header::HeaderName = header::HeaderName::from_static("prefer");
 
-trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
-
-impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
-
 async fn connect(location: &BundleLocation) -> Result<Box<dyn Stream>, DownloadError> {
     let (host, port) = location.target();
-    let stream = TcpStream::connect((host, port)).await.map_err(DownloadError::Connect)?;
-    if location.0.scheme() == "http" {
-        return Ok(Box::new(stream));
-    }
-    let loaded = tokio::task::spawn_blocking(tls).await;
-    let connector = loaded.map_err(|problem| DownloadError::Connect(io::Error::other(problem)))??;
-    let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other);
-    let name = name.map_err(DownloadError::Connect)?;
-    Ok(Box::new(connector.connect(name, stream).await.map_err(DownloadError::Connect)?))
-}
-
-/// Creates a TLS connector that trusts the system's current roots.
-fn tls() -> Result<TlsConnector, DownloadError> {
-    let mut roots = RootCertStore::empty();
-    let (taken, _) = roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    if taken == 0 {
-        return Err(DownloadError::NoRoots);
-    }
-    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_protocol_versions(rustls::ALL_VERSIONS)
-        .map_err(|problem| DownloadError::Connect(io::Error::other(problem)))?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    Ok(TlsConnector::from(Arc::new(config)))
+    let tls = if location.0.scheme() == "https" { Some(TlsClient::new(host).await?) } else { None };
+    let opened = async { secured(TcpStream::connect((host, port)).await?, tls.as_ref()).await };
+    opened.await.map_err(DownloadError::Connect)
 }
 
 #[cfg(test)]

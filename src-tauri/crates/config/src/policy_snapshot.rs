@@ -20,12 +20,12 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Policy data that all sessions use to decide calls.
+/// Policy data that all sessions use to judge calls.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PolicySnapshot {
     /// Version number, which starts at 1 when the trusted process starts.
     pub version: u64,
-    /// SHA-256 of the three files (or their defaults), the hosts of all servers and the organization's rules.
+    /// SHA-256 of the three files (or their defaults), all servers' hosts and the organization's rules.
     pub hash: String,
     /// Rules of the policy.
     pub policy: Policy,
@@ -138,7 +138,7 @@ impl PolicySnapshot {
         })
     }
 
-    /// Returns a copy of the snapshot in which each server may reach these hosts.
+    /// Returns a copy of the snapshot with other hosts for the servers.
     pub fn with_hosts(&self, hosts: Hosts) -> Self {
         let hash = hash(&self.text, &hosts, self.managed.as_deref());
         let gates = AllowedHosts::new(&hosts);
@@ -150,8 +150,8 @@ impl PolicySnapshot {
         Self { protected, ..self.clone() }
     }
 
-    /// Returns the snapshot's hosts, updated with those of `servers`. Keeps the hosts of a removed server, because a
-    /// session may still be using it.
+    /// Returns the snapshot's hosts, updated with those of `servers`. Keeps a removed server's hosts, because a
+    /// session may still be using that server.
     pub fn hosts_with(&self, servers: &Servers) -> Hosts {
         let removed = self.hosts.iter().filter(|(name, _)| servers.find(Some(name)).is_none());
         removed.map(|(name, hosts)| (name.clone(), hosts.clone())).chain(hosts(servers)).collect()
@@ -188,8 +188,8 @@ impl PolicySnapshot {
         grant.for_judging().is_some_and(|grant| is_suspended(&self.policy, server, &grant))
     }
 
-    /// Returns the folders that the rules permanently allow a server to access, except those that cannot be
-    /// granted as a whole.
+    /// Returns the folders that the rules permanently allow a server to access, except those that cannot be granted
+    /// as a whole.
     #[must_use]
     pub fn open_folders(&self, server: &str) -> Vec<OpenFolder> {
         let mut folders = open_folders(&self.policy, server);

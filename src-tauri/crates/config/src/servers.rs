@@ -93,7 +93,7 @@ impl Servers {
         self.ignored.iter().filter(move |(server, _)| server == name).map(|(_, key)| *key)
     }
 
-    /// Parses `text` as the content of the file at `path`. Errors name that path.
+    /// Parses `text` as the contents of the file at `path`. Errors name that path.
     ///
     /// # Errors
     /// Returns a [`ConfigError`] that names the file, the server and the key.
@@ -369,7 +369,7 @@ mod tests {
         starts(problem(r#"{ "command": "c", "passEnv": "A" }"#), "`passEnv`: invalid value: string \"A\"");
         starts(problem(r#"{ "command": "~root/c" }"#), "`~root/c`");
         starts(problem(r#"{ "command": "" }"#), "`command` is empty");
-        assert!(parse(r#"{ "x/y": { "command": "c" } }"#).unwrap_err().contains("its name may have"));
+        assert!(parse(r#"{ "x/y": { "command": "c" } }"#).unwrap_err().contains("its name may contain only"));
         assert!(parse(r#"{ "x": "#).unwrap_err().contains("line 1"));
         starts(problem("[\"c\"]"), "invalid type: list, expected an object");
         starts(

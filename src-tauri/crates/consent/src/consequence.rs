@@ -1,12 +1,15 @@
 //! Describes the effects of a call in one line each, worst effect first. Pure.
 //!
 //! - Every value with a role is shown in full, either in an effect line or as a named argument.
-//! - The line for a tool with unknown effects also shows the first argument, because the tool's name alone says little.
+//! - The line for a tool with unknown effects also shows the first argument, because the tool's name alone says
+//!   little.
 //! - The verb of a line is that of the value's worst role ([`ironcurtain_policy::Role::verb`]). The tool's name may
-//!   select another verb for that role, but never a milder one. That a program is run is derived only from the role,
-//!   not from the tool's name.
+//!   select another verb for that role, but never a milder one. Only the role, not the tool's name, determines
+//!   whether the line says that a program is run.
+//! - An argument such as `force` can add to a line's note or select a worse verb, but never a milder one.
 
 mod called;
+mod flags;
 mod request;
 
 use super::words::{Amount, note};
@@ -36,7 +39,7 @@ pub(super) struct CallEffects<'a> {
     pub(super) home: &'a CanonicalPath,
 }
 
-/// Effect lines of a call, and the arguments that they mention.
+/// Effect lines of a call, and the arguments that appear in them.
 pub(super) struct ConsequenceLines<'a> {
     pub(super) lines: Vec<Consequence>,
     pub(super) arguments: Vec<&'a str>,
@@ -66,6 +69,7 @@ pub(super) fn consequences<'a>(effects: &CallEffects<'a>) -> ConsequenceLines<'a
     } else if effects.asked.iter().any(absent) {
         output.lines.push(Consequence::new(Verb::Use, vec![foreign(effects.call.tool())]));
     }
+    effects.flags(&mut output);
     output.lines.sort_by_key(|line| (Reverse(line.verb), line.allowed));
     output
 }
@@ -163,7 +167,7 @@ impl<'a> CallEffects<'a> {
         Consequence { verb, object, note, asked_for, out_of, allowed: self.is_allowed(given) }
     }
 
-    /// Returns words that say when a written autostart file will run. Returns `None` for any other file.
+    /// Returns a phrase for when a written autostart file will run, or `None` for any other file.
     fn runs_later(&self, roles: RoleSet, path: &CanonicalPath) -> Option<&'static str> {
         let is_written = roles.contains(Role::WritePath);
         is_written
@@ -221,7 +225,7 @@ impl<'a> CallEffects<'a> {
         self.found(given).map(|found| found.target)
     }
 
-    /// Adds git remotes with the branch. A tool counts as pushing unless it is known to only fetch.
+    /// Adds git remotes and branches. A tool is assumed to push unless it is known only to fetch.
     fn remotes(&self, output: &mut ConsequenceLines<'a>) {
         let remotes = self.of(Role::GitRemoteUrl);
         let fetches = self.verb_of_name().is_some_and(Verb::only_looks);
@@ -241,7 +245,9 @@ impl<'a> CallEffects<'a> {
             let written = self.call.transport_arguments().get(&**argument).and_then(Value::as_str);
             let asked_for =
                 written.filter(|written| *written != url.sent() && !written.is_empty()).map(foreign_line);
+            let leaves = verb == Verb::Push && url.domain().is_some();
             output.lines.push(Consequence {
+                note: leaves.then(|| "your code leaves this computer".to_owned()),
                 asked_for,
                 allowed: self.is_allowed(given),
                 ..Consequence::new(verb, object)

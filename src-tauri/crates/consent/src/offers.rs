@@ -1,9 +1,10 @@
 //! Offers that a question gives the user, derived from the access that the call needs. Pure.
 //!
 //! - Ordered from the narrowest to the widest.
-//! - A folder is offered only if [`GrantLimits::may_be_granted`] allows it: never `/`, the home directory, or a folder
-//!   that contains or is inside a protected path.
-//! - Permission to delete is never offered permanently, except with all other access to a folder that a run may change.
+//! - A folder is offered only if [`GrantLimits::may_be_granted`] allows it: never `/`, the home directory, or a
+//!   folder that contains or is inside a protected path.
+//! - Permission to delete is never offered permanently, except as part of full access to a folder that a run may
+//!   change.
 
 mod project;
 mod request;
@@ -87,7 +88,7 @@ pub(super) fn limit(offers: &mut [Offer], principal: &Principal) {
     }
 }
 
-/// Creates the grants for the resources in `what`. `name` returns a new grant id.
+/// Creates a grant for each permission in `opened`. `name` returns a new grant id.
 pub fn grants_of<E>(
     opened: Vec<Granted>,
     subject: &GrantSubject,
@@ -186,7 +187,7 @@ pub(super) fn call_sentence(client: &str, lines: &[Consequence], home: &Canonica
         Piece::Foreign(text) => visible::quoted(&visible::line(&visible::ends(text, LONGEST_IN_SENTENCE))),
     };
     let object: String = worst.object.iter().map(piece).collect();
-    let others = match others.len() {
+    let others = match others.iter().filter(|other| !other.allowed).count() {
         0 => String::new(),
         1 => " and 1 other thing".to_owned(),
         n => format!(" and {n} other things"),

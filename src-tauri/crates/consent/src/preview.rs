@@ -5,11 +5,56 @@
 
 use super::comparison::Compared;
 use super::words::Amount;
-use super::{Preview, binary, words};
+use super::{binary, words};
 use ironcurtain_visible as visible;
+use serde::Serialize;
 use serde_json::{Map, Value};
 
-/// A preview, with the argument that it replaces and a phrase for the amount of change.
+/// Text that belongs to a question, such as the content that would be written.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case", tag = "kind", content = "text")]
+pub enum Preview {
+    /// New content, in full.
+    Content(String),
+    /// Diff of a file: removed lines start with `-`, added ones with `+`.
+    Diff(String),
+    /// Diff of a tool's definition.
+    Definition(String),
+    /// Text for the agent's model.
+    Prompt(String),
+}
+
+impl Preview {
+    /// Returns the text.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        match self {
+            Self::Content(text) | Self::Diff(text) | Self::Definition(text) | Self::Prompt(text) => text,
+        }
+    }
+
+    /// Returns the title of the text.
+    #[must_use]
+    pub fn title(&self) -> &'static str {
+        match self {
+            Self::Content(_) => "What it would write",
+            Self::Diff(_) => "What it would change",
+            Self::Definition(_) => "What the server changed",
+            Self::Prompt(_) => "What the model would read",
+        }
+    }
+
+    /// Returns `true` if the lines start with the signs of a diff.
+    #[must_use]
+    pub fn is_diff(&self) -> bool {
+        match self {
+            Self::Diff(_) | Self::Definition(_) => true,
+            Self::Content(_) | Self::Prompt(_) => false,
+        }
+    }
+}
+
+/// A preview, the argument that it replaces, and a phrase for the amount of change.
 pub(super) struct Previewed {
     pub(super) shown: Preview,
     pub(super) argument: &'static str,
@@ -75,7 +120,7 @@ fn lines_of(count: usize) -> String {
     if count == 1 { "1 line".to_owned() } else { format!("{count} lines") }
 }
 
-/// Puts each text's sign in front of each of its lines, and joins the texts.
+/// Prefixes every line of each text with the text's sign, and joins the texts.
 fn signed(texts: &[(&str, &str)]) -> String {
     let lines =
         texts.iter().flat_map(|(sign, text)| text.split_inclusive('\n').map(move |line| (sign, line)));

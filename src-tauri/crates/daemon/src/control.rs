@@ -7,14 +7,16 @@ mod revoking;
 mod stopping;
 
 use crate::daemon_state::DaemonState;
+use crate::server::process::{EndedLogin, log_out};
 use crate::view;
 use ironcurtain_audit as audit;
 use ironcurtain_autostart::DecideError;
+use ironcurtain_config::Servers;
 use ironcurtain_connection::{Peer, send};
 use ironcurtain_mcp::wire::{Line, Lines};
 use ironcurtain_protocol::{
-    AuditCheckView, ErrorCode, GrantView, MAX_FRAME_BYTES, Passphrase, Protection, Reply, ReplyFrame,
-    Request, RequestFrame, SecretsFileView, SessionView, StatusView,
+    AuditCheckView, EndedLoginView, ErrorCode, GrantView, MAX_FRAME_BYTES, Passphrase, Protection, Reply,
+    ReplyFrame, Request, RequestFrame, SecretsFileView, SessionView, StatusView,
 };
 use ironcurtain_secrets::{Secret, SecretError, SecretName, SecretStore, in_time};
 use std::sync::Arc;
@@ -107,6 +109,7 @@ pub(crate) async fn answer(state: &Arc<DaemonState>, request: Request, asker: As
             Ok(name) => done(with_secrets(state, move |store| store.remove(&name)).await),
             Err(problem) => failed(ErrorCode::Malformed, problem.to_string()),
         },
+        Request::EndLogin { server } => end_login(state, &server).await,
         Request::LockSecrets => {
             state.services.programs.secrets.lock();
             state.services.changed();
@@ -171,6 +174,18 @@ fn status(state: &DaemonState) -> StatusView {
         policy: state.services.snapshot().hash.clone(),
         secrets_file: secrets_file(&state.services.programs.secrets),
         other_home: state.services.home.other.as_ref().map(ToString::to_string),
+    }
+}
+
+async fn end_login(state: &DaemonState, server: &str) -> Reply {
+    let programs = &state.services.programs;
+    let servers = Servers::load(&state.services.home);
+    let entry = servers.as_ref().ok().and_then(|servers| servers.find(Some(server)));
+    match log_out(&programs.secrets, server, entry.and_then(|entry| entry.remote.as_ref())).await {
+        Ok(ended) => Reply::LoginEnded(
+            ended.map(|EndedLogin { issuer, is_revoked }| EndedLoginView { issuer, is_revoked }),
+        ),
+        Err(problem) => failed(ErrorCode::Storage, problem.to_string()),
     }
 }
 

@@ -91,9 +91,8 @@ impl RecordHead {
         if !self.compared.load(Ordering::Acquire) && !self.compare().await? {
             return Ok(None);
         }
-        let (written, stands) = self.audit.standing();
-        self.audit.settle().await;
-        if stands.is_err() {
+        let written = self.audit.settle().await;
+        if self.audit.standing().1.is_err() {
             return Ok(None);
         }
         let home = self.home.clone();

@@ -48,6 +48,27 @@ fn random() -> f64 {
 mod tests {
     use super::*;
 
+    /// Number of desktops that lose their collector at the same moment.
+    const DESKTOPS: usize = 10_000;
+
+    #[test]
+    fn desktops_return_spread_after_an_outage_of_an_hour() {
+        let outage = Duration::from_secs(60 * 60);
+        let mut per_second = std::collections::BTreeMap::<u64, u64>::new();
+        for _ in 0..DESKTOPS {
+            let (mut backoff, mut now) = (Backoff::default(), Duration::ZERO);
+            while now < outage {
+                now += backoff.next(None);
+            }
+            *per_second.entry(now.as_secs()).or_default() += 1;
+        }
+        let (first, last) = (*per_second.keys().next().unwrap(), *per_second.keys().last().unwrap());
+        assert!(last - first <= LONGEST.as_secs(), "all return within the longest pause: {first} to {last}");
+        let peak = per_second.values().max().unwrap();
+        // Without jitter, all of them return in one second. Spread evenly over half of the longest pause, 67 return a second.
+        assert!(*peak <= 134, "{peak} desktops return in the same second");
+    }
+
     #[test]
     fn pauses_grow_to_a_limit_and_respect_the_collector() {
         let mut backoff = Backoff::default();

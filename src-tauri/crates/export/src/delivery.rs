@@ -2,7 +2,8 @@
 //!
 //! - The collector is the user's choice, so its host may be on this machine or network. Redirects are not followed.
 //! - A collector is not trusted: its answer is read up to a limit and within a time, and none of its text is shown.
-//! - A success needs an OTLP answer, so that the login page of a network does not count as one.
+//! - A success is the answer that OTLP/HTTP requires: status 200, and a protobuf message of the right content type. The
+//!   login page of a network does not count as one.
 
 use crate::endpoint::Endpoint;
 use crate::otlp;
@@ -13,17 +14,12 @@ use hyper::client::conn::http1::{self, SendRequest};
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
+use ironcurtain_tls::{TlsClient, TlsError, secured};
 use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceResponse;
 use prost::Message;
 use std::io;
-use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
-use tokio_rustls::TlsConnector;
-use tokio_rustls::rustls::crypto::ring;
-use tokio_rustls::rustls::pki_types::ServerName;
-use tokio_rustls::rustls::{self, ClientConfig, RootCertStore};
 
 /// Time for a connection and its TLS handshake.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -62,12 +58,15 @@ pub enum DeliveryError {
     Redirect(u16),
     /// Missing or refused credentials.
     #[error(
-        "the collector refused the credentials ({0}); set another token with `ironcurtain export enable`"
+        "the collector refused the credentials ({0}); store another token with `ironcurtain secrets set`"
     )]
     Unauthorized(u16),
     /// The collector refuses this request whenever it is sent.
     #[error("the collector refused the entries ({0})")]
     Refused(u16),
+    /// The collector accepted the request but rejected all of its records.
+    #[error("the collector rejected all {0} entries of a request")]
+    Rejected(u64),
     /// Overloaded or another error.
     #[error("the collector answered with the status {status}")]
     Status {
@@ -80,10 +79,8 @@ pub enum DeliveryError {
     #[error("the header `{0}` is not allowed in a request")]
     Header(String),
     /// TLS cannot be used.
-    #[error(
-        "no trusted root certificates found; install them, for example with the package `ca-certificates`"
-    )]
-    NoRoots,
+    #[error(transparent)]
+    Tls(#[from] TlsError),
 }
 
 impl DeliveryError {
@@ -96,11 +93,12 @@ impl DeliveryError {
     pub(crate) fn is_refusal(&self) -> bool {
         matches!(self, Self::Refused(_))
     }
+
+    /// Returns whether the collector refused the credentials.
+    pub(crate) fn is_unauthorized(&self) -> bool {
+        matches!(self, Self::Unauthorized(_))
+    }
 }
-
-trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
-
-impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
 type Sender = SendRequest<Full<Bytes>>;
 
@@ -173,7 +171,7 @@ impl Collector {
         let is_otlp = response.headers().get(header::CONTENT_TYPE).is_some_and(is_protobuf);
         let body = Limited::new(response.into_body(), LONGEST_ANSWER).collect();
         let body = body.await.map_err(|_| DeliveryError::NotOtlp)?.to_bytes();
-        if is_otlp || body.is_empty() { Ok((body, sender)) } else { Err(DeliveryError::NotOtlp) }
+        if is_otlp { Ok((body, sender)) } else { Err(DeliveryError::NotOtlp) }
     }
 }
 
@@ -187,24 +185,9 @@ pub async fn probe(endpoint: &Endpoint) -> Result<(), DeliveryError> {
 }
 
 async fn connect(endpoint: &Endpoint) -> Result<Sender, DeliveryError> {
-    let connector = if endpoint.is_encrypted() {
-        let loaded = tokio::task::spawn_blocking(tls).await;
-        Some(loaded.map_err(|problem| DeliveryError::Connect(io::Error::other(problem)))??)
-    } else {
-        None
-    };
-    let opened = async {
-        let (host, port) = endpoint.target();
-        let stream = TcpStream::connect((host, port)).await?;
-        let stream: Box<dyn Stream> = match connector {
-            None => Box::new(stream),
-            Some(connector) => {
-                let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
-                Box::new(connector.connect(name, stream).await?)
-            }
-        };
-        Ok(stream)
-    };
+    let (host, port) = endpoint.target();
+    let tls = if endpoint.is_encrypted() { Some(TlsClient::new(host).await?) } else { None };
+    let opened = async { secured(TcpStream::connect((host, port)).await?, tls.as_ref()).await };
     let opened = tokio::time::timeout(CONNECT, opened).await;
     let stream =
         opened.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())).map_err(DeliveryError::Connect)?;
@@ -213,21 +196,6 @@ async fn connect(endpoint: &Endpoint) -> Result<Sender, DeliveryError> {
     // Ends when the sender is dropped. Its error is reported to the request in flight.
     tokio::spawn(connection);
     Ok(sender)
-}
-
-/// Creates a TLS connector that trusts the system's current roots.
-fn tls() -> Result<TlsConnector, DeliveryError> {
-    let mut roots = RootCertStore::empty();
-    let (taken, _) = roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    if taken == 0 {
-        return Err(DeliveryError::NoRoots);
-    }
-    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_protocol_versions(rustls::ALL_VERSIONS)
-        .map_err(|problem| DeliveryError::Connect(io::Error::other(problem)))?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    Ok(TlsConnector::from(Arc::new(config)))
 }
 
 /// Checks the status of an answer.

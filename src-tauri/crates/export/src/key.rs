@@ -26,6 +26,11 @@ pub enum DeviceKeyError {
     /// The stored key is invalid.
     #[error("the stored device key is invalid; remove `{0}` and the key to create another one")]
     Invalid(PathBuf),
+    /// The stored key does not belong to the public key.
+    #[error(
+        "the device key is not the key of `{0}`; restore that key, or remove the file to use the new one"
+    )]
+    Differs(PathBuf),
     /// The key of this public key does not exist.
     #[error("the device key of `{0}` is missing; restore it, or remove the file to create another key")]
     Missing(PathBuf),

@@ -54,11 +54,12 @@ impl KeyStore {
             None => None,
         };
         if let Some(key) = in_file.or(in_keyring) {
-            // The file can be missing after a kill between the two steps below.
-            if known.is_none() {
-                self.write_public(&key.public())?;
-            }
-            return Ok(key);
+            return match known {
+                Some(known) if known != key.public() => Err(DeviceKeyError::Differs(self.public_file())),
+                Some(_) => Ok(key),
+                // The file can be missing after a kill between the two steps below.
+                None => self.write_public(&key.public()).map(|()| key),
+            };
         }
         if known.is_some() {
             return Err(DeviceKeyError::Missing(self.public_file()));
@@ -120,6 +121,11 @@ mod tests {
         assert_eq!(store.public().unwrap(), Some(key.public()));
         assert_eq!(store.open_or_create().unwrap().public(), key.public());
         std::fs::remove_file(store.public_file()).unwrap();
+        assert_eq!(store.open_or_create().unwrap().public(), key.public());
+        // The public key that the user noted would not verify heads of another key.
+        DeviceKey::generate().unwrap().write(&dir.path().join("device-key")).unwrap();
+        assert!(matches!(store.open_or_create(), Err(DeviceKeyError::Differs(_))));
+        key.write(&dir.path().join("device-key")).unwrap();
         assert_eq!(store.open_or_create().unwrap().public(), key.public());
         std::fs::remove_file(dir.path().join("device-key")).unwrap();
         assert!(matches!(store.open_or_create(), Err(DeviceKeyError::Missing(_))));

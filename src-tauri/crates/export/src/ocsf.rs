@@ -8,10 +8,10 @@ use crate::event::Severity;
 use crate::names;
 use crate::otlp::attributes_as_json;
 use crate::paths::PathForm;
-use ironcurtain_audit::{FollowedEntry, Follower, LogPlace};
+use ironcurtain_audit::{FollowedEntry, Follower, LogPlace, LostRange};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
@@ -38,6 +38,9 @@ pub enum OcsfError {
     /// The file cannot be written.
     #[error("failed to write the events: {0}")]
     Write(io::Error),
+    /// Another process writes the file.
+    #[error("another process is writing the file; run the command again once it is done")]
+    Busy,
     /// The file has another content.
     #[error("the last line of the file is not an event of IronCurtain; choose another file")]
     Foreign,
@@ -51,7 +54,7 @@ pub enum OcsfError {
 pub struct OcsfWritten {
     /// Number of appended events.
     pub events: u64,
-    /// Number of entries that could not be read any more, because they were removed by age.
+    /// Number of entries that the log no longer contains.
     pub lost: u64,
 }
 
@@ -62,6 +65,11 @@ pub struct OcsfWritten {
 pub fn append_ocsf(log: &Path, file: &Path, form: &PathForm) -> Result<OcsfWritten, OcsfError> {
     let file = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(file);
     let mut file = file.map_err(OcsfError::Write)?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => return Err(OcsfError::Busy),
+        Err(TryLockError::Error(problem)) => return Err(OcsfError::Write(problem)),
+    }
     let last = last_event(&mut file)?;
     let place = LogPlace::oldest(log).map_err(OcsfError::Log)?;
     let mut follower = Follower::new(log, place);
@@ -72,7 +80,15 @@ pub fn append_ocsf(log: &Path, file: &Path, form: &PathForm) -> Result<OcsfWritt
     let mut out = BufWriter::new(file);
     let mut is_found = written.lost > 0;
     while let Some(next) = follower.read_next().map_err(OcsfError::Log)? {
-        let FollowedEntry::Entry { entry, link, .. } = next else { continue };
+        let (entry, link) = match next {
+            FollowedEntry::Entry { entry, link, .. } => (entry, link),
+            FollowedEntry::Lost(LostRange { after, until }) => {
+                let written_until = last.as_ref().map_or(0, |last| last.sequence);
+                written.lost += until.entries.saturating_sub(after.entries.max(written_until));
+                is_found |= until.entries >= written_until;
+                continue;
+            }
+        };
         if let Some(last) = last.as_ref().filter(|last| entry.seq <= last.sequence) {
             if entry.seq == last.sequence && link != last.uid {
                 return Err(OcsfError::Replaced(last.sequence));
@@ -266,6 +282,11 @@ mod tests {
         for _ in 0..2 {
             audit.record(denied()).await.unwrap();
         }
+        // Two concurrent runs would mix their lines.
+        let other = File::open(&file).unwrap();
+        other.lock().unwrap();
+        assert!(matches!(append(), Err(OcsfError::Busy)));
+        drop(other);
         // A killed run can leave an incomplete line.
         OpenOptions::new().append(true).open(&file).unwrap().write_all(b"{\"activity").unwrap();
         assert_eq!(append().unwrap().events, 2);

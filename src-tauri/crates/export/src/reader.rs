@@ -35,11 +35,18 @@ pub(crate) struct Reader {
     /// `None` while a thread uses it, and after that thread failed.
     follower: Option<Follower>,
     place: LogPlace,
+    /// `true` once the stored position was compared with the log.
+    is_compared: bool,
 }
 
 impl Reader {
     pub(crate) fn new(log: PathBuf, form: PathForm, place: LogPlace) -> Self {
-        Self { log, form, follower: None, place }
+        Self { log, form, follower: None, place, is_compared: false }
+    }
+
+    /// Returns whether the stored position was compared with the log.
+    pub(crate) fn is_compared(&self) -> bool {
+        self.is_compared
     }
 
     /// Returns the position after the last entry that was read.
@@ -57,9 +64,14 @@ impl Reader {
         self.with(move |follower| follower.skip_to(limit)).await
     }
 
-    /// Compares the position with the log, and returns the range that is lost, if any.
+    /// Compares the stored position with the log on the first call, and returns the range that is lost, if any.
     pub(crate) async fn compare(&mut self) -> io::Result<Option<LostRange>> {
-        self.with(Follower::compare).await
+        if self.is_compared {
+            return Ok(None);
+        }
+        let lost = self.with(Follower::compare).await?;
+        self.is_compared = true;
+        Ok(lost)
     }
 
     /// Reads entries up to the position `synced`, or a lost range. The writer knows the hash at that position, so an edit of
@@ -89,7 +101,7 @@ impl Reader {
                     }
                     Some(FollowedEntry::Lost(_)) => {
                         // Found again once the entries before are sent.
-                        *follower = Follower::new(&log, before);
+                        *follower = Follower::resume(&log, before);
                         break;
                     }
                     None => break,
@@ -105,8 +117,10 @@ impl Reader {
         &mut self,
         ask: impl FnOnce(&mut Follower) -> io::Result<T> + Send + 'static,
     ) -> io::Result<T> {
-        let mut follower =
-            self.follower.take().unwrap_or_else(|| Follower::new(&self.log, self.place.clone()));
+        let mut follower = self.follower.take().unwrap_or_else(|| {
+            let follower = if self.is_compared { Follower::resume } else { Follower::new };
+            follower(&self.log, self.place.clone())
+        });
         let asked = tokio::task::spawn_blocking(move || {
             let answer = ask(&mut follower);
             (answer, follower)

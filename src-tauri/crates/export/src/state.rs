@@ -7,7 +7,8 @@ use ironcurtain_audit::{Follower, LogPlace, LostRange};
 use ironcurtain_paths::{atomic_file, bounded_read};
 use serde::{Deserialize, Serialize};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Maximum number of ranges that are kept until they are reported. Later ones extend the last.
 const MOST_RANGES: usize = 100;
@@ -40,6 +41,9 @@ pub enum StateError {
     /// Reading failed.
     #[error("failed to read the state of the export: {0}")]
     Read(#[from] io::Error),
+    /// Reading the log failed.
+    #[error("failed to read the record: {0}")]
+    Log(io::Error),
     /// The content is invalid.
     #[error("the state of the export is damaged: {0}")]
     Damaged(#[from] serde_json::Error),
@@ -70,19 +74,28 @@ impl ExportState {
         Ok(Some(serde_json::from_str(&text)?))
     }
 
-    /// Reads the state of an export, or creates one that starts after the newest entry. A damaged state is replaced by one from
-    /// which all entries within the limit are sent again. Blocks.
-    pub(crate) fn load(file: &Path, log: &Path, limit: u64) -> Self {
+    /// Reads the state of an export, or creates one that starts after the newest entry and stores it. A damaged state is
+    /// replaced by one from which all entries within the limit are sent again. Blocks.
+    ///
+    /// # Errors
+    /// Returns [`StateError::Log`] if the log cannot be read.
+    pub fn open(file: &Path, log: &Path, limit: u64) -> Result<Self, StateError> {
         let place = match Self::read(file) {
-            Ok(Some(state)) => return state,
+            Ok(Some(state)) => return Ok(state),
             Ok(None) => LogPlace::end(log),
             Err(_) => within(log, limit),
         };
-        // A log that cannot be read is reported when it is read.
-        Self::starting_at(place.unwrap_or_else(|_| LogPlace::beginning()))
+        let state = Self::starting_at(place.map_err(StateError::Log)?);
+        // If the disk is full, the position is stored later.
+        let _ = state.write(file);
+        Ok(state)
     }
 
-    pub(crate) fn write(&self, file: &Path) -> io::Result<()> {
+    /// Stores the state and syncs it. Blocks.
+    ///
+    /// # Errors
+    /// Returns an error if writing fails. The file then keeps the previous state.
+    pub fn write(&self, file: &Path) -> io::Result<()> {
         atomic_file::replace(file, &serde_json::to_string(self)?)
     }
 
@@ -101,6 +114,44 @@ impl ExportState {
             Some(last) if last.until == range.after || is_full => last.until = range.until,
             Some(_) | None => self.lost.push(range),
         }
+    }
+}
+
+/// Writer of the state that does not block the runtime.
+///
+/// - An older state never replaces a newer one, even if a write was cancelled.
+/// - Dropping the writer prevents later writes, so that the file can be removed.
+#[derive(Debug)]
+pub(crate) struct StateWriter {
+    file: PathBuf,
+    count: u64,
+    /// Number of the newest state that was written. Locked during each write.
+    newest: Arc<Mutex<u64>>,
+}
+
+impl StateWriter {
+    pub(crate) fn new(file: PathBuf) -> Self {
+        Self { file, count: 0, newest: Arc::default() }
+    }
+
+    /// Stores a state. A failure, for example a full disk, only means that a restart sends entries again.
+    pub(crate) async fn write(&mut self, state: ExportState) {
+        self.count += 1;
+        let (number, newest, file) = (self.count, self.newest.clone(), self.file.clone());
+        let written = tokio::task::spawn_blocking(move || {
+            let mut newest = newest.lock().unwrap_or_else(PoisonError::into_inner);
+            if number > *newest && state.write(&file).is_ok() {
+                *newest = number;
+            }
+        });
+        // This fails only while the runtime is shutting down.
+        let _ = written.await;
+    }
+}
+
+impl Drop for StateWriter {
+    fn drop(&mut self) {
+        *self.newest.lock().unwrap_or_else(PoisonError::into_inner) = u64::MAX;
     }
 }
 
@@ -143,5 +194,34 @@ mod tests {
             std::fs::write(&file, damaged).unwrap();
             assert!(matches!(ExportState::read(&file), Err(StateError::Damaged(_))), "{damaged}");
         }
+    }
+
+    #[tokio::test]
+    async fn writing_neither_blocks_the_runtime_nor_brings_back_an_older_state() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("export.json");
+        let state = |sent| ExportState { sent, ..ExportState::starting_at(LogPlace::beginning()) };
+        let sent = || ExportState::read(&file).unwrap().map(|state| state.sent);
+        let mut writer = StateWriter::new(file.clone());
+        let newest = writer.newest.clone();
+        {
+            // A slow write must not block the runtime, which has only this thread.
+            let slow = newest.lock().unwrap();
+            let mut first = std::pin::pin!(writer.write(state(1)));
+            assert!(futures_util::poll!(first.as_mut()).is_pending());
+            assert_eq!(sent(), None);
+            drop(slow);
+            first.await;
+        }
+        assert_eq!(sent(), Some(1));
+        *newest.lock().unwrap() = 7;
+        writer.write(state(2)).await;
+        assert_eq!(sent(), Some(1), "a newer state was written meanwhile");
+        writer.count = 7;
+        writer.write(state(3)).await;
+        assert_eq!(sent(), Some(3));
+        let late = writer.newest.clone();
+        drop(writer);
+        assert_eq!(*late.lock().unwrap(), u64::MAX, "a write that is late finds a newer state");
     }
 }

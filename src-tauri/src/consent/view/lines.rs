@@ -1,5 +1,6 @@
 //! Builds the lines below the headline: the effects, and the arguments that no effect mentions.
 
+use super::headline::only_asked;
 use super::shorten::Rest;
 use super::{LineView, Span, Tone, span};
 use crate::consent::text;
@@ -7,10 +8,10 @@ use ironcurtain_consent::{Consequence, Piece, Question, Verb};
 use ironcurtain_visible as visible;
 use std::path::Path;
 
-/// Maximum length of the agent's text in a line, in characters. Paths are always shown in full, because `PATH_MAX`
-/// limits them.
+/// Maximum length in characters of the agent's text in a line. Paths, which `PATH_MAX` limits, are always shown in
+/// full.
 const TEXT_CHARS: usize = 300;
-/// Maximum length of the agent's text in a headline about several effects, in characters.
+/// Maximum length in characters of the agent's text in a headline about several effects.
 const HEADLINE_CHARS: usize = 80;
 /// Maximum size of an argument in its row, in lines and in characters.
 const ARGUMENT: (usize, usize) = (12, 400);
@@ -18,18 +19,17 @@ const ARGUMENT: (usize, usize) = (12, 400);
 const MOST_LINES: usize = 200;
 const MOST_ARGUMENTS: usize = 20;
 
-/// Returns all effects, worst first. Empty if the headline contains everything.
+/// Returns all effects that the headline does not contain in full, most severe first.
 pub(super) fn lines(question: &Question, rest: &mut Rest, home: &Path) -> Vec<LineView> {
-    let all = &question.consequences;
-    if all.len() < 2 {
-        return Vec::new();
-    }
+    let is_in_headline = only_asked(question).is_some();
+    let all = question.consequences.get(usize::from(is_in_headline)..).unwrap_or_default();
     let (shown, more) = all.split_at(all.len().min(MOST_LINES));
     // If all effects have the same verb, the headline contains it.
-    let is_alike = all.iter().all(|deed| {
-        matches!(deed.object.as_slice(), [Piece::Path(_)])
-            && all.first().is_some_and(|worst| deed.verb == worst.verb)
-    });
+    let is_alike = !is_in_headline
+        && all.iter().all(|deed| {
+            matches!(deed.object.as_slice(), [Piece::Path(_)])
+                && all.first().is_some_and(|worst| deed.verb == worst.verb)
+        });
     let mut lines: Vec<LineView> = shown.iter().map(|deed| line(deed, !is_alike, rest, home)).collect();
     if !more.is_empty() {
         let each: Vec<String> = more.iter().map(|deed| plain_words(deed, home)).collect();
@@ -40,7 +40,7 @@ pub(super) fn lines(question: &Question, rest: &mut Rest, home: &Path) -> Vec<Li
     lines
 }
 
-/// Returns the line about an effect. `verb` is `true` to include the verb.
+/// Returns the line about an effect, with its verb if `verb` is `true`.
 pub(super) fn line(deed: &Consequence, verb: bool, rest: &mut Rest, home: &Path) -> LineView {
     let mut words = if verb { vec![span(deed.verb.lead(), Tone::Strong)] } else { Vec::new() };
     words.extend(object(deed, rest, home));
@@ -64,7 +64,7 @@ pub(super) fn arguments(question: &Question, rest: &mut Rest) -> Vec<LineView> {
     lines
 }
 
-/// Returns the object of an effect. Adds the full text of shortened parts to `rest`.
+/// Returns the object of an effect, and adds the full text of shortened parts to `rest`.
 pub(super) fn object(deed: &Consequence, rest: &mut Rest, home: &Path) -> Vec<Span> {
     let mut name = if deed.verb == Verb::Run { "command" } else { deed.verb.word() };
     let mut spans = Vec::new();
@@ -75,7 +75,7 @@ pub(super) fn object(deed: &Consequence, rest: &mut Rest, home: &Path) -> Vec<Sp
                 let shown = rest.line(name, said, TEXT_CHARS);
                 spans.push(span(visible::quoted(&shown.text), Tone::Strong));
                 spans.extend(shown.mark.map(|mark| span(mark, Tone::Plain)));
-                // Put the tool's name before the value of its argument.
+                // Puts the tool's name before the value of its argument.
                 if matches!(deed.verb, Verb::Use | Verb::Call) {
                     name = said;
                 }
@@ -104,8 +104,7 @@ pub(super) fn short_object(deed: &Consequence, home: &Path) -> Vec<Span> {
     deed.object.iter().map(piece).collect()
 }
 
-/// Returns notes about the path that the agent used and about a symlink that leads out of its
-/// folder.
+/// Returns notes about the path that the agent used, and about a symlink that leads out of its folder.
 pub(super) fn notes(deed: &Consequence, rest: &mut Rest, home: &Path) -> Vec<Span> {
     let is_path = deed.object.iter().any(|piece| matches!(piece, Piece::Path(_)));
     let through = if is_path { "reached through" } else { "requested as" };
@@ -123,7 +122,7 @@ pub(super) fn notes(deed: &Consequence, rest: &mut Rest, home: &Path) -> Vec<Spa
 fn argument(name: &str, value: &str, rest: &mut Rest) -> LineView {
     let shown = rest.lines(name, value, ARGUMENT);
     let line = |line: &str| format!("\n\u{2502} {}", text::line(line));
-    // Prefix each line of the value, so that it cannot look like IronCurtain's own text.
+    // Prefixes each line of the value, so that it cannot look like IronCurtain's own text.
     let value = if shown.text.contains('\n') {
         shown.text.split_terminator('\n').map(line).collect()
     } else {

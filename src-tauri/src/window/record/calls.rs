@@ -1,7 +1,7 @@
-//! Combines the log's entries into one row for each call.
+//! Combines log entries into one row per call.
 
 use super::meaning::{Meanings, reason_of};
-use ironcurtain_audit::{DecidedBy, Entry, EscalationResult, Event};
+use ironcurtain_audit::{CallResult, DecidedBy, Entry, EscalationResult, Event};
 use ironcurtain_daemon::shown_entry;
 use ironcurtain_protocol::ActivityView;
 use ironcurtain_visible as visible;
@@ -10,7 +10,7 @@ use serde::Serialize;
 /// Maximum length of a detail, in characters.
 const LONGEST_DETAIL: usize = 4000;
 
-/// A call with its decision and its result, or another entry of the log.
+/// Call with its decision and result, or another entry of the log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(in crate::window) struct Call {
     /// Sequence number of the first entry.
@@ -23,30 +23,34 @@ pub(in crate::window) struct Call {
     tool: Option<String>,
     pub(super) decision: Option<String>,
     outcome: Option<String>,
+    /// `false` if an allowed call failed; `None` if its result is not known.
+    succeeded: Option<bool>,
     summary: String,
     paths: Vec<String>,
     /// Word for the call's effect on its paths, such as `read`. Empty for other entries.
     verb: &'static str,
-    /// Reason for the decision, in a few words.
+    /// Short reason for the decision.
     reason: String,
 }
 
 impl Call {
-    /// Combines the entries of one call, newest first. Returns `None` if there are none.
+    /// Combines a call's entries, newest first. Returns `None` if there are none.
     pub(super) fn of(entries: Vec<Entry>, meanings: &impl Meanings) -> Option<Self> {
         let answer = entries.iter().find_map(|entry| entry.escalation_result.clone());
         let seq = entries.iter().map(|entry| entry.seq).min()?;
         let end = entries.iter().find(|entry| entry.event == Event::Outcome).cloned();
-        // The decision's entry contains the answer to a question. The question's entry only says that the user was
-        // asked.
+        // The decision's entry contains the answer to a question. The question's own entry only records that the user
+        // was asked.
         let rank = |entry: &Entry| (entry.event != Event::Decision, entry.event == Event::Outcome);
         let main = entries.into_iter().min_by_key(rank)?;
         let is_end = main.event == Event::Outcome;
         let call = Self { seq, ..Self::alone(main, answer.as_ref(), meanings) };
-        // If the decision is in another file, the entry of the result contains no decision.
+        // If the decision is in another file, the result's entry has none.
         let decision = call.decision.filter(|_| !is_end);
+        let result = end.as_ref().and_then(|end| end.result.clone());
+        let succeeded = result.map(|result| result == CallResult::Ok);
         let outcome = end.map(|end| shown_entry(end).summary);
-        Some(Self { decision, outcome, ..call })
+        Some(Self { decision, outcome, succeeded, ..call })
     }
 
     fn alone(entry: Entry, answer: Option<&EscalationResult>, meanings: &impl Meanings) -> Self {
@@ -59,7 +63,7 @@ impl Call {
     }
 }
 
-/// Converts an entry that another program has formatted.
+/// Converts an entry formatted by another program.
 impl From<ActivityView> for Call {
     fn from(view: ActivityView) -> Self {
         let by = view.decided_by.map(DecidedBy::from);
@@ -74,6 +78,7 @@ impl From<ActivityView> for Call {
             tool: view.tool,
             decision: view.decision,
             outcome: None,
+            succeeded: None,
             summary: view.summary,
             paths: view.paths,
             reason: by.map_or_else(String::new, |by| reason_of(Some(&by), None, None)),
@@ -81,7 +86,7 @@ impl From<ActivityView> for Call {
     }
 }
 
-/// Returns the names and values of the facts about a call that its row does not show. `entries` must be sorted newest
+/// Returns the names and values of facts about a call that its row does not show. `entries` must be sorted newest
 /// first.
 pub(super) fn details_of(entries: &[Entry]) -> Vec<(String, String)> {
     let mut told: Vec<(String, String)> = Vec::new();
@@ -93,7 +98,7 @@ pub(super) fn details_of(entries: &[Entry]) -> Vec<(String, String)> {
     told
 }
 
-/// Returns the facts in an entry that its sentence does not contain.
+/// Returns the facts in an entry that its sentence does not mention.
 fn details(entry: &Entry) -> Vec<(String, String)> {
     let mut told: Vec<(&str, String)> = Vec::new();
     if let Some(decision) = &entry.policy_decision {
@@ -119,7 +124,7 @@ fn details(entry: &Entry) -> Vec<(String, String)> {
 mod tests {
     use super::super::meaning::tests::ByName;
     use super::*;
-    use ironcurtain_audit::{CallResult, PolicyDecision};
+    use ironcurtain_audit::PolicyDecision;
 
     fn entry(seq: u64, event: Event) -> Entry {
         let mut entry = Entry::new(event, format!("entry {seq}"));
@@ -144,6 +149,10 @@ mod tests {
         assert_eq!((call.seq, call.time_ms, call.summary.as_str()), (1, 4000, "Allowed by your answer"));
         assert_eq!((call.decision.as_deref(), call.outcome.as_deref()), (Some("allow"), Some("Done")));
         assert_eq!((call.verb, call.reason.as_str()), ("read", "you allowed it"));
+        assert_eq!(call.succeeded, Some(true));
+        let mut failed = entries.clone();
+        failed[0].result = Some(CallResult::Error);
+        assert_eq!(Call::of(failed, &ByName).expect("a row").succeeded, Some(false));
         let details = details_of(&entries);
         assert!(details.contains(&("Your answer".to_owned(), "approved".to_owned())), "{details:?}");
         let open = Call::of(entries[3..].to_vec(), &ByName).expect("a row");

@@ -52,6 +52,21 @@ pub(super) fn unsandboxed(base: Question) -> Question {
     }
 }
 
+/// Returns a question about an unsandboxed server of another agent, for the documentation.
+pub(super) fn album(base: Question) -> Question {
+    let mut question = unsandboxed(base);
+    for offer in &mut question.offers {
+        offer.sentence = offer.sentence.replace("Claude Code", "Cursor");
+    }
+    Question {
+        client: super::cursor(),
+        server: "photos".into(),
+        server_command: "/home/ada/.local/bin/photos-mcp".into(),
+        tool: Some("delete_album".into()),
+        ..question
+    }
+}
+
 pub(super) fn many(base: Question, count: u64) -> Question {
     let file = |n| line(Verb::Read, &format!("/home/ada/Pictures/2026/holiday-{n:02}.jpg"), "2 MB");
     Question {

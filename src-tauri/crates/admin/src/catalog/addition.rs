@@ -1,10 +1,11 @@
 //! A server to add, specified by a catalog id, a package, an address or a snippet from its documentation.
 //!
-//! - A server that is not in the catalog gets minimal access: no files except its own data folder, which is also its home
-//!   directory, and a question for each call of an unannotated tool. A package from a registry gets a network in which the user
-//!   is asked about each host, because most packages are clients of a service; anything else gets no network.
-//! - Text that the user did not write only determines what is started ([`super::foreign`]).
-//! - A remote server gets nothing on this machine: no folder, variables or sandbox.
+//! - A server that is not in the catalog gets minimal access: no files except its own data folder, which is also its
+//!   home directory, and a question for each call of an unannotated tool. A package from a registry can connect to
+//!   hosts that the user approves one by one, because most packages are clients of a service. Any other server has no
+//!   network access.
+//! - Text that the user did not write only determines which program is started ([`super::foreign`]).
+//! - A remote server gets nothing on this computer: no folder, variables or sandbox.
 
 use super::addition_error::AdditionError;
 use super::command_line::{normalized, translated};
@@ -24,7 +25,7 @@ use url::Url;
 /// Commands that start a package of a registry.
 const PACKAGE_RUNNERS: [&str; 2] = ["npx", "uvx"];
 
-/// A server to add, with the content of its new entry.
+/// A server to add, and the contents of its new entry.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Addition {
     /// Name of the new entry.
@@ -35,7 +36,7 @@ pub struct Addition {
     pub annotations: Option<Value>,
     /// Data folder of the server, if it has one.
     pub data: Option<PathBuf>,
-    /// Keys of the given snippet that have no effect in IronCurtain.
+    /// Keys in the snippet that have no effect in IronCurtain.
     pub ignored: Vec<String>,
     /// Id in the catalog, or `None` if the catalog does not contain the server.
     pub known: Option<String>,
@@ -194,7 +195,7 @@ impl Addition {
         Ok(Some(Self { name, entry, annotations: None, data: None, ignored: Vec::new(), known: None }))
     }
 
-    /// Makes the entry pass a stored secret in the variable or header `key`.
+    /// Adds a stored secret to the entry, in the variable or header `key`.
     pub fn give(&mut self, key: &str, secret: &SecretName) {
         if let Some(entry) = self.entry.as_object_mut() {
             give(entry, &GivenSecrets::from([(key.to_owned(), secret.clone())]));

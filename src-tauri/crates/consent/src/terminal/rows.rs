@@ -6,7 +6,7 @@
 //! - Every label starts with a Latin letter, because some terminals derive a row's direction from its first letter.
 
 use super::quote::{columns, ends, head, line, pieces};
-use crate::{Consequence, Lifetime, Offer, Piece, Preview, Question};
+use crate::{Consequence, Lifetime, Offer, Piece, Question, UNSANDBOXED};
 
 /// Minimum terminal width for a question, in columns.
 pub(super) const NARROWEST: usize = 36;
@@ -23,13 +23,13 @@ const LINES_OF_AN_ARGUMENT: usize = 4;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Row {
-    /// IronCurtain's own words.
+    /// IronCurtain's own text.
     Ours(String),
-    /// A label and text from another program.
+    /// A label, followed by text from another program.
     Foreign(String, Text),
 }
 
-/// Text from another program, and the way in which it is shortened.
+/// Text from another program, and how to shorten it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Text {
     /// Only the start, on one row.
@@ -180,8 +180,8 @@ fn effects(question: &Question, most: usize) -> Vec<Row> {
     rows
 }
 
-/// Repeats the worst effect next to the answers if there are several effects, because the first line may have scrolled
-/// away.
+/// Returns the worst effect again if there are several effects, because the first line may have scrolled off the
+/// screen.
 fn worst(question: &Question) -> Vec<Row> {
     match question.consequences.as_slice() {
         [worst, _, ..] => {
@@ -204,7 +204,7 @@ fn effect(effect: &Consequence) -> Vec<Row> {
         }
     };
     rows.push(foreign(label, &object(&effect.object), Text::Several));
-    rows.extend(effect.note.iter().map(|note| foreign("there", note, Text::Several)));
+    rows.extend(effect.note.iter().map(|note| foreign("note", note, Text::Several)));
     rows.extend(effect.asked_for.iter().map(|asked| foreign("asked as", asked, Text::Several)));
     rows.extend(
         effect.out_of.iter().map(|folder| foreign("LINK OUT", &format!("of {folder}"), Text::Several)),
@@ -215,7 +215,7 @@ fn effect(effect: &Consequence) -> Vec<Row> {
     rows
 }
 
-/// Joins an effect's pieces. Quotes text from other programs so that it cannot look like IronCurtain's words.
+/// Joins an effect's pieces. Quotes text from other programs so that it cannot be mistaken for IronCurtain's.
 fn object(pieces: &[Piece]) -> String {
     let quoted = |text: &str| match pieces {
         [_] => text.to_owned(),
@@ -256,18 +256,15 @@ fn how(question: &Question) -> Vec<Row> {
                 .to_owned(),
         ));
     } else if !question.sandboxed {
-        rows.push(Row::Ours("This server is NOT SANDBOXED: it can already do anything you can.".to_owned()));
+        rows.push(Row::Ours(UNSANDBOXED.to_owned()));
     }
     rows
 }
 
 fn preview(question: &Question, most: usize) -> Vec<Row> {
-    let (title, text) = match &question.preview {
-        None => return Vec::new(),
-        Some(Preview::Content(text)) => ("What it would write:", text),
-        Some(Preview::Diff(text)) => ("What it would change:", text),
-    };
-    vec![Row::Ours(title.to_owned()), Row::Foreign("text".to_owned(), Text::Lines(text.clone(), most))]
+    let Some(preview) = &question.preview else { return Vec::new() };
+    let text = Text::Lines(preview.text().to_owned(), most);
+    vec![Row::Ours(format!("{}:", preview.title())), Row::Foreign("text".to_owned(), text)]
 }
 
 fn left_out(all: usize, most: usize, what: &str) -> Option<Row> {
@@ -328,7 +325,7 @@ pub(super) fn too_narrow(width: usize) -> Vec<String> {
     wrapped(&words, width)
 }
 
-/// Wraps IronCurtain's own words at spaces.
+/// Wraps IronCurtain's own text at spaces.
 pub(super) fn wrapped(words: &str, width: usize) -> Vec<String> {
     let indent = words.len() - words.trim_start().len();
     let mut lines: Vec<String> = Vec::new();
