@@ -135,6 +135,7 @@ fn open(policy: Option<&Path>, inputs: &PolicyInputs) -> anyhow::Result<PolicyTr
         policy: policy.map(Path::to_path_buf),
         annotations: inputs.annotations.clone(),
         lists: inputs.lists.clone(),
+        under_managed: false,
     };
     Ok(PolicyTrial::open(Home::from_env()?, &files, &std::env::current_dir()?)?)
 }

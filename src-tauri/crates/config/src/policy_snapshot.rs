@@ -56,6 +56,9 @@ pub struct PolicyFiles {
     pub annotations: Option<PathBuf>,
     /// Dynamic lists.
     pub lists: Option<PathBuf>,
+    /// `true` to combine `policy` with the rules of the user's organization, which otherwise only apply to the configured
+    /// policy.
+    pub under_managed: bool,
 }
 
 /// Error from loading a policy snapshot.
@@ -97,8 +100,8 @@ impl PolicySnapshot {
     /// # Errors
     /// Returns a [`SnapshotError`] that names the file and the position.
     pub fn from_files(home: &Home, servers: &Servers, files: &PolicyFiles) -> Result<Self, SnapshotError> {
-        // A policy that is not in effect is judged by itself.
-        let managed = if files.policy.is_none() { ManagedPolicy::load(home)? } else { None };
+        let applies = files.policy.is_none() || files.under_managed;
+        let managed = if applies { ManagedPolicy::load(home)? } else { None };
         Self::of(home, hosts(servers), PolicyTexts::read(home, files)?, managed)
     }
 
