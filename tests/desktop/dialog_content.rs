@@ -1,4 +1,4 @@
-//! Content of the dialog on the screen and for screen readers, including hostile text.
+//! Content of the dialog, on the screen and for screen readers, including hostile text.
 
 use crate::harness::{
     DIALOG, Harness, UNREAD, arm_by_keyboard, read_to_end, show_focused_question, show_question,
@@ -271,7 +271,7 @@ fn large_text_on_small_screen_keeps_every_control_visible() {
                 .into_iter()
                 .find(|one| one.name == "Note for the agent" && one.is("focused"))
         });
-        // If the choices do not fit, they scroll to the one with the focus.
+        // If the choices do not fit, they scroll to the focused choice.
         for key in ["Tab", "Down", "Down", "Down"] {
             screen.key(key);
         }
@@ -325,7 +325,7 @@ fn large_text_on_small_screen_every_dialog_fits_and_can_be_allowed() {
             let allow =
                 all.into_iter().find(|one| one.role == "push button" && one.name.starts_with("Allow"))?;
             match allow.description.as_str() {
-                // The text has hundreds of pages, so it is scrolled to its end at once.
+                // The text is hundreds of pages long, so it is scrolled to its end at once.
                 UNREAD if kind == "hostile" => screen.key("End"),
                 UNREAD => screen.key("Next"),
                 "Press Alt+A to allow" => {
@@ -400,7 +400,7 @@ fn notification_for_unseen_question_opens_it_and_offers_no_allow() {
     );
     let dialog = screen.window(DIALOG);
     assert_ne!(screen.xdotool(&["getwindowfocus"]), dialog);
-    // Simulates clicks on the notification, as its service reports them.
+    // Simulates a click on the notification, as the notification service would report it.
     writeln!(press, "1 default").expect("a service");
     screen.wait_for_focus(&dialog);
     screen.key("Escape");

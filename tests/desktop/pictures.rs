@@ -5,7 +5,7 @@ use crate::screen::Screen;
 use crate::window::{self, WINDOW};
 use std::time::Duration;
 
-/// Questions and the names of their pictures.
+/// Names of the questions and of their pictures.
 const SHOWN: [(&str, &str); 4] = [
     ("whole", "dialog"),
     ("host", "dialog-network"),

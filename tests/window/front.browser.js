@@ -1,4 +1,4 @@
-// The frame, Home, Activity and the first steps in the app's web engine with a fake app.
+// The frame, Home, Activity and setup in the app's web engine with a fake app.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -8,7 +8,7 @@ import { key, steps } from "./steps.js";
 import { FRAME } from "../../ui/texts/frame.js";
 
 const [ENTER, DOWN, UP, LEFT, END, ESCAPE] = ["\ue007", "\ue015", "\ue013", "\ue012", "\ue010", "\ue00c"];
-/** Words of a page before anything is opened, without headings and data. */
+/** Maximum number of words on a page before anything is opened, without headings and data. */
 const MOST_WORDS = 120;
 
 /** @type {Browser} */
@@ -105,7 +105,7 @@ test("what needs the user is reviewed only by the app and dismissed here", async
   await says("Not answered in time: denied. If the agent tries again, you are asked again.");
   await says("push main to https://git.example/ada/app.git <img src=x onerror=alert(1)>");
   await says("You allowed it. If the agent repeats exactly this call, it runs once.");
-  // The window cannot approve; the app opens the dialog.
+  // The window cannot approve a call. The app opens the dialog.
   await press("again:q8");
   await browser.until(`document.querySelector('${key("again:q8")}') === null`);
   assert.deepEqual(await called("ask_again"), [{ question: "q8" }]);
@@ -262,7 +262,7 @@ test("the list follows new entries, keeps its place, and stands still while paus
   assert.equal(await first(), "1481", "paused");
   await press("live");
   await browser.until(`document.querySelector("#page .vlist .line").dataset.line === "1482"`);
-  // Alternating verdicts, so that nothing is collapsed.
+  // Alternating verdicts, so that no entries are collapsed.
   await made(`made.log = Array.from({ length: 400 }, (_, n) => ({ ...made.log[0], seq: 9000 - n, decision: n % 2 ? "deny" : "allow", paths: ["/home/ada/f" + n] }))`);
   await browser.until(`document.querySelector("#page .vlist .line").dataset.line === "9000"`);
   await browser.run(`document.querySelector("#page .vlist").scrollTop = 3200; return true`);
@@ -301,7 +301,7 @@ test("ten thousand entries scroll smoothly", async () => {
       loaded = await plain.run(all);
     }
     assert.ok((await plain.run(`document.querySelectorAll("#page .vlist .line").length`)) < 60, "only those in view exist");
-    // Each frame is timed from one to the next, and its work from the scrolling to the layout.
+    // Measures the time between frames, and each frame's work from scrolling to layout.
     const [frames, work] = await plain.wait(`
       const list = document.querySelector("#page .vlist"), frames = [], work = [];
       list.scrollTop = 0;

@@ -21,7 +21,7 @@ after(() => browser.close());
 const { at, called, reach } = steps(() => browser);
 const says = (text) => browser.until(`document.querySelector("#page").innerText.includes(${JSON.stringify(text)})`);
 
-/** Activates a control with a key and checks that the focus is kept. */
+/** Activates a control with a key and checks that the focus is not lost. */
 async function press(key, by = ENTER) {
   await reach(key);
   await browser.keys(by);
@@ -31,7 +31,7 @@ async function press(key, by = ENTER) {
   return now;
 }
 
-/** Types into a field and waits for the redraw, because a key press acts on what is shown. */
+/** Types into a field and waits for the redraw, because the next key acts on the drawn page. */
 async function type(key, text) {
   await reach(key);
   await browser.keys(...text);
@@ -53,7 +53,7 @@ async function open(page, tab = "") {
   if (tab) await turn(page, tab);
 }
 
-/** Opens a part of a page by its link. */
+/** Opens a tab of a page by its link. */
 async function turn(page, tab) {
   await press(`tab:${page}/${tab}`);
   await browser.until(`document.querySelector('[data-key="tab:${page}/${tab}"]')?.ariaCurrent === "page"`);

@@ -1,6 +1,6 @@
-// A fake app for the page: `window.__TAURI__` with data for every page. Runs in the browser, before `app.js`.
+// A fake app for the page: `window.__TAURI__` with data for every page. Loads in the browser before `app.js`.
 //
-// Tests use `made`: its data, the called commands, and `made.change()` to signal a change.
+// Tests use `made` for the data, the recorded commands, and `made.change()`, which signals a change.
 
 (() => {
   const now = Date.now();
@@ -15,7 +15,7 @@
   const limits = (own = {}) => LIMITS.map(([limit, name, unit, usual]) => ({ limit, name, unit, own: own[limit] ?? null, default: usual }));
   const made = {
     calls: [],
-    /** Commands without an answer so far. */
+    /** Number of commands that have not been answered yet. */
     pending: 0,
     fail: {},
     listeners: [],
@@ -53,7 +53,7 @@
       grant("g5", "docs.example.org:443", ["reach"], "always", { kind: "host", server: "fetch", created_ms: now - 9 * 86_400_000, last_used_ms: now - 12 * 60_000 }),
       grant("g6", "send_message to \u05d0\u05d1\u05d2 <img src=x onerror=alert(1)>", ["use"], "1 hour", { kind: "tool", server: "slack", created_ms: now - 600_000, last_used_ms: now - 240_000, uses: 2, expires_ms: now + 3_000_000 }),
       grant("g8", `${home}/src/app`, ["read", "write"], "always", { server: "git", created_ms: now - 12 * 86_400_000, last_used_ms: now - 2 * 3_600_000 }),
-      grant("g7", `${home}/src/secret-plans`, [], "until you undo the no", { kind: "declined", uses: 0, last_used_ms: null, provenance: "proposed workspace" }),
+      grant("g7", `${home}/src/secret-plans`, [], "until you revoke the denial", { kind: "declined", uses: 0, last_used_ms: null, provenance: "proposed workspace" }),
     ],
     waiting: [],
     day,
@@ -259,7 +259,7 @@
         try {
           if (made.fail[command]) throw { code: "storage", message: made.fail[command] };
           if (!commands[command]) throw { code: "malformed", message: `there is no command ${command}` };
-          // As over IPC: the page receives a copy, asynchronously.
+          // The page receives a copy, asynchronously, as it does over IPC.
           return structuredClone((await commands[command](structuredClone(values))) ?? null);
         } finally {
           made.pending -= 1;

@@ -29,7 +29,7 @@ async function openAll(within = browser) {
   await within.run(`document.querySelectorAll("details").forEach((one) => { one.open = true; }); return true`);
 }
 
-/** Opens everything that can be opened, and runs axe on the page. */
+/** Opens everything that can be opened and runs axe on the page. */
 async function looksAccessible() {
   await openAll();
   await findsNothing(browser);
@@ -162,7 +162,7 @@ test("click during updates affects the row it began on", async () => {
   await browser.go("permissions");
   await made(`made.grants = Array.from({ length: 60 }, (_, n) => ({ ...made.grants[0], id: "row" + n, path: "/home/ada/f" + String(n).padStart(2, "0") }))`);
   await says("f59");
-  // 20 changes per second, each with different figures in every row.
+  // 20 changes per second, each with new figures in every row.
   await browser.run(`window.traffic = setInterval(() => { made.grants = made.grants.map((one) => ({ ...one, uses: one.uses + 1, last_used_ms: Date.now() })); made.change(); }, 50); return true`);
   const meant = [];
   for (let n = 20; n < 40; n += 1) {
@@ -412,7 +412,7 @@ test("login shows who gets a token before the browser opens, and can be ended", 
   assert.deepEqual(await called("log_out"), []);
   await press("logout:far:yes");
   await says("You are logged out of far.");
-  // An authorization server that registers no programs: the user's own client id.
+  // For an authorization server without dynamic registration, the user enters a client id.
   await press("server:hub");
   await press("login:hub");
   await says("does not let programs register themselves");
@@ -495,7 +495,7 @@ test("every control of every page has a name and is reachable by keyboard", asyn
     await openAll();
     const wanted = await browser.run(`[...document.querySelectorAll("#page button:not(:disabled), #page select, #page input, #page textarea, #page summary, #page a")].filter((one) => one.checkVisibility()).length`);
     await browser.run(`document.querySelector("#page").focus(); window.reached = new Set(); document.addEventListener("focusin", ({ target }) => { if (target.closest("#page") && target.matches("button, select, input, textarea, summary, a")) reached.add(target); }); return true`);
-    // Scrollable text boxes are one tab stop each.
+    // Each scrollable text box is one tab stop.
     await browser.keys(...Array.from({ length: wanted + 40 }, () => TAB));
     assert.ok((await browser.run("reached.size")) >= wanted, `${page}: ${await browser.run("reached.size")} of ${wanted}`);
     const nameless = await browser.run(`[...document.querySelectorAll("#page button, #page select, #page input, #page textarea")].filter((one) => !(one.getAttribute("aria-label") || one.textContent.trim() || one.closest("label")?.textContent.trim())).map((one) => one.outerHTML)`);
@@ -732,7 +732,7 @@ test("rules are tried on the audit log before saving, and a call becomes a rule"
   assert.deepEqual(JSON.parse(before).rules.map(({ name }) => name), ["deny-secrets", "work", "ask-before-writing"]);
 });
 
-/** Returns the minimum of several drawing times in milliseconds, which other load affects least. */
+/** Returns the shortest of several drawing times in milliseconds, which other load affects least. */
 const drawing = (script) => browser.wait(`
   const times = [], real = window.requestAnimationFrame;
   window.requestAnimationFrame = (then) => real((now) => { const began = performance.now(); then(now); void document.body.offsetHeight; times.push(performance.now() - began); });

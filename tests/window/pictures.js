@@ -1,5 +1,5 @@
-// Saves pictures of every page: `node tests/window/pictures.js FOLDER`. With `--guide` before the folder, saves those of
-// the documentation. The sheet of components is saved with the former only.
+// Saves pictures of every page: `node tests/window/pictures.js FOLDER`. With `--guide` before the folder, saves the
+// documentation's pictures instead, without the component sheet.
 
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";

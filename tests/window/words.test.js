@@ -94,7 +94,7 @@ test("what a server can reach is its folders with access and hosts, everything w
   const session = { client: { name: "A" }, server: "s", sandboxed: true, remote: false, paused: false, trouble: null, hosts: [], roots: [root("/h/scratch", ["read"], "the session's own folder")] };
   const reach = (/** @type {object[]} */ ...sessions) => reachModel({ sessions: sessions.map((one) => ({ ...session, ...one })), waiting: [], grants, home: "/h" }, []).flatMap((agent) => agent.servers.map(({ targets }) => targets.map(({ kind, text, access }) => [kind, text, access.join("")])));
   assert.deepEqual(reach({}), [[["scratch", "", ""]]]);
-  // A granted file is shown, and not its folder, which only the server is told about.
+  // A granted file is shown instead of its folder, which is only reported to the server.
   grants.push({ id: "g", kind: "file", client: "A", server: "s", session: null, suspended: null, path: "/h/a/x", access: ["read"] }, { id: "h", kind: "file", client: "B", server: "s", session: null, suspended: null, path: "/h/a/y", access: ["read"] });
   assert.deepEqual(reach({ roots: [root("/h/a", [])] }), [[["folder", "~/a/x", "read"]]]);
   grants.length = 0;
@@ -103,7 +103,7 @@ test("what a server can reach is its folders with access and hosts, everything w
   const two = [{ roots: [root("/h/a", ["read"])] }, { roots: [root("/h/a", ["write"])], hosts: ["x.example"] }];
   assert.deepEqual(reach(...two), [[["folder", "~/a", "readwrite"], ["host", "x.example", ""]]]);
   assert.deepEqual(reach({ roots: [1, 2, 3, 4, 5, 6].map((n) => root(`/h/${n}`, ["read"])) })[0].map(([kind, text]) => [kind, text]).slice(2), [["folder", "~/3"], ["more", "3"]]);
-  // One session without a sandbox is a way around it.
+  // One session without a sandbox is enough to reach everything.
   assert.deepEqual(reach({}, { sandboxed: false }), [[["all", "", ""]]]);
   assert.deepEqual([fitted("~/a/b", 9), fitted("~/a/very/long/path/x.md", 14), fitted("a-very-long-name", 6)], ["~/a/b", "\u2026/path/x.md", "\u2026-name"]);
 });

@@ -1,4 +1,4 @@
-//! Fake questions, both ordinary and misleading ones.
+//! Fake questions, ordinary and misleading.
 
 mod files;
 mod hostile;
@@ -76,7 +76,7 @@ fn write(id: &str, deadline: Duration) -> Question {
     }
 }
 
-/// Returns an offer to allow one call, with this effect.
+/// Returns an offer to allow one call, with this sentence about its effect.
 fn call_once(what: &str) -> Offer {
     Offer {
         reach: Reach::Paths,

@@ -36,7 +36,7 @@ def pairs(attributes):
 
 
 def append(name, lines):
-    # One write, so that a kill leaves no incomplete line.
+    # A single write, so that a kill leaves no incomplete line.
     text = "".join(json.dumps(line) + "\n" for line in lines)
     with LOCK, open(FOLDER / name, "ab", buffering=0) as file:
         file.write(text.encode())

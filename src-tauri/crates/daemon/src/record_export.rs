@@ -1,7 +1,7 @@
 //! Exports the record to the collector in the settings, and signs the head of the log.
 //!
-//! - Runs behind the audit log: no call waits for it, and a failure denies nothing.
-//! - While the export is off, its position is forgotten: entries of that time are never exported.
+//! - Runs independently of the audit log: no call waits for the export, and its failures deny nothing.
+//! - While the export is off, no position is stored, so entries from that time are never exported.
 
 use crate::daemon_state::DaemonState;
 use crate::health::Concern;
@@ -25,10 +25,10 @@ use tokio_util::sync::CancellationToken;
 /// Interval between signed heads.
 const SIGN_EVERY: Duration = Duration::from_secs(60);
 
-/// Pause before another attempt to start, for example while the keyring is locked.
+/// Pause before the next attempt to start, for example while the keyring is locked.
 const START_AGAIN: Duration = Duration::from_secs(60);
 
-/// Maximum time that the export takes at shutdown.
+/// Timeout for the export at shutdown.
 const ENDING: Duration = Duration::from_secs(3);
 
 /// Running export.
@@ -38,7 +38,7 @@ pub(crate) struct RecordExport {
     ending: CancellationToken,
 }
 
-/// Reason why the export does not start.
+/// Reason why the export cannot start.
 #[derive(Debug, thiserror::Error)]
 enum ExportStartError {
     #[error(transparent)]
@@ -54,22 +54,22 @@ enum ExportStartError {
 }
 
 impl RecordExport {
-    /// Starts to follow the settings.
+    /// Starts a task that follows the settings.
     pub(crate) fn start(state: Arc<DaemonState>) -> Self {
         let ending = CancellationToken::new();
         let task = tokio::spawn(follow(state, ending.clone()));
         Self { task, ending }
     }
 
-    /// Signs the last head and sends the last entries, unless the collector does not answer.
+    /// Signs the last head and sends the last entries, unless the collector does not respond.
     pub(crate) async fn end(self) {
         self.ending.cancel();
-        // What was not sent is sent after the next start.
+        // The rest is sent after the next start.
         let _ = tokio::time::timeout(ENDING, self.task).await;
     }
 }
 
-/// Runs the export as the settings say, until `ending` is cancelled.
+/// Runs the export according to the settings, until `ending` is cancelled.
 async fn follow(state: Arc<DaemonState>, ending: CancellationToken) {
     let mut settings = state.services.settings.clone();
     loop {
@@ -92,7 +92,7 @@ async fn follow(state: Arc<DaemonState>, ending: CancellationToken) {
     }
 }
 
-/// Completes when the settings of the export change.
+/// Completes when the export settings change.
 async fn changed(settings: &mut watch::Receiver<Arc<SessionSettings>>, from: Option<&ExportConfig>) {
     loop {
         if settings.changed().await.is_err() {
@@ -191,7 +191,7 @@ async fn start(
     Ok((key, Exporter::new(parts, export.clone())?))
 }
 
-/// Signs the head of the log whenever it changed, and again when `ending` is cancelled.
+/// Signs the head of the log whenever it has changed, and again when `ending` is cancelled.
 async fn sign(
     audit: &Audit,
     home: &Home,

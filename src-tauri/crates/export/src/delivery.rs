@@ -1,4 +1,4 @@
-//! POST of OTLP requests to a collector over HTTP/1.1.
+//! Sends OTLP requests to a collector with HTTP/1.1 POST.
 //!
 //! - The collector is the user's choice, so its host may be on this machine or network. Redirects are not followed.
 //! - A collector is not trusted: its answer is read up to a limit and within a time, and none of its text is shown.
@@ -21,34 +21,34 @@ use std::io;
 use std::time::Duration;
 use tokio::net::TcpStream;
 
-/// Time for a connection and its TLS handshake.
+/// Timeout for connecting, including the TLS handshake.
 const CONNECT: Duration = Duration::from_secs(10);
 
-/// Time for a request and its whole answer.
+/// Timeout for a request and its complete response.
 const ANSWER: Duration = Duration::from_secs(30);
 
-/// Maximum size of an answer in bytes.
+/// Maximum size of a response, in bytes.
 const LONGEST_ANSWER: usize = 64 * 1024;
 
-/// Maximum size of the head of an answer in bytes.
+/// Maximum size of a response head, in bytes.
 const LONGEST_HEAD: usize = 16 * 1024;
 
-/// Content type of OTLP requests and answers.
+/// Content type of OTLP requests and responses.
 const PROTOBUF: HeaderValue = HeaderValue::from_static("application/x-protobuf");
 
 /// Reason why a collector did not accept a request.
 #[derive(Debug, thiserror::Error)]
 pub enum DeliveryError {
-    /// No connection.
+    /// The connection could not be opened.
     #[error("failed to connect to the collector: {0}")]
     Connect(io::Error),
-    /// No answer in time.
+    /// The collector did not respond in time.
     #[error("the collector did not answer within {n} s", n = ANSWER.as_secs())]
     Timeout,
-    /// The connection failed, or the answer is not HTTP.
+    /// The connection failed, or the response is not HTTP.
     #[error("the connection to the collector failed: {0}")]
     Http(#[from] hyper::Error),
-    /// An answer that is too long, or not an OTLP answer.
+    /// The response is too long or is not OTLP.
     #[error("the answer is not from an OTLP collector; check the address")]
     NotOtlp,
     /// A redirect.
@@ -56,12 +56,12 @@ pub enum DeliveryError {
         "the collector answered with a redirect ({0}), which is not followed; set the address that it moved to"
     )]
     Redirect(u16),
-    /// Missing or refused credentials.
+    /// Credentials are missing or were refused.
     #[error(
         "the collector refused the credentials ({0}); store another token with `ironcurtain secrets set`"
     )]
     Unauthorized(u16),
-    /// The collector refuses this request whenever it is sent.
+    /// The collector permanently refuses this request.
     #[error("the collector refused the entries ({0})")]
     Refused(u16),
     /// The collector accepted the request but rejected all of its records.
@@ -72,7 +72,7 @@ pub enum DeliveryError {
     Status {
         /// HTTP status.
         status: u16,
-        /// Time after which to try again.
+        /// Time after which to retry.
         retry_after: Option<Duration>,
     },
     /// A header is invalid.
@@ -84,12 +84,12 @@ pub enum DeliveryError {
 }
 
 impl DeliveryError {
-    /// Returns the pause that the collector asked for.
+    /// Returns the pause that the collector requested.
     pub(crate) fn retry_after(&self) -> Option<Duration> {
         if let Self::Status { retry_after, .. } = self { *retry_after } else { None }
     }
 
-    /// Returns whether the collector refuses these entries, so that sending them again is useless.
+    /// Returns `true` if the collector refuses these entries, so that sending them again is useless.
     pub(crate) fn is_refusal(&self) -> bool {
         matches!(self, Self::Refused(_))
     }
@@ -127,7 +127,7 @@ impl Collector {
         Ok(Self { endpoint, headers, kept: None })
     }
 
-    /// Sends log records and returns how many the collector rejected permanently.
+    /// Sends log records. Returns the number that the collector rejected permanently.
     pub(crate) async fn send_logs(&mut self, body: Vec<u8>) -> Result<u64, DeliveryError> {
         let answer = self.post("logs", body).await?;
         let answer = ExportLogsServiceResponse::decode(answer).map_err(|_| DeliveryError::NotOtlp)?;
@@ -159,7 +159,7 @@ impl Collector {
         let path = self.endpoint.path(signal);
         *request.uri_mut() = path.parse().map_err(|_| DeliveryError::Refused(0))?;
         *request.headers_mut() = self.headers.clone();
-        // Sending the same entries twice is harmless, because the ids are the same.
+        // Sending the same entries twice is harmless, because their ids do not change.
         let sent = async {
             sender.ready().await?;
             sender.send_request(request).await
@@ -175,7 +175,7 @@ impl Collector {
     }
 }
 
-/// Sends an empty request, to find out whether a collector answers.
+/// Sends an empty request to check whether a collector responds.
 ///
 /// # Errors
 /// [`DeliveryError`].
@@ -193,7 +193,7 @@ async fn connect(endpoint: &Endpoint) -> Result<Sender, DeliveryError> {
         opened.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())).map_err(DeliveryError::Connect)?;
     let (sender, connection) =
         http1::Builder::new().max_buf_size(LONGEST_HEAD).handshake(TokioIo::new(stream)).await?;
-    // Ends when the sender is dropped. Its error is reported to the request in flight.
+    // Ends when the sender is dropped. The request in flight reports any error.
     tokio::spawn(connection);
     Ok(sender)
 }
@@ -210,7 +210,7 @@ fn checked(response: &Response<Incoming>) -> Result<(), DeliveryError> {
     })
 }
 
-/// Parses `Retry-After` in seconds. The form with a date is ignored.
+/// Parses `Retry-After` in seconds. The date format is ignored.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let seconds = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
     Some(Duration::from_secs(seconds))

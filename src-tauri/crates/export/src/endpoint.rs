@@ -6,7 +6,7 @@ use std::fmt;
 use url::{Position, Url};
 use zeroize::Zeroizing;
 
-/// Address of a collector, and the headers to send to it.
+/// A collector's address, and the headers to send to it.
 #[derive(Clone)]
 pub struct Endpoint {
     url: Url,
@@ -25,7 +25,7 @@ pub enum EndpointError {
 }
 
 impl Endpoint {
-    /// Parses a base address, below which `/v1/logs` and `/v1/metrics` are. The values of headers are secret.
+    /// Parses a base address. Requests go to `/v1/logs` and `/v1/metrics` below it. The header values are secret.
     ///
     /// # Errors
     /// Returns [`EndpointError::Address`] if it is not an HTTP address.
@@ -69,7 +69,7 @@ impl Endpoint {
         &self.url[Position::BeforeHost..Position::AfterPort]
     }
 
-    /// Returns the path and query of a signal, such as `logs`.
+    /// Returns the path and query for a signal, such as `logs`.
     pub(crate) fn path(&self, signal: &str) -> String {
         let query = self.url.query().map(|query| format!("?{query}")).unwrap_or_default();
         format!("{}/v1/{signal}{query}", self.url.path().trim_end_matches('/'))

@@ -1,7 +1,7 @@
 //! Task that sends the log to a collector.
 //!
-//! - Sends only entries that are on disk, so that a power failure cannot remove an exported entry.
-//! - Memory is bounded by one batch. While the collector does not answer, the log itself is the spool.
+//! - Sends only entries that are on disk, so that no exported entry can be lost in a power failure.
+//! - Memory is bounded by one batch. While the collector does not respond, the log itself is the queue.
 
 use crate::backoff::Backoff;
 use crate::batch::{Batch, Done};
@@ -28,21 +28,21 @@ use tokio_util::sync::CancellationToken;
 /// Maximum number of records in a request.
 pub(crate) const MOST_RECORDS: usize = 512;
 
-/// Time to wait for further entries before a request is sent.
+/// Time to wait for more entries before sending a request.
 const GATHER: Duration = Duration::from_secs(1);
 
-/// Interval between metrics.
+/// Interval between metrics requests.
 const METRICS: Duration = Duration::from_secs(60);
 
 /// Time limit at shutdown for the request in flight, and again for the remaining entries.
 const LAST: Duration = Duration::from_secs(1);
 
-/// Number of consecutive failures from which the user is notified.
+/// Number of consecutive failures after which the user is notified.
 const TOLD: u32 = 3;
 
 const NANOS_PER_MS: u64 = 1_000_000;
 
-/// Everything that an exporter needs.
+/// Dependencies and settings of an exporter.
 pub struct ExporterParts {
     /// Collector.
     pub endpoint: Endpoint,
@@ -50,21 +50,21 @@ pub struct ExporterParts {
     pub renewed: Box<dyn Fn() -> BoxFuture<'static, Option<Endpoint>> + Send + Sync>,
     /// Form in which paths are sent.
     pub paths: PathForm,
-    /// Maximum size in bytes of the part of the log that is not sent yet.
+    /// Maximum size of the unsent part of the log, in bytes.
     pub backlog: u64,
     /// Directory of the log.
     pub log: PathBuf,
-    /// File of the state.
+    /// Path of the state file.
     pub state: PathBuf,
     /// Id of this device: its public key.
     pub instance: String,
-    /// Position up to which entries are on disk, from the writer's memory.
+    /// Position up to which entries are on disk, as the log's writer reports it.
     pub synced: watch::Receiver<Written>,
     /// Newest signed head.
     pub head: watch::Receiver<Option<SignedHead>>,
     /// Returns the metrics in the Prometheus text format.
     pub metrics: Box<dyn Fn() -> String + Send + Sync>,
-    /// Reports that the collector does not accept entries, and `None` once it does.
+    /// Called with a message while the collector does not accept entries, and with `None` once it does.
     pub trouble: Box<dyn Fn(Option<String>) + Send + Sync>,
 }
 
@@ -82,7 +82,7 @@ pub struct Exporter {
     writer: StateWriter,
     reader: Reader,
     batch: Batch,
-    /// Maximum number of records of the next request; smaller after a refusal.
+    /// Maximum number of records in the next request, which is lower after a refusal.
     most: usize,
     failures: u32,
     /// Start of the period that the metrics cover.
@@ -152,7 +152,7 @@ impl Exporter {
                 () = tokio::time::sleep(pause) => {}
             }
         }
-        // A collector that does not answer must not delay the shutdown. The rest is sent after the next start.
+        // An unresponsive collector must not delay the shutdown. The rest is sent after the next start.
         if self.failures == 0 {
             let _ = tokio::time::timeout(LAST, self.send_rest()).await;
         }
@@ -251,7 +251,7 @@ impl Exporter {
             match done {
                 Done::Entry(place) => self.state.place = place,
                 Done::Head(entries) => self.state.head = entries,
-                // A range that grew in the meantime is sent again.
+                // A range that has grown meanwhile is sent again.
                 Done::Lost(range) => self.state.lost.retain(|lost| *lost != range),
             }
         }
@@ -264,11 +264,11 @@ impl Exporter {
         let covered = Covered { start: nanos(self.began_ms), now: nanos(now_ms()) };
         let metrics = converted(&(self.parts.metrics)(), covered);
         let request = otlp::metrics(metrics, &self.parts.instance).encode_to_vec();
-        // A collector may accept logs only. Values are cumulative, so nothing is lost.
+        // A collector may accept only logs. Values are cumulative, so nothing is lost.
         let _ = self.collector.send_metrics(request).await;
     }
 
-    /// Gives up the oldest entries while more than the limit is not sent.
+    /// Drops the oldest entries if more than the limit is unsent.
     async fn give_up_beyond_limit(&mut self) -> Result<(), AttemptError> {
         if self.reader.behind().await? + self.batch.bytes() <= self.parts.backlog {
             return Ok(());
@@ -280,7 +280,7 @@ impl Exporter {
         Ok(())
     }
 
-    /// Fills the batch with lost ranges, an unsent head, and the next entries.
+    /// Fills the batch with lost ranges, an unsent head and the next entries.
     async fn read(&mut self) -> Result<(), AttemptError> {
         let synced = self.parts.synced.borrow().clone();
         let found = self.reader.read(synced, MOST_RECORDS).await?;

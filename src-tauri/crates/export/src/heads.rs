@@ -1,4 +1,4 @@
-//! Signed heads: each proves, on any machine, that the log had a given entry at a given position.
+//! Signed heads. Each proves, on any machine, that the log had a given entry at a given position.
 //!
 //! - A log that contains the newest signed head has the same entries up to it as when the head was signed.
 //! - Entries removed by retention may be missing if the newest head covers the entry that records their removal.
@@ -13,13 +13,13 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// First line of a signed message. It separates these signatures from any other use of the key.
+/// First line of a signed message, which separates these signatures from any other use of the key.
 const PURPOSE: &str = "ironcurtain audit head v1";
 
-/// Size in bytes from which the heads file is renamed and a new one started. One older file is kept.
+/// Size in bytes at which the heads file is renamed and a new one is started. One older file is kept.
 const LONGEST_FILE: u64 = 4 * 1024 * 1024;
 
-/// Position of the log, signed with a device key.
+/// Position in the log, signed with a device key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SignedHead {
@@ -31,7 +31,7 @@ pub struct SignedHead {
     pub time: u64,
     /// Public key.
     pub key: String,
-    /// Signature of all of it.
+    /// Signature of all other fields.
     pub signature: String,
 }
 
@@ -68,7 +68,7 @@ impl SignedHead {
 pub struct HeadsFile(PathBuf);
 
 impl HeadsFile {
-    /// Names a file, which need not exist.
+    /// Creates a handle for a file that need not exist.
     #[must_use]
     pub fn new(path: PathBuf) -> Self {
         Self(path)
@@ -88,7 +88,7 @@ impl HeadsFile {
         file.sync_data()
     }
 
-    /// Opens the file and removes an incomplete last line, which a killed process can leave.
+    /// Opens the file and removes an incomplete last line, which a killed process may have left.
     fn open(&self) -> io::Result<File> {
         let file = OpenOptions::new().append(true).read(true).create(true).mode(0o600).open(&self.0)?;
         let length = file.metadata()?.len();
@@ -124,7 +124,7 @@ pub enum HeadsError {
         /// Number of the line.
         line: usize,
     },
-    /// The file has no heads of this key.
+    /// The file contains no head signed with this key.
     #[error("`{0}` contains no head that is signed with this key")]
     None(PathBuf),
 }
@@ -140,11 +140,11 @@ pub struct CheckedHeads {
     pub removed: usize,
     /// Valid head with the most entries.
     pub newest: SignedHead,
-    /// First problem; `None` if the log contains every head that was not removed by age.
+    /// First problem, or `None` if the log contains every head whose entry was not removed by age.
     pub problem: Option<String>,
 }
 
-/// Verifies the heads in `file` with the key, and that the log in `dir` contains all of them.
+/// Verifies the heads in `file` with the key, and checks that the log in `dir` contains all of them.
 ///
 /// # Errors
 /// [`HeadsError`].
@@ -179,7 +179,7 @@ pub fn check_heads(dir: &Path, file: &Path, key: &PublicKey) -> Result<CheckedHe
     Ok(CheckedHeads { heads: log.found, removed, newest, problem, log })
 }
 
-/// Reads the heads of a file, with the numbers of their lines. An incomplete last line is skipped.
+/// Reads a file's heads with their line numbers. Skips an incomplete last line.
 fn read(path: &Path) -> Result<Vec<(usize, SignedHead)>, HeadsError> {
     let unread = |source| HeadsError::Read { path: path.to_path_buf(), source };
     let mut reader = BufReader::new(bounded_read::open(path).map_err(unread)?);

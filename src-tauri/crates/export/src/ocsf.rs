@@ -1,7 +1,7 @@
 //! OCSF API Activity events (class 6003), one JSON object per line.
 //!
-//! - The file remembers its position: its last line has the hash of the last entry, so that a later run continues
-//!   after it.
+//! - The file stores its own position: the last line contains the hash of the last exported entry, after which a
+//!   later run continues.
 
 use crate::event::ExportedEvent;
 use crate::event::Severity;
@@ -19,17 +19,17 @@ use std::path::Path;
 /// Version of the schema.
 const SCHEMA: &str = "1.6.0";
 
-/// Number of the category "Application Activity" and of the class "API Activity" in it.
+/// Number of the category "Application Activity", whose class "API Activity" is used.
 const CATEGORY: u32 = 6;
 const CLASS: u32 = 6003;
 
-/// Beginning of every event.
+/// First bytes of every event.
 const PREFIX: &[u8] = b"{\"activity_id\":";
 
-/// Number of bytes at the end of the file in which its last line is searched.
+/// Maximum length of the last line that is searched at the end of the file, in bytes.
 const LAST_LINE: u64 = 1024 * 1024;
 
-/// Reason why the file is not written.
+/// Reason why the events were not written.
 #[derive(Debug, thiserror::Error)]
 pub enum OcsfError {
     /// The log cannot be read.
@@ -58,10 +58,10 @@ pub struct OcsfWritten {
     pub lost: u64,
 }
 
-/// Appends the entries that are not in `file` yet. The file is created for the user only.
+/// Appends the entries that are not yet in `file`. Creates the file with access for the user only.
 ///
 /// # Errors
-/// [`OcsfError`]. Complete events may have been appended.
+/// [`OcsfError`]. Complete events may have been appended before the error.
 pub fn append_ocsf(log: &Path, file: &Path, form: &PathForm) -> Result<OcsfWritten, OcsfError> {
     let file = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(file);
     let mut file = file.map_err(OcsfError::Write)?;
@@ -117,7 +117,7 @@ struct Metadata {
     sequence: u64,
 }
 
-/// Returns the last event of the file, and removes an incomplete last line.
+/// Returns the file's last event. Removes an incomplete last line.
 fn last_event(file: &mut File) -> Result<Option<Metadata>, OcsfError> {
     #[derive(Deserialize)]
     struct Event {
@@ -132,7 +132,7 @@ fn last_event(file: &mut File) -> Result<Option<Metadata>, OcsfError> {
     let complete = end.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
     end.truncate(complete);
     let Some(line) = end.split(|byte| *byte == b'\n').rev().find(|line| !line.is_empty()) else {
-        // Only the beginning of a first event is removed.
+        // Removes an incomplete first event only if it begins like one.
         let is_ours = end_of_file.starts_with(PREFIX) || PREFIX.starts_with(&end_of_file);
         if !is_ours || begin > 0 {
             return Err(OcsfError::Foreign);
@@ -145,7 +145,7 @@ fn last_event(file: &mut File) -> Result<Option<Metadata>, OcsfError> {
     Ok(Some(event.metadata))
 }
 
-/// Returns the event in OCSF.
+/// Returns the event in OCSF form.
 fn ocsf(event: &ExportedEvent, seq: u64) -> Value {
     let text = |name| event.get_text(name);
     let (activity, activity_name) = match text(names::METHOD) {
@@ -228,7 +228,7 @@ fn ocsf(event: &ExportedEvent, seq: u64) -> Value {
     all
 }
 
-/// Returns the number of an action: allowed, denied or other.
+/// Returns the action id for a decision: allowed, denied or other.
 fn action(decision: Option<&str>) -> Option<u32> {
     match decision? {
         "allow" => Some(1),
@@ -242,7 +242,7 @@ mod tests {
     use super::*;
     use ironcurtain_audit::{Audit, DecidedBy, Entry, Event, PolicyDecision};
 
-    /// Attributes that the schema requires of the class.
+    /// Attributes that the schema requires for the class.
     const REQUIRED: [&str; 10] = [
         "activity_id",
         "actor",

@@ -1,4 +1,4 @@
-//! Reads entries from the log, away from the threads of the runtime.
+//! Reads log entries on blocking threads, outside the async runtime's workers.
 
 use crate::event::ExportedEvent;
 use crate::paths::PathForm;
@@ -6,23 +6,23 @@ use ironcurtain_audit::{FollowedEntry, Follower, LogPlace, LostRange, Written};
 use std::io;
 use std::path::PathBuf;
 
-/// Size of log lines in bytes from which a batch is not extended.
+/// Size of the log lines in a batch, in bytes, from which no more are added.
 const MOST_BYTES: u64 = 1024 * 1024;
 
-/// Entry that was read.
+/// An entry that was read.
 #[derive(Debug)]
 pub(crate) struct ReadEntry {
     pub(crate) event: ExportedEvent,
     /// Position after the entry.
     pub(crate) place: LogPlace,
-    /// Length of its line.
+    /// Length of the entry's line, in bytes.
     pub(crate) bytes: u64,
 }
 
-/// Result of reading.
+/// Result of a read.
 #[derive(Debug, Default)]
 pub(crate) struct ReadEntries {
-    /// Range that is lost. If there is one, there are no entries.
+    /// Range of lost entries. If set, there are no entries.
     pub(crate) lost: Option<LostRange>,
     pub(crate) entries: Vec<ReadEntry>,
 }
@@ -32,7 +32,7 @@ pub(crate) struct ReadEntries {
 pub(crate) struct Reader {
     log: PathBuf,
     form: PathForm,
-    /// `None` while a thread uses it, and after that thread failed.
+    /// `None` while a thread uses it, and after that thread has failed.
     follower: Option<Follower>,
     place: LogPlace,
     /// `true` once the stored position was compared with the log.
@@ -54,12 +54,12 @@ impl Reader {
         &self.place
     }
 
-    /// Returns the number of bytes that are not read yet.
+    /// Returns the number of unread bytes.
     pub(crate) async fn behind(&mut self) -> io::Result<u64> {
         self.with(|follower| follower.behind()).await
     }
 
-    /// Skips entries until at most `limit` bytes are not read yet.
+    /// Skips entries until at most `limit` bytes are unread.
     pub(crate) async fn skip_to(&mut self, limit: u64) -> io::Result<()> {
         self.with(move |follower| follower.skip_to(limit)).await
     }
@@ -74,8 +74,8 @@ impl Reader {
         Ok(lost)
     }
 
-    /// Reads entries up to the position `synced`, or a lost range. The writer knows the hash at that position, so an edit of
-    /// the file is an error even if it is followed by valid hashes.
+    /// Reads entries up to the position `synced`, or returns a lost range. The writer knows the hash at that
+    /// position, so an edit of the file is an error even if the hashes after it are valid.
     pub(crate) async fn read(&mut self, synced: Written, most: usize) -> io::Result<ReadEntries> {
         let (form, log) = (self.form.clone(), self.log.clone());
         self.with(move |follower| {
@@ -112,7 +112,7 @@ impl Reader {
         .await
     }
 
-    /// Runs a function that blocks. After a failure, reading continues at the last position.
+    /// Runs a blocking function. After a failure, reading continues from the last position.
     async fn with<T: Send + 'static>(
         &mut self,
         ask: impl FnOnce(&mut Follower) -> io::Result<T> + Send + 'static,

@@ -1,7 +1,6 @@
-//! Stored state of the export: the position in the log, counts, and the last failure.
+//! Stored state of the export: the position in the log, counters, and the last failure.
 //!
-//! - A state that cannot be read is replaced: the entries within the limit of the backlog are sent again, with the
-//!   same ids.
+//! - An unreadable state is replaced. The entries within the backlog limit are then sent again with the same ids.
 
 use ironcurtain_audit::{Follower, LogPlace, LostRange};
 use ironcurtain_paths::{atomic_file, bounded_read};
@@ -10,18 +9,18 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Maximum number of ranges that are kept until they are reported. Later ones extend the last.
+/// Maximum number of lost ranges kept until they are reported. Later ones extend the last range.
 const MOST_RANGES: usize = 100;
 
 /// State of the export.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ExportState {
-    /// Position after the last entry that the collector accepted, or that was given up.
+    /// Position after the last entry that was accepted by the collector or dropped.
     pub place: LogPlace,
     /// Number of entries that the collector accepted.
     pub sent: u64,
-    /// Number of entries that were not sent, because they exceeded the limit of the backlog or are missing.
+    /// Number of entries that were not sent, because they exceeded the backlog limit or are missing.
     pub dropped: u64,
     /// Number of entries that the collector rejected permanently.
     pub refused: u64,
@@ -29,9 +28,9 @@ pub struct ExportState {
     pub last_success: Option<u64>,
     /// Failure since the last success, as a phrase.
     pub failure: Option<String>,
-    /// Ranges of entries that were not sent, not reported yet.
+    /// Ranges of unsent entries that have not been reported yet.
     pub lost: Vec<LostRange>,
-    /// Number of entries of the newest signed head that was sent.
+    /// Number of entries at the newest signed head that was sent.
     pub head: u64,
 }
 
@@ -65,7 +64,7 @@ impl ExportState {
         }
     }
 
-    /// Reads a state; `None` if the file does not exist.
+    /// Reads a state. Returns `None` if the file does not exist.
     ///
     /// # Errors
     /// [`StateError`].
@@ -99,14 +98,14 @@ impl ExportState {
         atomic_file::replace(file, &serde_json::to_string(self)?)
     }
 
-    /// Gives up the entries between the position and `place`.
+    /// Drops the entries between the current position and `place`.
     pub(crate) fn give_up_until(&mut self, place: LogPlace) {
         let range = LostRange { after: self.place.written.clone(), until: place.written.clone() };
         self.place = place;
         self.lose(range);
     }
 
-    /// Notes entries that are not sent, and joins ranges that follow one another.
+    /// Records a range of unsent entries. Merges adjacent ranges.
     pub(crate) fn lose(&mut self, range: LostRange) {
         self.dropped += range.until.entries.saturating_sub(range.after.entries);
         let is_full = self.lost.len() >= MOST_RANGES;

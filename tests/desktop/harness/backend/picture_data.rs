@@ -31,12 +31,12 @@ pub(super) fn sessions(now: u64) -> Vec<SessionView> {
     ]
 }
 
-/// Returns no expired questions and no denials.
+/// Returns a view without expired questions and denials.
 pub(super) fn questions() -> QuestionsView {
     QuestionsView { waiting: vec![], missed: vec![], denied: vec![] }
 }
 
-/// Returns the calls of the fake data, without the ones that only tests need.
+/// Returns the fake calls, except those that only tests need.
 pub(super) fn activity(now: u64) -> Vec<ActivityView> {
     fake_data::activity(now).into_iter().filter(|call| !call.summary.contains('<')).collect()
 }

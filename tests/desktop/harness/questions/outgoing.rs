@@ -86,7 +86,7 @@ pub(super) fn issue(base: Question) -> Question {
     }
 }
 
-/// Returns a question about a host that a server wants to reach on its own.
+/// Returns a question about a host that a server wants to reach without a call.
 pub(super) fn host(base: Question) -> Question {
     use Lifetime::{Always, Hour, Once, QuarterHour, Session};
     Question {
@@ -203,7 +203,7 @@ pub(super) fn unknown(base: Question) -> Question {
     }
 }
 
-/// Returns a question about a tool that its server changed, as the trusted process builds it.
+/// Returns a question about a tool that its server changed, as the daemon builds it.
 pub(super) fn changed_tool(base: Question) -> Question {
     let definition = |text: &str| serde_json::json!({ "name": "search", "description": text }).to_string();
     let before = definition("Searches one note. Returns its title.");

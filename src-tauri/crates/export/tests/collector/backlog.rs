@@ -205,12 +205,12 @@ async fn shutdown_during_a_request_sends_the_rest_and_the_newest_head() {
 
 /// Returns the log file that contains a text.
 fn file_with(stage: &Stage, text: &str) -> PathBuf {
-    let files = std::fs::read_dir(stage.log()).unwrap().map(|file| file.unwrap().path());
+    let mut files = std::fs::read_dir(stage.log()).unwrap().map(|file| file.unwrap().path());
     let is_it = |file: &PathBuf| {
         file.extension().is_some_and(|kind| kind == "jsonl")
             && std::fs::read_to_string(file).unwrap().contains(text)
     };
-    files.filter(is_it).next().unwrap()
+    files.find(is_it).unwrap()
 }
 
 #[tokio::test]
