@@ -17,6 +17,7 @@ mod identity;
 mod identity_gate;
 pub mod judging;
 mod machine;
+mod managed_policy;
 mod metrics;
 pub mod network;
 mod record_export;
