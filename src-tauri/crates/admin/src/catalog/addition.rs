@@ -1,8 +1,8 @@
 //! A server to add, specified by a catalog id, a package, an address or a snippet from its documentation.
 //!
-//! - A server that is not in the catalog gets minimal access: no files except its own data folder, which is also its home
-//!   directory, and a question for each call of an unannotated tool. A package from a registry gets a network in which the user
-//!   is asked about each host, because most packages are clients of a service; anything else gets no network.
+//! - A server that is not in the catalog gets minimal access: its own data folder, a question whenever it opens another file, and
+//!   a question for each call of an unannotated tool. A package from a registry gets a network in which the user is asked about
+//!   each host, because most packages are clients of a service; anything else gets no network.
 //! - Text that the user did not write only determines what is started ([`super::foreign`]).
 //! - A remote server gets nothing on this machine: no folder, variables or sandbox.
 
@@ -23,6 +23,10 @@ use url::Url;
 
 /// Commands that start a package of a registry.
 const PACKAGE_RUNNERS: [&str; 2] = ["npx", "uvx"];
+
+/// Variables that contain the server's data folder, so that its own files need no question. Its settings and caches are the
+/// user's, because it may look for a browser or a model there.
+pub(crate) const DATA_VARIABLES: [&str; 2] = ["XDG_DATA_HOME", "XDG_STATE_HOME"];
 
 /// A server to add, with the content of its new entry.
 #[derive(Debug, Clone, PartialEq)]
@@ -158,17 +162,20 @@ impl Addition {
 
     /// Creates an addition whose entry allows only minimal access.
     pub(super) fn with_minimal_access(home: &Home, name: String, mut entry: Map<String, Value>) -> Self {
-        entry.insert("unannotated".to_owned(), json!("ask"));
         if is_remote(&entry) {
+            entry.insert("unannotated".to_owned(), json!("ask"));
             let entry = Value::Object(entry);
             return Self { name, entry, annotations: None, data: None, ignored: Vec::new(), known: None };
         }
         let data = home.server_data(&name);
         let env = entry.entry("env".to_owned()).or_insert_with(|| json!({}));
         if let Some(env) = env.as_object_mut() {
-            env.entry("HOME".to_owned()).or_insert_with(|| json!(data));
+            for variable in DATA_VARIABLES {
+                env.entry(variable.to_owned()).or_insert_with(|| json!(data));
+            }
         }
-        let mut sandbox = json!({ "view": "roots", "filesystem": { "allowWrite": [data] } });
+        entry.insert("access".to_owned(), json!("ask"));
+        let mut sandbox = json!({ "filesystem": { "allowWrite": [data] } });
         let command = entry.get("command").and_then(Value::as_str).unwrap_or_default();
         if let Some(sandbox) = sandbox.as_object_mut().filter(|_| PACKAGE_RUNNERS.contains(&command)) {
             sandbox.insert("network".to_owned(), json!("ask"));
@@ -270,9 +277,10 @@ mod tests {
         let added = named("npm:@a/some-mcp@1.2.3").unwrap();
         let data = home().server_data("some-mcp");
         let expected = json!({
-            "command": "npx", "args": ["-y", "@a/some-mcp@1.2.3"], "env": { "HOME": data },
-            "sandbox": { "view": "roots", "filesystem": { "allowWrite": [data] }, "network": "ask" },
-            "unannotated": "ask",
+            "command": "npx", "args": ["-y", "@a/some-mcp@1.2.3"],
+            "env": { "XDG_DATA_HOME": data, "XDG_STATE_HOME": data },
+            "sandbox": { "filesystem": { "allowWrite": [data] }, "network": "ask" },
+            "access": "ask",
         });
         assert_eq!((added.name.as_str(), &added.entry, &added.annotations), ("some-mcp", &expected, &None));
         assert_eq!(named("pypi:x-mcp==1").unwrap().entry["args"], json!(["x-mcp==1"]));
@@ -327,7 +335,10 @@ mod tests {
         for text in [format!(r#"{{ "mcpServers": {{ "x": {entry} }} }}"#), format!(r#"{{ "x": {entry} }}"#)] {
             let added = snippet(&text).unwrap();
             let data = home().server_data("x");
-            assert_eq!(added.entry["env"], json!({ "KEY": "k", "HOME": data }));
+            assert_eq!(
+                added.entry["env"],
+                json!({ "KEY": "k", "XDG_DATA_HOME": data, "XDG_STATE_HOME": data })
+            );
             assert_eq!(added.entry["sandbox"]["filesystem"]["allowWrite"], json!([data]));
             assert_eq!(
                 (added.ignored, added.entry.get("alwaysAllow")),

@@ -33,7 +33,7 @@ pub struct PlanContext<'a> {
 }
 
 /// Paths and arguments that a run gets from its profile.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RunPlan {
     /// Profile from which the plan was made.
     pub profile: RunProfile,

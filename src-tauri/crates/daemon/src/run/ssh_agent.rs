@@ -175,8 +175,11 @@ impl Conversation {
     fn note(&self, problem: &SignError) {
         let is_chosen =
             matches!(problem, SignError::Exchange(ExchangeError::NotApproved(NotApproved::Denied)));
-        self.run.notes.denied("a signature of your ssh agent", (!is_chosen).then(|| problem.to_string()));
-        self.run.counts.denied.fetch_add(1, Ordering::Relaxed);
+        self.run
+            .files
+            .notes
+            .denied("a signature of your ssh agent", (!is_chosen).then(|| problem.to_string()));
+        self.run.files.counts.denied.fetch_add(1, Ordering::Relaxed);
         self.run.services.changed();
     }
 }
@@ -209,8 +212,8 @@ struct Asked<'a> {
 impl Run {
     /// Asks about a signature, and records the permission.
     async fn may_sign(&self, asked: &Asked<'_>) -> Result<(), ExchangeError> {
-        self.counts.asked.fetch_add(1, Ordering::Relaxed);
-        if self.notes.ask() == RunAsk::Deny {
+        self.files.counts.asked.fetch_add(1, Ordering::Relaxed);
+        if self.files.notes.ask() == RunAsk::Deny {
             return Err(NotApproved::Unavailable("the run was started with `--deny`".to_owned()).into());
         }
         let exchange = self.services.exchange(&self.principal);
@@ -233,7 +236,7 @@ impl Run {
             entry,
         };
         let what = format!("the ssh key {}", visible::line(asked.comment));
-        let open = self.notes.waiting(&what, &self.services.broker);
+        let open = self.files.notes.waiting(&what, &self.services.broker);
         let answer = exchange.ask(inquiry, std::future::pending()).await;
         drop(open);
         if answer?.is_none() {
@@ -243,7 +246,7 @@ impl Run {
         entry.policy_decision =
             Some(PolicyDecision::allow(DecidedBy::Answer, SIGNATURE_RULE, "the user allowed it"));
         self.services.audit.record(entry).await?;
-        self.counts.allowed.fetch_add(1, Ordering::Relaxed);
+        self.files.counts.allowed.fetch_add(1, Ordering::Relaxed);
         self.services.changed();
         Ok(())
     }

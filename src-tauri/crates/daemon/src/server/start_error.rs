@@ -20,6 +20,12 @@ pub enum ContainmentError {
     /// This machine cannot create sandboxes.
     #[error("{0}")]
     Unavailable(#[from] Unavailable),
+    /// This machine cannot create the sandbox in which the user is asked about each file.
+    #[error("`access` is `ask`, which requires a sandbox, and this machine cannot create one")]
+    AsksUncontained,
+    /// The `srt` sandbox cannot ask about files.
+    #[error("`access` is `ask`, which `sandboxBackend` `srt` does not support")]
+    AsksInSrt,
     /// A host pattern in the server's entry is invalid.
     #[error("`sandbox.network`: {0}")]
     Network(#[from] RuleError),

@@ -1,6 +1,6 @@
-//! Finds the programs of a run that use a folder, to name them to the user. The proof that none does is the unmount's.
+//! Finds the programs of a sandbox that use a folder, to name them to the user. The unmount itself proves that none does.
 
-use super::freeze::inside;
+use super::processes::inside;
 use ironcurtain_paths::CanonicalPath;
 use std::fs;
 use std::path::PathBuf;
